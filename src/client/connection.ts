@@ -93,8 +93,8 @@ export class Connection {
       { ...this.#settings, timeoutMs },
       {
         hello: (hello) => this.#opened(hello, socket),
+        heard: () => this.#pulse?.heard(),
         frame: (frame) => {
-          this.#pulse?.heard();
           if (frame.type === "res") this.#requests.answer(frame);
           else this.#listener.event(frame);
         },

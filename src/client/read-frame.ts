@@ -1,3 +1,4 @@
+import { isLongJson, parseJson } from "../core/parse-json.ts";
 import type { WireError } from "../protocol/errors.ts";
 import type { EventFrame } from "../protocol/frames.ts";
 
@@ -10,9 +11,32 @@ export interface OtherFrame {
   readonly type: "other";
 }
 
-/** What came over a socket; `null`: it cannot be read. Payloads are the gateway's own, and are not checked again. */
-export function readFrame(data: unknown): Answered | EventFrame | OtherFrame | null {
-  const value = typeof data === "string" ? parsed(data) : null;
+export type ReceivedFrame = Answered | EventFrame | OtherFrame;
+
+/** Whether a message has to be read by `readLongFrame`. */
+export function isLongFrame(data: unknown): data is string {
+  return typeof data === "string" && isLongJson(data);
+}
+
+/** Reads a message of a socket; `null` if it is not a frame. Payloads come from the gateway and are not checked again. */
+export function readFrame(data: unknown): ReceivedFrame | null {
+  try {
+    return typeof data === "string" ? frameIn(JSON.parse(data)) : null;
+  } catch {
+    return null; // not JSON
+  }
+}
+
+/** Reads a long message in slices, so that a page stays responsive; also `null` once `signal` is aborted. */
+export async function readLongFrame(text: string, signal: AbortSignal): Promise<ReceivedFrame | null> {
+  try {
+    return frameIn(await parseJson(text, signal));
+  } catch {
+    return null; // not JSON, or no longer wanted
+  }
+}
+
+function frameIn(value: unknown): ReceivedFrame | null {
   if (!isObject(value) || typeof value.type !== "string") return null;
   if (value.type === "res") return isAnswer(value) ? (value as unknown as Answered) : null;
   if (value.type === "event") return isEvent(value) ? (value as unknown as EventFrame) : null;
@@ -39,12 +63,4 @@ function isSeq(value: unknown): boolean {
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null; // no JSON
-  }
 }

@@ -3,8 +3,8 @@ import { closeCodes } from "../protocol/wire.ts";
 import type { Timing } from "./backoff.ts";
 import { CallError } from "./call-error.ts";
 import type { SocketClass } from "./contract.ts";
-import type { Answered } from "./read-frame.ts";
-import { readFrame } from "./read-frame.ts";
+import type { Answered, ReceivedFrame } from "./read-frame.ts";
+import { isLongFrame, readFrame, readLongFrame } from "./read-frame.ts";
 
 /** One socket, from its opening to its end, with the handshake. */
 
@@ -19,6 +19,8 @@ export interface SocketSettings {
 
 export interface SocketListener {
   hello(hello: HelloPayload): void;
+  /** A message arrived. Its frame follows, which may take a while to parse. */
+  heard(): void;
   frame(frame: Answered | EventFrame): void;
   /** Once, and nothing behind it. `refusal`: what `connect` was answered with. */
   closed(code: number, refusal: CallError | null): void;
@@ -41,13 +43,15 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   const { url, Socket, params, timeoutMs, timing } = settings;
   const socket = new Socket(url as never);
   const gone = Promise.withResolvers<void>();
-  let isOver = false;
+  const over = new AbortController();
   let isGreeted = false;
+  /** Resolves when every frame that arrived so far is delivered; `null` if none is pending. */
+  let pending: Promise<void> | null = null;
   const takeBack = timing.setTimer(timeoutMs, () => end(brokenCode, null));
 
   function end(code: number, refusal: CallError | null): void {
-    if (isOver) return;
-    isOver = true;
+    if (over.signal.aborted) return;
+    over.abort();
     takeBack();
     socket.close();
     listener.closed(code, refusal);
@@ -61,29 +65,45 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
     } else end(brokenCode, new CallError(frame.error));
   }
 
+  function deliver(frame: ReceivedFrame | null): void {
+    if (over.signal.aborted) return;
+    // It may have held an answer. Over a new socket the call is sent again or rejected.
+    if (frame === null) end(brokenCode, null);
+    else if (frame.type === "other") return;
+    else if (isGreeted) listener.frame(frame);
+    else if (frame.type === "res" && frame.id === connectId) greeted(frame);
+  }
+
+  /** At once, or after the frames that are still being parsed. */
+  function inOrder(act: () => void | Promise<void>, isLong = false): void {
+    if (pending === null && !isLong) return void act();
+    const last = (pending ?? Promise.resolve()).finally(act).finally(() => {
+      if (pending === last) pending = null;
+    });
+    pending = last;
+  }
+
   socket.addEventListener("open", () => {
-    if (!isOver) socket.send(JSON.stringify({ type: "req", id: connectId, method: "connect", params }));
+    if (!over.signal.aborted)
+      socket.send(JSON.stringify({ type: "req", id: connectId, method: "connect", params }));
   });
   socket.addEventListener("message", ({ data }) => {
-    if (isOver) return;
-    const frame = readFrame(data);
-    // An answer may have been in it: whoever waits for that is better off with a new socket.
-    if (frame === null) return end(brokenCode, null);
-    if (frame.type === "other") return;
-    if (isGreeted) return listener.frame(frame);
-    if (frame.type === "res" && frame.id === connectId) greeted(frame);
+    if (over.signal.aborted) return;
+    listener.heard();
+    if (isLongFrame(data)) inOrder(async () => deliver(await readLongFrame(data, over.signal)), true);
+    else inOrder(() => deliver(readFrame(data)));
   });
-  socket.addEventListener("error", () => end(brokenCode, null));
+  socket.addEventListener("error", () => inOrder(() => end(brokenCode, null)));
   socket.addEventListener("close", ({ code }) => {
     gone.resolve();
-    end(code ?? brokenCode, null);
+    inOrder(() => end(code ?? brokenCode, null));
   });
 
   return {
     send: (text) => socket.send(text),
     drop: () => end(brokenCode, null),
     close: () => {
-      isOver = true;
+      over.abort();
       takeBack();
       socket.close();
       const giveUp = timing.setTimer(goodbyeMs, () => gone.resolve());

@@ -67,6 +67,7 @@ describe("JSON in steps", () => {
   test("[OVF13] it rests at least every 64 KB of text", () => {
     const text = JSON.stringify({
       text: "x".repeat(1_000_000),
+      escaped: '"\\'.repeat(500_000),
       list: Array.from({ length: 50_000 }, (_, i) => i),
     });
     const steps = [...parseJsonInSteps(text)];

@@ -1,5 +1,5 @@
 import type { Steps } from "./slices.ts";
-import { sliceBytes } from "./slices.ts";
+import { Slices, sliceBytes } from "./slices.ts";
 
 /** So much text is read between two looks at the clock. */
 const stepCharacters = 16 * 1024;
@@ -23,6 +23,11 @@ export function isLongJson(text: string): boolean {
   return text.length > sliceBytes;
 }
 
+/** Parses a short text at once and a long one in slices. Rejects as JSON.parse throws. `signal` stops it between two slices. */
+export async function parseJson(text: string, signal?: AbortSignal): Promise<unknown> {
+  return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
+}
+
 /** What JSON.parse gives and throws, but in steps: a text of many megabytes does not keep the event loop busy. */
 export function* parseJsonInSteps(text: string): Steps<unknown> {
   const reader = new JsonReader(text);
@@ -40,6 +45,31 @@ function unescaped(inside: string): string {
   return needsParser.test(inside) ? (JSON.parse(`"${inside}"`) as string) : inside;
 }
 
+/** The place of the first quote that is not escaped, or -1. */
+function endOfString(piece: string): number {
+  let at = piece.indexOf('"');
+  while (at !== -1 && backslashesBefore(piece, at) % 2 === 1) at = piece.indexOf('"', at + 1);
+  return at;
+}
+
+function backslashesBefore(piece: string, at: number): number {
+  let count = 0;
+  while (piece[at - count - 1] === "\\") count += 1;
+  return count;
+}
+
+/** Where to cut a piece so that no escape is cut in two. */
+function endOfWholeEscapes(piece: string): number {
+  const { length } = piece;
+  for (let at = length - 1; at >= length - longestEscape; at--) {
+    if (piece[at] !== "\\") continue;
+    if (backslashesBefore(piece, at) % 2 === 1) return length;
+    const escapeLength = piece[at + 1] === "u" ? longestEscape : 2;
+    return at + escapeLength > length ? at : length;
+  }
+  return length;
+}
+
 /** A list or object that is not complete yet. */
 interface Open {
   readonly list: unknown[] | null;
@@ -53,8 +83,8 @@ interface Open {
 class JsonReader {
   readonly #text: string;
   readonly #open: Open[] = [];
-  /** A long string of which only the beginning is read. */
-  #long: { readonly end: number; readonly parts: string[] } | null = null;
+  /** The pieces read so far of a string whose end has not been found. */
+  #pieces: string[] | null = null;
   at = 0;
   value: unknown;
 
@@ -64,7 +94,7 @@ class JsonReader {
 
   /** Reads a value, a key, a separator, an end or a piece of a long string; `true`: the text is complete. */
   readToken(): boolean {
-    if (this.#long !== null) return this.#readPiece(this.#long);
+    if (this.#pieces !== null) return this.#readPiece(this.#pieces);
     this.#skipBlanks();
     const top = this.#open.at(-1);
     if (top === undefined) return this.#readValue();
@@ -144,50 +174,23 @@ class JsonReader {
   }
 
   #readString(): boolean {
-    const from = this.at + 1;
-    const end = this.#endOfString(from);
-    if (end - from > pieceCharacters) {
-      this.at = from;
-      this.#long = { end, parts: [] };
-      return false;
-    }
-    this.at = end + 1;
-    return this.#gotString(unescaped(this.#text.slice(from, end)));
-  }
-
-  #readPiece({ end, parts }: { readonly end: number; readonly parts: string[] }): boolean {
-    const stop = this.#wholeEscapes(this.at, Math.min(end, this.at + pieceCharacters));
-    parts.push(unescaped(this.#text.slice(this.at, stop)));
-    this.at = stop;
-    if (stop < end) return false;
-    this.#long = null;
     this.at += 1;
-    return this.#gotString(parts.join(""));
+    return this.#readPiece([]);
   }
 
-  #endOfString(from: number): number {
-    for (let at = from; ; at += 1) {
-      at = this.#text.indexOf('"', at);
-      if (at === -1) throw new SyntaxError("Unterminated string in JSON");
-      if (this.#backslashesBefore(at, from) % 2 === 0) return at;
-    }
-  }
-
-  #backslashesBefore(at: number, from: number): number {
-    let count = 0;
-    while (at - count > from && this.#text[at - count - 1] === "\\") count += 1;
-    return count;
-  }
-
-  /** Where to stop so that no escape is cut in two. */
-  #wholeEscapes(start: number, stop: number): number {
-    for (let at = stop - 1; at > start && at >= stop - longestEscape; at--) {
-      if (this.#text[at] !== "\\") continue;
-      if (this.#backslashesBefore(at, start) % 2 === 1) return stop;
-      const length = this.#text[at + 1] === "u" ? longestEscape : 2;
-      return at + length > stop ? at : stop;
-    }
-    return stop;
+  /** Searches one piece of the text for the end of the string, so that a long string of escaped quotes takes many steps too. */
+  #readPiece(pieces: string[]): boolean {
+    const piece = this.#text.slice(this.at, this.at + pieceCharacters);
+    const end = endOfString(piece);
+    if (end === -1 && this.at + piece.length === this.#text.length)
+      throw new SyntaxError("Unterminated string in JSON");
+    const stop = end === -1 ? endOfWholeEscapes(piece) : end;
+    pieces.push(unescaped(piece.slice(0, stop)));
+    this.at += stop;
+    this.#pieces = end === -1 ? pieces : null;
+    if (end === -1) return false;
+    this.at += 1;
+    return this.#gotString(pieces.length === 1 ? (pieces[0] as string) : pieces.join(""));
   }
 
   #skipBlanks(): void {

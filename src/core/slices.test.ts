@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { setImmediate } from "node:timers";
+import { describe, expect, test, vi } from "vitest";
 import type { Steps } from "./slices.ts";
 import { atOnce, Slices, sliceBytes } from "./slices.ts";
 
@@ -108,6 +109,16 @@ describe("long work in slices", () => {
     );
     await expect(running).rejects.toThrow("gone");
     expect(steps).toBe(3);
+  });
+
+  test("[OVF14] the loop has its turns where there is no setImmediate, as in a browser", async () => {
+    let result = 0;
+    const turns = await turnsDuring(async () => {
+      vi.stubGlobal("setImmediate", undefined);
+      result = await new Slices().run(work(40)).finally(() => vi.unstubAllGlobals());
+    });
+    expect(result).toBe(40);
+    expect(turns).toBeGreaterThanOrEqual(20);
   });
 
   test("[GSA19] at once there is no turn", () => {

@@ -5,23 +5,37 @@ export const sliceBytes = 512 * 1024;
 /** A slice is over by then too, for work that takes longer than its bytes say. */
 const sliceMs = 10;
 
+/** Browsers have no `setImmediate`, and delay timers by a second in pages in the background; messages are not delayed. */
+function afterTurn(go: () => void): void {
+  if (typeof setImmediate === "function") {
+    setImmediate(go);
+    return;
+  }
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    port1.close();
+    go();
+  };
+  port2.postMessage(null);
+}
+
 /** In the order in which they came, whoever's work it is: one slice in a turn, however many are at work. */
 const waiting: (() => void)[] = [];
 
 function nextTurn(): Promise<void> {
   return new Promise((go) => {
-    if (waiting.push(go) === 1) setImmediate(goOn);
+    if (waiting.push(go) === 1) afterTurn(goOn);
   });
 }
 
 function goOn(): void {
   waiting.shift()?.();
-  if (waiting.length > 0) setImmediate(goOn);
+  if (waiting.length > 0) afterTurn(goOn);
 }
 
 /** A turn of the loop, whoever else waits for one. */
 function ownTurn(): Promise<void> {
-  return new Promise((go) => setImmediate(go));
+  return new Promise((go) => afterTurn(go));
 }
 
 /** The slices of one piece of work. */

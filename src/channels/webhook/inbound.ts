@@ -73,7 +73,7 @@ async function takeIn(request: Request, { id, secret, accept, clock }: InboundOp
   if (!isSignedBy(secret, { timestamp, messageId: messageId ?? "", body }, signature)) {
     throw unauthorized(`${signatureHeader} is not the signature of this message`, signAdvice);
   }
-  const read = readInbound(id, body, messageId);
+  const read = await readInbound(id, body, messageId);
   if ("problems" in read) {
     const problem = `The message is not valid: ${read.problems.map(({ path }) => path || "the body").join(", ")}`;
     const error = new SkeinError("invalid_arguments", {

@@ -1,3 +1,4 @@
+import { parseJson } from "../../core/parse-json.ts";
 import { isBase64 } from "../../transcript/base64.ts";
 import type { InboundMessage } from "../contract.ts";
 import { messageIdPattern } from "./signature.ts";
@@ -15,12 +16,12 @@ const optionalTexts = ["peerName", "group", "threadId", "accountId", "agentId"] 
 const knownFields = ["text", "peer", "messageId", "images", ...optionalTexts];
 
 /** The message that a body holds, or all that is wrong with it. The id of the header goes before that of the body. */
-export function readInbound(
+export async function readInbound(
   channel: string,
   body: Uint8Array,
   headerId: string | null,
-): { readonly message: InboundMessage } | { readonly problems: readonly FieldProblem[] } {
-  const value = parsed(body);
+): Promise<{ readonly message: InboundMessage } | { readonly problems: readonly FieldProblem[] }> {
+  const value = await parsed(body);
   if (!isFields(value)) return { problems: [{ path: "", expected: "a JSON object, in UTF-8" }] };
   const messageId = headerId ?? value.messageId;
   const problems = [...textProblems(value), ...idProblems(messageId), ...imageProblems(value.images)];
@@ -68,9 +69,9 @@ function imageProblems(images: unknown): FieldProblem[] {
   });
 }
 
-function parsed(body: Uint8Array): unknown {
+async function parsed(body: Uint8Array): Promise<unknown> {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return await parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
     return undefined;
   }

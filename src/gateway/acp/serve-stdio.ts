@@ -1,13 +1,15 @@
-import { Readable, Writable } from "node:stream";
-import type { AgentContext } from "@agentclientprotocol/sdk/unstable";
+import type { Readable, Writable } from "node:stream";
+import type { AgentContext, AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import {
   agent,
   MessageTooLargeError,
   methods,
-  ndJsonStream,
   PROTOCOL_VERSION,
+  RequestError,
 } from "@agentclientprotocol/sdk/unstable";
 import { SkeinError } from "../../core/errors.ts";
+import { LineGatherer } from "../../core/gather-bytes.ts";
+import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { StdioStreams } from "../calls/stdio-streams.ts";
 import type { Editor } from "./acp-agent.ts";
@@ -22,12 +24,7 @@ import { refusalOf } from "./refusal.ts";
 export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: StdioStreams): Promise<void> {
   const connected = Promise.withResolvers<AgentContext>();
   const ours = new AcpAgent(parts, editorOf(connected.promise));
-  const stream = ndJsonStream(
-    Writable.toWeb(output) as WritableStream<Uint8Array>,
-    Readable.toWeb(input) as ReadableStream<Uint8Array>,
-    { maxMessageBytes: wireLimits.frameBytes },
-  );
-  const connection = appOf(ours).connect(stream);
+  const connection = appOf(ours).connect(editorStream(input, output));
   connected.resolve(connection.client);
   // Before anything that is under way hears of it: an editor that goes away has cancelled nothing, and answered nothing.
   connection.signal.addEventListener("abort", () => ours.end(), { once: true });
@@ -45,6 +42,55 @@ export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: 
   }
   if (connection.signal.reason instanceof MessageTooLargeError)
     throw new SkeinError("body_too_large", { bytes: wireLimits.frameBytes });
+}
+
+/** As the SDK's own `ndJsonStream`, but a long message is parsed in slices. */
+function editorStream(input: Readable, output: Writable): Stream {
+  const cancelled = new AbortController();
+  const { signal } = cancelled;
+  const write = (message: object): Promise<void> =>
+    new Promise((resolve, reject) => {
+      output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  const readable = new ReadableStream<AnyMessage>({
+    start: (controller) => {
+      const read = async () => {
+        // The connection itself refuses what is JSON and not a message.
+        for await (const line of linesOf(input)) {
+          const message = await parseJson(line, signal).catch(() => unreadable);
+          if (signal.aborted) return;
+          if (message === unreadable) await write(parseError);
+          else controller.enqueue(message as AnyMessage);
+        }
+        if (!signal.aborted) controller.close();
+      };
+      void read().catch((error: unknown) => {
+        if (!signal.aborted) controller.error(error);
+      });
+    },
+    cancel: () => {
+      cancelled.abort();
+      input.destroy();
+    },
+  });
+  return { readable, writable: new WritableStream<AnyMessage>({ write }) };
+}
+
+const unreadable = Symbol("unreadable");
+const parseError = { jsonrpc: "2.0", id: null, error: RequestError.parseError().toErrorResponse() };
+
+/** The last line may lack its line feed. */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  const { frameBytes: maxBytes } = wireLimits;
+  const lines = new LineGatherer({ maxBytes, tooLong: () => new MessageTooLargeError(maxBytes) });
+  for await (const chunk of input) {
+    for (const line of lines.split(Buffer.from(chunk))) {
+      const text = line.toString("utf8").trim();
+      if (text !== "") yield text;
+    }
+  }
+  const rest = lines.unfinished.toString("utf8").trim();
+  if (rest !== "") yield rest;
 }
 
 function appOf(ours: AcpAgent) {

@@ -1,7 +1,7 @@
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { SessionTool } from "../../tools/contract.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
+import type { McpAsker, McpParts, ReadMessage } from "./contract.ts";
 import { Notices } from "./notices.ts";
 import type { Subscribed } from "./server.ts";
 import { mcpServer } from "./server.ts";
@@ -30,14 +30,15 @@ export class Connections {
     this.#table = table;
   }
 
-  async handle(request: Request, asker: McpAsker): Promise<Response> {
+  async handle(message: ReadMessage, asker: McpAsker): Promise<Response> {
+    const { request, ...body } = message;
     const id = request.headers.get("mcp-session-id");
-    if (id === null) return this.#begin(request, asker);
+    if (id === null) return this.#begin(message, asker);
     const known = this.#open.get(id);
     if (known === undefined || !isSame(known.asker, asker)) return noSuchConnection();
     this.#open.delete(id);
     this.#open.set(id, known);
-    return known.transport.handleRequest(request);
+    return known.transport.handleRequest(request, body);
   }
 
   async close(): Promise<void> {
@@ -45,7 +46,7 @@ export class Connections {
   }
 
   /** What is no handshake is refused by the transport, and leaves nothing behind. */
-  async #begin(request: Request, asker: McpAsker): Promise<Response> {
+  async #begin({ request, ...body }: ReadMessage, asker: McpAsker): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       maxRequestBodySize: wireLimits.frameBytes,
@@ -58,7 +59,7 @@ export class Connections {
       this.#open.delete(transport.sessionId ?? "");
     };
     await server.connect(transport);
-    const response = await transport.handleRequest(request);
+    const response = await transport.handleRequest(request, body);
     if (transport.sessionId === undefined) {
       await server.close();
       return response;

@@ -44,3 +44,9 @@ export interface McpAsker {
   readonly sessionKey: string;
   readonly scopes: readonly TokenScope[];
 }
+
+/** A request with its parsed body; without one, the body has not been read. */
+export interface ReadMessage {
+  readonly request: Request;
+  readonly parsedBody?: unknown;
+}

@@ -2,7 +2,7 @@ import type { McpHttpHandler, ServerEvent, ServerEventBus } from "@modelcontextp
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { SessionTool } from "../../tools/contract.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
+import type { McpAsker, McpParts, ReadMessage } from "./contract.ts";
 import { Notices } from "./notices.ts";
 import { mcpServer } from "./server.ts";
 
@@ -20,7 +20,7 @@ export class Exchanges {
     this.#table = table;
   }
 
-  handle(request: Request, asker: McpAsker): Promise<Response> {
+  handle({ request, ...body }: ReadMessage, asker: McpAsker): Promise<Response> {
     const { userId, sessionKey, scopes } = asker;
     const id = JSON.stringify([userId, sessionKey, scopes]);
     const handler = this.#handlers.get(id) ?? this.#handlerFor(asker);
@@ -28,7 +28,7 @@ export class Exchanges {
     this.#handlers.set(id, handler);
     const [oldest] = this.#handlers.keys();
     if (this.#handlers.size > mostAskers && oldest !== undefined) this.#handlers.delete(oldest);
-    return handler.fetch(request);
+    return handler.fetch(request, body);
   }
 
   async close(): Promise<void> {

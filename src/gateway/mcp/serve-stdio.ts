@@ -1,9 +1,10 @@
 import type { Readable } from "node:stream";
-import { pipeline, Transform } from "node:stream";
-import { finished } from "node:stream/promises";
+import { addAbortSignal, PassThrough } from "node:stream";
+import { parseJSONRPCMessage } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { SkeinError } from "../../core/errors.ts";
 import { LineGatherer } from "../../core/gather-bytes.ts";
+import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { StdioStreams } from "../calls/stdio-streams.ts";
@@ -23,7 +24,9 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  const lines = wholeLines(input);
+  // The transport would parse a line in one piece, so it gets an input without data, and the messages from here.
+  const silent = new PassThrough();
+  const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
     ({ era }) => {
       // Of the newer revision the transport knows who wants what; of the older ones the server does.
@@ -38,49 +41,50 @@ export async function serveMcpStdio(
       };
       return server;
     },
-    {
-      transport: new StdioServerTransport(lines, output, { maxBufferSize: wireLimits.frameBytes + 1 }),
-      onerror: parts.report,
-    },
+    { transport, onerror: parts.report },
   );
   try {
-    await untilOver(lines, signal);
+    await readMessages(input, transport, signal);
   } finally {
     await handle.close();
-    lines.destroy();
+    silent.destroy();
+    input.destroy();
     for (const notices of open) notices.close();
   }
 }
 
-/** The transport copies all that it has buffered with every chunk, so it gets one chunk for each line. */
-function wholeLines(input: Readable): Readable {
+/** Until the input ends, however it does: a client that is gone is an end like any other. */
+async function readMessages(
+  input: Readable,
+  transport: StdioServerTransport,
+  signal: AbortSignal,
+): Promise<void> {
   const { frameBytes: maxBytes } = wireLimits;
   const lines = new LineGatherer({
     maxBytes,
     tooLong: () => new SkeinError("body_too_large", { bytes: maxBytes }),
   });
-  const lineFeed = Buffer.from("\n");
-  const whole = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      try {
-        for (const line of lines.split(chunk)) this.push(Buffer.concat([line, lineFeed]));
-        done();
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  });
-  // Its errors are those of `whole`, which `untilOver` hears.
-  pipeline(input, whole, () => undefined);
-  return whole;
-}
-
-/** However it is over: a client that is gone is an end like any other. */
-async function untilOver(input: Readable, signal: AbortSignal): Promise<void> {
   try {
-    await finished(input, { writable: false, signal });
+    for await (const chunk of addAbortSignal(signal, input)) {
+      for (const line of lines.split(chunk as Buffer))
+        await readMessage(line.toString("utf8"), transport, signal);
+    }
   } catch (error) {
     const isEnd = signal.aborted || (error as NodeJS.ErrnoException).code === "ERR_STREAM_PREMATURE_CLOSE";
     if (!isEnd) throw error;
+  }
+}
+
+/** Lines that are not JSON are skipped, as the transport does. */
+async function readMessage(
+  line: string,
+  transport: StdioServerTransport,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    transport.onmessage?.(parseJSONRPCMessage(await parseJson(line, signal)));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof SyntaxError)) transport.onerror?.(error as Error);
   }
 }

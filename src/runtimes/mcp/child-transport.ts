@@ -1,11 +1,16 @@
+import type { Readable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { LineGatherer } from "../../core/gather-bytes.ts";
+import { parseJson } from "../../core/parse-json.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
+import { within } from "../../core/within.ts";
 import type { ChildProcess, ProcessOptions } from "../process/contract.ts";
 import { startCommand } from "../process/start-command.ts";
 import type { McpCommand } from "./config.ts";
 
 const shownChars = 300;
+/** How long a process that left the group may hold the pipe without writing to it. */
+const quietMs = 1000;
 const maxBytes = 32 * 1024 * 1024;
 
 export interface ChildOptions extends ProcessOptions {
@@ -31,6 +36,8 @@ export class ChildTransport implements Transport {
   #child: ChildProcess | null = null;
   #garbage: string | null = null;
   #isClosed = false;
+  /** The chunk that was read last; settles when its messages are delivered. */
+  #taking: Promise<void> = Promise.resolve();
 
   constructor(config: McpCommand, options: ChildOptions) {
     this.#config = config;
@@ -48,11 +55,33 @@ export class ChildTransport implements Transport {
     this.#starting = startCommand({ command, args, env, cwd }, this.#options);
     const child = await this.#starting;
     this.#child = child;
-    child.stdout.on("data", (chunk: Buffer) => this.#take(chunk));
-    void child.lastWords().then(() => {
+    const pumped = this.#pump(child.stdout);
+    void child.lastWords().then(async () => {
+      await this.#untilRead(pumped);
       this.#isClosed = true;
       this.onclose?.();
     });
+  }
+
+  /** One chunk after the other, so that a short message never overtakes a long one that is still being parsed. */
+  async #pump(stdout: Readable): Promise<void> {
+    try {
+      for await (const chunk of stdout) {
+        this.#taking = this.#take(chunk as Buffer);
+        await this.#taking;
+      }
+    } catch {
+      return; // the pipe broke, which the end of the process explains
+    }
+  }
+
+  /** An answer may still be parsed when its process has ended. A process that left the group may hold the pipe forever. */
+  async #untilRead(pumped: Promise<void>): Promise<void> {
+    for (;;) {
+      const last = this.#taking;
+      await last;
+      if ((await within(quietMs, pumped)) || last === this.#taking) return;
+    }
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -70,20 +99,20 @@ export class ChildTransport implements Transport {
     await child?.stop();
   }
 
-  #take(chunk: Buffer): void {
+  async #take(chunk: Buffer): Promise<void> {
     try {
-      for (const line of this.#lines.split(chunk)) this.#read(line.toString("utf8"));
+      for (const line of this.#lines.split(chunk)) await this.#read(line.toString("utf8"));
     } catch (error) {
       this.#garbage ??= thrownText(error);
       void this.close();
     }
   }
 
-  #read(line: string): void {
+  async #read(line: string): Promise<void> {
     if (line.trim() === "") return;
     let message: JSONRPCMessage;
     try {
-      message = this.#options.parse(JSON.parse(line));
+      message = this.#options.parse(await parseJson(line));
     } catch {
       this.#garbage ??= escapeToLine(cutText(line, shownChars));
       return;

@@ -1,9 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { ByteGatherer } from "../../../core/gather-bytes.ts";
-import { isLongJson, parseJsonInSteps } from "../../../core/parse-json.ts";
+import { parseJson } from "../../../core/parse-json.ts";
 import { present } from "../../../core/present.ts";
-import { Slices } from "../../../core/slices.ts";
 import { NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import { malformed, notJsonType, tooDeep, tooLarge, tooManyChunks } from "../door/refusals.ts";
@@ -87,8 +86,7 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 async function parsed(bytes: Buffer): Promise<unknown> {
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
   try {
-    const text = bytes.toString("utf8");
-    return isLongJson(text) ? await new Slices().run(parseJsonInSteps(text)) : JSON.parse(text);
+    return await parseJson(bytes.toString("utf8"));
   } catch {
     throw new Refused(malformed("The body is not valid JSON"));
   }

@@ -1,5 +1,7 @@
 import { LineGatherer } from "../../../core/gather-bytes.ts";
+import { parseJson } from "../../../core/parse-json.ts";
 import { isRecord } from "../../../core/shape.ts";
+import { Slices } from "../../../core/slices.ts";
 import { cutText } from "../../../core/text.ts";
 import { tooHeavy } from "./message-weight.ts";
 
@@ -27,20 +29,26 @@ export class MessageLines {
     return this.#stray[0] ?? "";
   }
 
-  /** Throws where what comes cannot be read any further: a message may have been lost, and nobody would know. */
-  *take(chunk: Buffer): Generator<{ readonly message: JsonObject; readonly bytes: number }> {
+  /**
+   * Yields the messages that this chunk completes. Long ones are parsed in slices, and `signal` stops that. Throws when the rest
+   * cannot be read: a message may have been lost, and its reader would wait forever.
+   */
+  async *take(
+    chunk: Buffer,
+    signal?: AbortSignal,
+  ): AsyncGenerator<{ readonly message: JsonObject; readonly bytes: number }> {
     for (const line of this.#lines.split(chunk)) {
-      const weight = tooHeavy(line);
+      const weight = await new Slices(signal).run(tooHeavy(line));
       if (weight !== null) throw new Error(`it wrote a message ${weight}`);
-      const message = this.#read(line.toString("utf8").trim());
+      const message = await this.#read(line.toString("utf8").trim(), signal);
       if (message !== null) yield { message, bytes: line.length };
     }
   }
 
-  /** Logs are passed by, `[INFO] …` too; a broken message is not: whoever waits for it would wait for ever. */
-  #read(line: string): JsonObject | null {
+  /** Lines of logs, such as `[INFO] …`, are skipped. A broken message is an error: its reader would wait forever. */
+  async #read(line: string, signal: AbortSignal | undefined): Promise<JsonObject | null> {
     if (line === "") return null;
-    const value = parsed(line);
+    const value = await parsed(line, signal);
     if (isRecord(value)) return value;
     if (this.#stray.length === 0) this.#stray.push(cutText(line, shownLength));
     else this.#stray.push("");
@@ -52,10 +60,11 @@ export class MessageLines {
   }
 }
 
-function parsed(line: string): unknown {
+async function parsed(line: string, signal: AbortSignal | undefined): Promise<unknown> {
   try {
-    return JSON.parse(line);
+    return await parseJson(line, signal);
   } catch {
-    return null; // no JSON: the caller says what that means
+    signal?.throwIfAborted();
+    return null; // not JSON: the caller decides what that means
   }
 }

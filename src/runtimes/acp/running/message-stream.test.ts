@@ -53,3 +53,39 @@ test("[ARU58] however much an agent has written, the event loop gets a turn afte
   expect(updates).toBe(readings * 20);
   expect(turns).toBeGreaterThanOrEqual(readings - 1);
 });
+
+test("[OVF15] a long message is parsed in slices, and the one behind it comes after it", async () => {
+  const line = (method: string, text: string) =>
+    `${JSON.stringify({ jsonrpc: "2.0", method, params: { text } })}\n`;
+  const long = line("session/update", '"\\'.repeat(2_000_000));
+  // Both are there at once.
+  const stdout = Readable.from([Buffer.from(long + line("session/update", "short"))]);
+  let [turns, isOver] = [0, false];
+  setImmediate(function turn() {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  });
+  const lengths: number[] = [];
+  const { readable } = messageStream(
+    { stdin: new PassThrough(), stdout },
+    {
+      lines: new MessageLines(),
+      onUpdate: (params) => void lengths.push((params as { text: string }).text.length),
+      onBroken: () => undefined,
+    },
+  );
+  await readable.getReader().read();
+  isOver = true;
+  expect(lengths).toEqual([4_000_000, 5]);
+  expect(turns).toBeGreaterThan(long.length / 1_000_000);
+});
+
+test("[OVF17] a stream that is cancelled while it parses delivers nothing more", async () => {
+  const { stdout, broken, readable } = streamOf();
+  const params = { text: "x".repeat(8_000_000) };
+  stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "any", params })}\n`);
+  await new Promise((resolve) => setImmediate(resolve));
+  await readable.cancel();
+  await once(stdout, "close");
+  expect(broken).toEqual([]);
+});

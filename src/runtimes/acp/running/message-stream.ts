@@ -30,10 +30,10 @@ export function messageStream(
   // How a pipe broke is told by the end of the process.
   stdin.on("error", () => undefined);
 
-  let isCancelled = false;
+  const cancelled = new AbortController();
   let controller: ReadableStreamDefaultController<AnyMessage> | null = null;
   const handOn = (messages: readonly JsonObject[]): void => {
-    if (isCancelled) return;
+    if (cancelled.signal.aborted) return;
     for (const message of messages) controller?.enqueue(message as AnyMessage);
   };
   // Who does not read what it is refused is not read any further either.
@@ -52,12 +52,14 @@ export function messageStream(
   const readable = new ReadableStream<AnyMessage>({
     start: (given) => {
       controller = given;
-      void pump(stdout, ends, take)
-        .catch((problem: Error) => (isOfPipe(problem) ? undefined : ends.onBroken(problem)))
-        .then(() => (isCancelled ? undefined : given.close()));
+      void pump(stdout, ends, take, cancelled.signal)
+        .catch((problem: Error) =>
+          cancelled.signal.aborted || isOfPipe(problem) ? undefined : ends.onBroken(problem),
+        )
+        .then(() => (cancelled.signal.aborted ? undefined : given.close()));
     },
     cancel: () => {
-      isCancelled = true;
+      cancelled.abort();
       stdout.destroy();
     },
   });
@@ -92,9 +94,10 @@ async function pump(
   stdout: Readable,
   { lines, onUpdate }: StreamEnds,
   take: (message: JsonObject, bytes: number) => Promise<void> | undefined,
+  signal: AbortSignal,
 ): Promise<void> {
   for await (const chunk of stdout) {
-    for (const { message, bytes } of lines.take(chunk as Buffer)) {
+    for await (const { message, bytes } of lines.take(chunk as Buffer, signal)) {
       if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
       else await take(message, bytes);
       // An answer reaches its caller before the updates that follow it, which are not part of the turn.

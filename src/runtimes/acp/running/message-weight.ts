@@ -1,3 +1,4 @@
+import type { Steps } from "../../../core/slices.ts";
 import { deepestNesting } from "../../../protocol/nesting.ts";
 
 /** What a parser would make of a line of JSON. Millions of small values take it seconds, and everybody else waits meanwhile. */
@@ -11,14 +12,23 @@ const shortBytes = 64 * 1024;
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Why it is not parsed, of a message; `null`: it can be. */
-export function tooHeavy(line: Buffer): string | null {
+/** Why a message is not parsed, or `null`. Texts, which are most of a large message, are searched natively for their end. */
+export function* tooHeavy(line: Buffer): Steps<string | null> {
   if (line.length <= shortBytes) return null;
-  let depth = 0;
-  let values = 0;
+  let [depth, values, reported, isText] = [0, 0, 0, false];
   for (let at = 0; at < line.length; at++) {
+    if (at - reported >= shortBytes) {
+      yield at - reported;
+      reported = at;
+    }
+    if (isText) {
+      at = line.indexOf(quote, at);
+      if (at === -1) return null;
+      isText = isEscaped(line, at);
+      continue;
+    }
     const byte = line[at];
-    if (byte === quote) at = endOfText(line, at);
+    if (byte === quote) isText = true;
     else if (byte === comma) values++;
     else if (byte === openList || byte === openObject) {
       depth++;
@@ -30,12 +40,8 @@ export function tooHeavy(line: Buffer): string | null {
   return null;
 }
 
-/** Where the quote is that ends a text; of one without an end, behind the line. Most of a large message is passed over by it. */
-function endOfText(line: Buffer, from: number): number {
-  for (let end = line.indexOf(quote, from + 1); end !== -1; end = line.indexOf(quote, end + 1)) {
-    let before = end;
-    while (line[before - 1] === backslash) before--;
-    if ((end - before) % 2 === 0) return end;
-  }
-  return line.length;
+function isEscaped(line: Buffer, at: number): boolean {
+  let before = at;
+  while (line[before - 1] === backslash) before--;
+  return (at - before) % 2 === 1;
 }
