@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import { createStore } from "../../src/entry-store.ts";
@@ -99,14 +100,16 @@ async function call<M extends MethodName>(
   return JSON.parse(text) as Result<M>;
 }
 
-/** The command line in a process of its own; it talks to the gateway where one runs. */
-function cli(...args: readonly string[]): { readonly out: string; readonly err: string } {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [skeinProgram, ...args, "--dir", root], {
-    encoding: "utf8",
+/**
+ * The command line in a process of its own; it talks to the gateway where one runs. The loop goes on meanwhile: a test that
+ * blocked it would not notice that the gateway closed an idle connection, and use it again.
+ */
+async function cli(...args: readonly string[]): Promise<{ readonly out: string; readonly err: string }> {
+  const command = [skeinProgram, ...args, "--dir", root];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, command, {
     cwd: folder.path,
     env: { ...process.env, ...env, NO_COLOR: "1", HOME: join(folder.path, "home") },
   });
-  if (status !== 0) throw new Error(`skein ${args.join(" ")}: ${status}\n${stdout}${stderr}`);
   return { out: stdout, err: stderr };
 }
 
@@ -268,7 +271,7 @@ describe("redaction", () => {
       expect(before.join("\n")).toContain(name);
 
     for (const [sessionId, ids] of await markedEntries("ann"))
-      cli("sessions", "redact", sessionId, ...ids, "--user", "ann", "--yes");
+      await cli("sessions", "redact", sessionId, ...ids, "--user", "ann", "--yes");
 
     expect(filesWith(marker, root)).toEqual([]);
     const answers = await Promise.all([
@@ -309,7 +312,7 @@ describe("redaction", () => {
     utimesSync(join(sessions, ".vault.jsonl.019a.tmp"), 1_700_000_000, 1_700_000_000);
 
     for (const [sessionId, entryIds] of ids)
-      cli("sessions", "redact", sessionId, ...entryIds, "--user", "ann", "--yes");
+      await cli("sessions", "redact", sessionId, ...entryIds, "--user", "ann", "--yes");
 
     expect(filesWith(marker, root)).toEqual([]);
     expect(existsSync(`${log}.bak-1-1700000000000`)).toBe(true);
@@ -327,7 +330,7 @@ describe("redaction", () => {
       reader.prepare("SELECT count(*) FROM runs").get();
 
       const [ids] = [...(await markedEntries("ann")).values()];
-      const { out } = cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
+      const { out } = await cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
       expect(out).toContain("another process is reading the databases");
       expect(filesWith(marker, root).join("\n")).toContain("work.db");
 
@@ -362,7 +365,7 @@ describe("what repeats a redacted entry", () => {
       });
     const slow = await send("be slow for 600 seconds");
     const again = await send(`repeat ${marker}`, { queueMode: "followup" });
-    cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
+    await cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
     await call("runs.abort", { runId: slow.runId, userId: "ann" });
     await ended(again.runId, "ann");
     const { run } = await call("runs.get", { runId: again.runId, userId: "ann" });
@@ -409,9 +412,9 @@ describe("purge", () => {
     for (const { sessionId } of sessions) {
       if (sessionId === "other") continue;
       await call("sessions.delete", { key: sessionId, userId: "ann" });
-      cli("sessions", "rm", sessionId, "--purge", "--user", "ann", "--yes");
+      await cli("sessions", "rm", sessionId, "--purge", "--user", "ann", "--yes");
     }
-    cli("sessions", "rm", "trashed-copy", "--purge", "--user", "ann", "--yes");
+    await cli("sessions", "rm", "trashed-copy", "--purge", "--user", "ann", "--yes");
 
     expect(filesWith(marker, root)).toEqual([]);
     expect(filesWith(marker, work)).toEqual([]);
@@ -433,8 +436,8 @@ describe("purge", () => {
     await say("main", "count the words in one two three", "bob");
     cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
 
-    cli("users", "rm", userId, "--yes");
-    cli("users", "rm", "ann", "--yes");
+    await cli("users", "rm", userId, "--yes");
+    await cli("users", "rm", "ann", "--yes");
 
     expect(filesWith(marker, root)).toEqual([]);
     expect(filesWith(marker, work)).toEqual([]);
