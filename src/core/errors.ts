@@ -291,6 +291,15 @@ export function isDiskFault(error: unknown): boolean {
   });
 }
 
+/** Whether a disk fault concerns every file: the disk is full or read-only, or `work.db` cannot be used. */
+export function isSharedFault(error: unknown): boolean {
+  return causesOf(error).some(
+    (each) =>
+      ["ENOSPC", "EDQUOT", "EROFS", "EMFILE", "ENFILE"].includes(codeOf(each)) ||
+      typeof (each as { readonly errcode?: unknown }).errcode === "number",
+  );
+}
+
 /** An error with everything that caused it. */
 function causesOf(error: unknown, depth = 0): object[] {
   if (typeof error !== "object" || error === null || depth > maxCauses) return [];

@@ -337,8 +337,11 @@ export interface RunStore {
   /** Ends the owner's turn in a session; `uid` null: in all of them. Returns whether one was open. */
   endLoopTurns(uid: string | null, owner: string): boolean;
 
-  /** The next run that may go, by lanes and fairness: recovered and woken ones of a session before its others. */
-  claim(owner: string): Promise<Claim | null>;
+  /**
+   * The next run that may go, by lanes and fairness: recovered and woken ones of a session before its others. Sessions in
+   * `except`, named by uid, are skipped.
+   */
+  claim(owner: string, except?: ReadonlySet<string>): Promise<Claim | null>;
   /** Asked under the session's lock at the moment of a write. */
   isHeld(held: Held): boolean;
   /** Goes on owning; gives those that are not ours any more. */
@@ -384,7 +387,7 @@ export interface RunStore {
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /**
-   * Queues the input of a lost run again, as a new run with a fresh count of attempts; of merged input, that of the turn that took it.
+   * Queues the input of a run that was lost or stopped by a disk fault again, as a new run with a fresh count of attempts; of merged input, that of the turn that took it.
    * The same run again gives the same retry. `conflict`: it was not lost. `null`: unknown.
    */
   retry(runId: string): Promise<Accepted | null>;

@@ -105,6 +105,13 @@ export const mostLost = 3;
 /** The code of a run that ended because its owner was lost once too often. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
+/** Codes of runs that ended through no fault of their input: losses and disk faults. `runs retry` goes on with them. */
+export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
+
+export function retryHint(runId: string): string {
+  return `Its input is kept: skein runs retry ${runId} queues it again.`;
+}
+
 /** What of a run decides where it goes. */
 export interface RunFacts {
   readonly runId: string;

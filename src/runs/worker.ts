@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
+import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
 import { TimeLeft, within } from "../core/within.ts";
 import type { Claim, Held, Run, RunStore } from "./contract.ts";
 
@@ -15,7 +15,7 @@ export class RunStopped extends Error {
   }
 }
 
-/** The disk did not let a run begin or end. It goes back into the queue until that works. */
+/** The disk did not let a run begin or end. It goes back into the queue until that works. `cause`: what the disk said. */
 export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
@@ -57,6 +57,7 @@ const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
 const shortestPauseMs = 250;
 const longestPauseMs = 5000;
+const everySession = "*";
 const usualUnwindMs = 10_000;
 
 /**
@@ -77,9 +78,10 @@ export class Worker {
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
-  /** Set while the machine does not let another run begin. */
-  #pause: { readonly over: Promise<void>; end(): void } | null = null;
-  #pauseMs = shortestPauseMs;
+  /** Sessions, by uid, whose files cannot be written now, or `everySession` while the machine lets no run begin. */
+  readonly #pauses = new Map<string, { readonly over: Promise<void>; end(): void }>();
+  /** How long the next pause of each is. */
+  readonly #pauseMs = new Map<string, number>();
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -142,7 +144,7 @@ export class Worker {
   async #close(left: TimeLeft, isPatient: boolean): Promise<void> {
     this.#state = "closing";
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
-    this.#pause?.end();
+    for (const { end } of [...this.#pauses.values()]) end();
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
     this.#resumeAll(); // who was just being asked about
@@ -182,8 +184,8 @@ export class Worker {
 
   async #claimAll(): Promise<void> {
     const { runs, owner } = this.#options;
-    while (this.#state === "working" && this.#pause === null) {
-      const claim = await runs.claim(owner);
+    while (this.#state === "working" && !this.#pauses.has(everySession)) {
+      const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
       // The process began to close meanwhile: nobody may begin what would be cut off.
       if (this.isClosing) return runs.release({ runId: claim.run.runId, fence: claim.run.fence });
@@ -211,11 +213,11 @@ export class Worker {
     const { runId, fence } = claim.run;
     try {
       await execute(claim, signal);
-      this.#pauseMs = shortestPauseMs;
+      for (const paused of [everySession, claim.run.session.uid]) this.#pauseMs.delete(paused);
     } catch (error) {
       if (error instanceof RunDeferred || isOutOfDescriptors(error)) {
         report(error instanceof RunDeferred ? error.cause : error);
-        return this.#putBack({ runId, fence });
+        return this.#putBack({ runId, fence }, isSharedFault(error) ? everySession : claim.run.session.uid);
       }
       report(error);
       await runs.lose({ runId, fence }).catch(report);
@@ -223,9 +225,9 @@ export class Worker {
   }
 
   /** Back into the queue. A full disk may not even allow that; meanwhile the run keeps its lease. */
-  async #putBack(held: Held): Promise<void> {
+  async #putBack(held: Held, paused: string): Promise<void> {
     for (;;) {
-      const over = this.#pauseClaims();
+      const over = this.#pauseClaims(paused);
       try {
         return await this.#options.runs.release(held, "deferred");
       } catch (error) {
@@ -235,19 +237,21 @@ export class Worker {
     }
   }
 
-  /** A run that is put back would be claimed again at once. Resolves when claims go on. */
-  #pauseClaims(): Promise<void> {
-    if (this.#pause !== null) return this.#pause.over;
+  /** A run that is put back would be claimed again at once. Resolves when claims of the session, or of all, go on. */
+  #pauseClaims(paused: string): Promise<void> {
+    const known = this.#pauses.get(paused);
+    if (known !== undefined) return known.over;
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const end = () => {
       clearTimeout(timer);
-      this.#pause = null;
+      this.#pauses.delete(paused);
       resolve();
       this.wake();
     };
-    const timer = setTimeout(end, this.#pauseMs).unref();
-    this.#pause = { over, end };
-    this.#pauseMs = Math.min(longestPauseMs, 2 * this.#pauseMs);
+    const pauseMs = this.#pauseMs.get(paused) ?? shortestPauseMs;
+    const timer = setTimeout(end, pauseMs).unref();
+    this.#pauses.set(paused, { over, end });
+    this.#pauseMs.set(paused, Math.min(longestPauseMs, 2 * pauseMs));
     return over;
   }
 

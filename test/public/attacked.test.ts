@@ -1,13 +1,27 @@
-import { closeSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import fs, {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import type { RequestListener } from "node:http";
 import { createServer } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { run } from "../support/cli.ts";
 import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
+import { answering, closeAll, withScript } from "../support/skein.ts";
 
 const preload = fileURLToPath(new URL("../support/full-disk.ts", import.meta.url));
 const rehearsal = "defaults: { model: rehearsal/basic }\n";
@@ -19,7 +33,9 @@ beforeEach(() => {
   folder = temporaryFolder();
   flag = join(folder.path, "full");
 });
-afterEach(() => {
+afterEach(async () => {
+  vi.useRealTimers();
+  await closeAll();
   for (const { process } of gateways.splice(0)) process.child.kill("SIGKILL");
   for (const end of ends.splice(0)) end();
   folder.remove();
@@ -32,10 +48,30 @@ async function start(config = rehearsal): Promise<GatewayProcess> {
   return gateway;
 }
 
+/** Every write to the file fails with EIO, as on a bad sector. Returns the way back. */
+function breakFile(path: string): () => void {
+  const { ino } = statSync(path);
+  const { writeSync: real } = fs;
+  fs.writeSync = ((fd: number, ...rest: [never]) => {
+    if (fstatSync(fd).ino === ino) throw Object.assign(new Error("EIO: i/o error, write"), { code: "EIO" });
+    return real(fd, ...rest);
+  }) as typeof real;
+  syncBuiltinESMExports();
+  return () => {
+    fs.writeSync = real;
+    syncBuiltinESMExports();
+  };
+}
+
 /** Settings with a model that never answers. `asked` resolves when it was asked. */
 async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
   const asked = Promise.withResolvers<void>();
-  const server = createServer(() => asked.resolve());
+  return { config: await localModel(() => asked.resolve()), asked: asked.promise };
+}
+
+/** Settings with a model of this process. */
+async function localModel(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   ends.push(() => {
     server.closeAllConnections();
@@ -43,8 +79,7 @@ async function silentModel(): Promise<{ config: string; asked: Promise<void> }> 
   });
   const { port } = server.address() as AddressInfo;
   const provider = `models: { providers: { local: { baseUrl: "http://127.0.0.1:${port}/v1" } } }`;
-  const config = `defaults: { model: local/silent }\n${provider}\nqueue: { mode: followup }\n`;
-  return { config, asked: asked.promise };
+  return `defaults: { model: local/any }\n${provider}\nqueue: { mode: followup }\n`;
 }
 
 const send = (gateway: GatewayProcess, message: string) =>
@@ -96,6 +131,57 @@ describe("a full disk", () => {
     rmSync(flag);
     const outcome = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+  });
+});
+
+describe("a disk fault", () => {
+  test("[ATF13] a run that it ends in the middle of a turn is continued by a retry", async () => {
+    const fillDisk = [() => writeFileSync(flag, "files")];
+    const config = await localModel((_, response) => {
+      fillDisk.pop()?.();
+      const choice = { index: 0, delta: { role: "assistant", content: "pear" }, finish_reason: "stop" };
+      const chunk = { id: "1", object: "chat.completion.chunk", created: 1, model: "any", choices: [choice] };
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
+    });
+    const gateway = await start(config);
+    const { runId } = await send(gateway, "repeat pear");
+    const failed = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(failed).toMatchObject({ state: "error", error: { code: "write_failed" } });
+    expect(JSON.stringify(failed)).toContain(`skein runs retry ${runId}`);
+    rmSync(flag);
+    const retry = await gateway.call("runs.retry", { runId });
+    const outcome = await gateway.call("agent.wait", { runId: retry.runId, timeoutMs: 150_000 });
+    expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+    expect((await textsIn(gateway)).match(/repeat pear/g)).toHaveLength(1);
+  });
+});
+
+describe("a fault of one session's file", () => {
+  test("[ATF14] it delays the runs of no other session", async () => {
+    const deferred = Promise.withResolvers<void>();
+    const dir = join(folder.path, "root");
+    const { skein } = await withScript(
+      answering(),
+      {},
+      {
+        dir,
+        report: (error) => {
+          // From here on no pause ends.
+          vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+          expect(error).toMatchObject({ code: "write_failed" });
+          deferred.resolve();
+        },
+      },
+    );
+    const [trip, other] = [skein.session({ sessionId: "trip" }), skein.session({ sessionId: "other" })];
+    await trip.send("Hello").result;
+    await other.send("Hello").result;
+    ends.push(breakFile(join(dir, "agents/main/sessions/trip.log.jsonl")));
+    const { runId } = await trip.accept("Hello again");
+    await deferred.promise;
+    expect((await other.send("Hello again").result).reply).toBe("Yes. 3");
+    expect((await skein.runs.get(runId))?.state).not.toBe("ok");
   });
 });
 
@@ -193,4 +279,54 @@ describe("a repeated idempotency key", () => {
     expect(await spawn({ label: "two" })).toContain("idempotency_conflict");
     expect(await spawn({ model: "rehearsal/basic" })).toContain("idempotency_conflict");
   });
+});
+
+describe("a folder or a pipe in the place of a session's file", () => {
+  const makers = {
+    folder: (path: string) => mkdirSync(path),
+    pipe: (path: string) => void execFileSync("mkfifo", [path]),
+  };
+  const cases = (["folder", "pipe"] as const).flatMap((kind) =>
+    (["trip.log.jsonl", "trip.jsonl"] as const).map((name) => ({ kind, name })),
+  );
+
+  test.each(cases)(
+    "[ATF12] a $kind as $name is named with what to do, and other sessions work",
+    async ({ kind, name }) => {
+      const dir = join(folder.path, "root");
+      const { skein } = await withScript(answering(), {}, { dir });
+      const [trip, other] = [skein.session({ sessionId: "trip" }), skein.session({ sessionId: "other" })];
+      await trip.send("Hello").result;
+      await other.send("Hello").result;
+      const file = join(dir, "agents/main/sessions", name);
+      rmSync(file);
+      makers[kind](file);
+
+      writeFileSync(join(folder.path, "skein.yaml"), rehearsal);
+      const cli = (...args: string[]) => run([...args, "--dir", dir], { cwd: folder.path });
+      for (const args of [
+        ["sessions", "show", "trip"],
+        ["send", "trip", "repeat pear"],
+      ]) {
+        const { exit, err } = await cli(...args);
+        expect([args, exit]).toEqual([args, 1]);
+        expect(err).toContain(`${file} cannot be read: it is`);
+        expect(err).toContain("Move it to another place");
+      }
+      const { err: listed } = await cli("sessions", "ls", "--json");
+      expect(listed).not.toContain("bug");
+      expect((await cli("doctor")).out).toContain(`${file}: `);
+      // The session is open here, and finds the file when it reads or writes again.
+      const sent = trip.send("Hello again");
+      await expect(sent.result).rejects.toMatchObject({ code: "unreadable_file" });
+      expect((await other.send("Hello").result).reply).toBe("Yes. 3");
+      rmSync(file, { recursive: true });
+      expect((await cli("sessions", "show", "trip")).out).toContain("Yes. 1");
+      // A session whose log cannot be read accepts nothing.
+      const isAccepted = (await skein.runs.get(sent.runId)) !== null;
+      expect(isAccepted).toBe(name === "trip.jsonl");
+      const { runId } = isAccepted ? await skein.runs.retry(sent.runId) : await trip.accept("Hello again");
+      expect((await skein.ended(runId)).outcome?.reply).toBe("Yes. 4");
+    },
+  );
 });

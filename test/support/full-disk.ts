@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 
 const flag = process.env.FULL_DISK_FLAG ?? "";
-const { existsSync, readFileSync, fstatSync, writeSync, openSync, mkdirSync, linkSync } = fs;
+const { constants, existsSync, readFileSync, fstatSync, writeSync, openSync, mkdirSync, linkSync } = fs;
 const isFull = () => existsSync(flag);
 const areDatabasesFull = () => isFull() && readFileSync(flag, "utf8") !== "files";
 const noSpace = (call: string) =>
@@ -39,7 +39,8 @@ function growsFile(...[fd, , , length = 0, position]: Write): boolean {
 Object.assign(fs, {
   writeSync: failing("write", writeSync as Any, ((...write: Write) => growsFile(...write)) as never),
   openSync: failing("open", openSync, (path: PathLike, flags) =>
-    typeof flags === "string" ? /[aw]/.test(flags) && !existsSync(path) : !existsSync(path),
+    (typeof flags === "string" ? /[aw]/.test(flags) : (Number(flags) & constants.O_CREAT) !== 0) &&
+    !existsSync(path),
   ),
   mkdirSync: failing("mkdir", mkdirSync as Any, ((path: PathLike) => !existsSync(path)) as never),
   linkSync: failing("link", linkSync, () => true),

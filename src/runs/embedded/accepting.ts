@@ -6,7 +6,7 @@ import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode, Run } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
 import { checkSameRequest } from "../same-request.ts";
-import { lostCode } from "../states.ts";
+import { retryableCodes } from "../states.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
 import { checkRoom, registerChild } from "./children.ts";
@@ -157,16 +157,17 @@ function insert(
   );
 }
 
-/** Queues the input of a lost run again, in the transaction that it is called in. */
+/** Queues the input again of a run that was lost or stopped by a disk fault, in the transaction that it is called in. */
 export function retryLost(books: Books, runId: string): Accepted | null {
   const asked = books.row(runId);
   if (asked === null) return null;
   const lost = asked.mergedInto === null ? asked : (books.row(asked.mergedInto) ?? asked);
-  if (lost.outcome?.code !== lostCode) {
+  if (!retryableCodes.includes(lost.outcome?.code ?? "")) {
     const problem = `The run ${runId} is ${asked.outcome?.state ?? asked.state}, and was not lost`;
     throw new SkeinError("conflict", {
       problem,
-      advice: "Only lost input is retried; send the message again",
+      advice:
+        "Only runs that lost their process or failed because of the disk are retried; send the message again",
     });
   }
   const known = lost.retriedAs === null ? null : books.row(lost.retriedAs);

@@ -1,9 +1,9 @@
-import { SkeinError } from "../../core/errors.ts";
+import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext, ranks } from "../lanes.ts";
-import { lostCode, nextState } from "../states.ts";
+import { lostCode, nextState, retryHint } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
@@ -23,10 +23,14 @@ import { publicRun } from "./rows.ts";
 const mostTries = 64;
 
 /** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
-export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
+export async function claimNext(
+  books: Books,
+  owner: string,
+  except: ReadonlySet<string>,
+): Promise<Claim | null> {
   const problems = [...(await takeBackLost(books, owner)), ...(await settleReturned(books))];
   letDueGo(books);
-  const leftOut = new Set<string>();
+  const leftOut = new Set(except);
   for (let tries = 0; tries < mostTries; tries++) {
     const next = nextServed(books, leftOut);
     if (next === null) break;
@@ -127,6 +131,10 @@ async function claimReady(
       endUnclaimed(books, row, "not_found");
       return null;
     }
+    if (code === "unreadable_file") {
+      endUnclaimed(books, row, error as SkeinError);
+      return null;
+    }
     if (code !== "locked") throw error;
     leftOut.add(ready.uid);
     return null;
@@ -138,15 +146,20 @@ function isOverdue(books: Books, row: RunRow): boolean {
 }
 
 /** Ends a queued run that cannot go on. One transaction. */
-export function endUnclaimed(books: Books, row: RunRow, why: "deadline" | "not_found"): void {
+export function endUnclaimed(books: Books, row: RunRow, why: "deadline" | "not_found" | SkeinError): void {
   books.change(endDurability(books, row.runId), () => endIfQueued(books, row, why));
 }
 
-function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_found"): void {
+function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_found" | SkeinError): void {
   const row = books.row(runId);
   if (row?.state !== "queued") return;
   if (why === "deadline") {
     endRun(books, row, { state: "timeout", code: "timeout", error: "Its time was over before it went on." });
+    return;
+  }
+  if (why instanceof SkeinError) {
+    const error = `${messageWithoutPaths(why)} ${retryHint(runId)}`;
+    endRun(books, row, { state: "error", code: why.code, error });
     return;
   }
   if (isUnread(row)) bury(books, row);
@@ -264,8 +277,8 @@ export async function requeue(
   try {
     await books.options.underLock(row.session, act);
   } catch (error) {
-    // The session is gone, and nobody can write into it: nothing is to be locked.
-    if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
+    // The session is gone or its log cannot be read, so nobody can write into it: nothing is to be locked.
+    if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
     if (!act()) throw fenced(row);
   }
 }
@@ -277,7 +290,7 @@ function giveBack(books: Books, row: RunRow, why: RequeueReason): void {
   if (next === "error") {
     const lost = row.lost + 1;
     books.run("UPDATE runs SET lost = ? WHERE run_id = ?", lost, row.runId);
-    const error = `Its process was lost ${lost} times. Its input is kept: skein runs retry ${row.runId} queues it again.`;
+    const error = `Its process was lost ${lost} times. ${retryHint(row.runId)}`;
     endRun(books, { ...row, lost }, { state: "error", code: lostCode, error });
     return;
   }

@@ -264,8 +264,8 @@ export class EmbeddedRuns implements RunStore {
     return this.#books.rows(where, sessionUid).map(publicRun);
   }
 
-  async claim(owner: string): Promise<Claim | null> {
-    return claimNext(this.#books, owner);
+  async claim(owner: string, except: ReadonlySet<string> = new Set()): Promise<Claim | null> {
+    return claimNext(this.#books, owner, except);
   }
 
   openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean {

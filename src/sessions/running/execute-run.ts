@@ -1,6 +1,7 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { isDiskFault, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
+import { retryableCodes, retryHint } from "../../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
@@ -145,7 +146,14 @@ class Ending {
       if (this.#phase !== "turn" && isDiskFault(closing)) throw new RunDeferred(closing);
       report(closing);
     }
-    await this.#end({ ...outcome, ...(await this.#saidSoFar()) });
+    await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
+  }
+
+  /** A turn that the disk stopped can be continued with `runs retry`: the model was asked, and nothing is asked twice by itself. */
+  #retryable(outcome: Outcome, error: unknown): Outcome {
+    const code = isDiskFault(error) ? "write_failed" : outcome.code;
+    if (code === undefined || !retryableCodes.includes(code)) return outcome;
+    return { ...outcome, code, error: `${outcome.error ?? ""} ${retryHint(this.#claim.run.runId)}`.trim() };
   }
 
   /** What the turn had said before it could not go on: whoever asked is told that too. */

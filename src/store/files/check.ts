@@ -181,7 +181,11 @@ async function checkLogs(parts: CheckParts): Promise<void> {
   for (const [index, row] of rows.entries()) {
     progress(index, rows.length);
     await nextTurn();
-    const file = catalogue.pathsOf(row).log;
+    const { log: file, working } = catalogue.pathsOf(row);
+    const isBlocked = [working, file]
+      .filter((path) => checkRegular(parts, path, path === working))
+      .includes(file);
+    if (isBlocked) continue;
     const bytes = readOwn(disk, file);
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
@@ -201,6 +205,17 @@ async function checkLogs(parts: CheckParts): Promise<void> {
     tell(parts, { area: "logs", severity: "warning", file, what, remedy }, null);
   }
   progress(rows.length, rows.length);
+}
+
+/** Reports a folder, pipe or link in the place of a session's file; `true`: there is one. */
+function checkRegular(parts: CheckParts, file: string, isWorking: boolean): boolean {
+  const kind = parts.catalogue.settings.disk.kind(file);
+  if (kind === null || kind === "file") return false;
+  const what = kind === "folder" ? "A folder is in the place of this file" : "This is not a regular file";
+  const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
+  const remedy = `Move it to another place; ${then}`;
+  tell(parts, { area: "logs", severity: "error", file, what, remedy }, null);
+  return true;
 }
 
 /** Whether the index says what the logs say; what it is marked for it will read by itself. */

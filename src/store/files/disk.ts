@@ -21,12 +21,12 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { codeOf, isOutOfDescriptors } from "../../core/errors.ts";
+import { codeOf, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 
 /**
  * The disk, as far as the store needs it; tests put another one in its place that fails, or forgets what was not
  * synced. Writing to the kernel is synchronous: it takes microseconds, and nothing is seen half-done. Syncing is not.
- * Everything throws what Node throws.
+ * Everything throws what Node throws, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
   /** Opens for reading and appending; made if it is not there, with mode 0600. */
@@ -82,13 +82,14 @@ export interface DiskFile {
 const fileMode = 0o600;
 /** As `a+`, which would make a file that is not there. */
 const toAppend = constants.O_RDWR | constants.O_APPEND;
+const toRead = constants.O_RDONLY;
 const folderMode = 0o700;
 
 export const realDisk: Disk = {
-  open: (path) => new RealFile(openSync(path, "a+", fileMode)),
+  open: (path) => openRegular(path, toAppend | constants.O_CREAT),
   create: (path) => new RealFile(openSync(path, "ax+", fileMode)),
-  openExisting: (path) => absentAsNull(() => new RealFile(openSync(path, toAppend))),
-  openToRead: (path) => absentAsNull(() => new RealFile(openSync(path, "r"))),
+  openExisting: (path) => absentAsNull(() => openRegular(path, toAppend)),
+  openToRead: (path) => absentAsNull(() => openRegular(path, toRead)),
   stat: (path) => {
     const stat = absentAsNull(() => statSync(path, { bigint: true, throwIfNoEntry: false })) ?? null;
     return stat === null ? null : statOf(stat);
@@ -237,6 +238,31 @@ class RealFile implements DiskFile {
     if (this.#open !== null) closeSync(this.#open);
     this.#open = null;
   }
+}
+
+/** `O_NONBLOCK`: opening a pipe would otherwise wait for another process to write into it. */
+function openRegular(path: string, flags: number): RealFile {
+  const handle = openOrRefuse(path, flags | constants.O_NONBLOCK);
+  const stat = fstatSync(handle);
+  if (stat.isFile()) return new RealFile(handle);
+  closeSync(handle);
+  throw notRegular(path, stat.isDirectory());
+}
+
+function openOrRefuse(path: string, flags: number): number {
+  try {
+    return openSync(path, flags, fileMode);
+  } catch (error) {
+    const code = codeOf(error);
+    // ENXIO: a socket, or a device without hardware.
+    throw code === "EISDIR" || code === "ENXIO" ? notRegular(path, code === "EISDIR") : error;
+  }
+}
+
+function notRegular(file: string, isFolder: boolean): SkeinError {
+  const problem = isFolder ? "it is a folder, not a file" : "it is not a regular file";
+  const advice = "Move it to another place, then restore the file from a backup";
+  return new SkeinError("unreadable_file", { file, problem, advice });
 }
 
 /** Whether a write failed because the disk is full, read-only or broken. Reading may still work. */

@@ -61,14 +61,16 @@ export function sessionsIn(
   disk: Disk,
 ): { readonly logs: readonly string[]; readonly foreign: readonly string[] } {
   const folder = sessionsFolder(root, place);
-  const names = namesIn(disk, folder).filter(
+  const there = namesIn(disk, folder);
+  const names = there.filter(
     (name) =>
       name.endsWith(workingEnding) && !name.startsWith(".") && disk.kind(join(folder, name)) === "file",
   );
-  const logs = names
-    .filter((name) => name.endsWith(logEnding))
-    .map((name) => name.slice(0, -logEnding.length));
-  const known = new Set(logs);
+  const idsOfLogs = (all: readonly string[]) =>
+    all.filter((name) => name.endsWith(logEnding)).map((name) => name.slice(0, -logEnding.length));
+  const logs = idsOfLogs(names);
+  // A folder in the place of a log does not turn the working set beside it into a file of another program.
+  const known = new Set(idsOfLogs(there));
   const foreign = names
     .filter((name) => !name.endsWith(logEnding))
     .filter((name) => !known.has(name.slice(0, -workingEnding.length)));

@@ -16,9 +16,9 @@ import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
-import { FileClosed, failed, LogFile } from "./log-file.ts";
+import { FileClosed, LogFile } from "./log-file.ts";
 import type { FileOwner } from "./session-files.ts";
-import { beginFiles, moveSession } from "./session-files.ts";
+import { beginFiles, goneLog, moveSession } from "./session-files.ts";
 import type { EntryLookup, ViewSettings } from "./session-view.ts";
 import { SessionView } from "./session-view.ts";
 import { WorkingFile } from "./working-file.ts";
@@ -98,7 +98,7 @@ export class SessionFile {
       await beginFiles(paths, lock, bytes, owner, settings);
       handle = disk.openExisting(paths.log);
     }
-    if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
+    if (handle === null) throw goneLog(paths.log);
     try {
       const file = new SessionFile(paths, lock, handle, lookup, settings);
       await file.#view.load();

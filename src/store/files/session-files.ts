@@ -3,7 +3,7 @@ import { parseSession } from "../../core/parse-session.ts";
 import type { Disk } from "./disk.ts";
 import { makeFolderDurably, readWhole, writeBeside } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
-import { FileClosed, failed } from "./log-file.ts";
+import { FileClosed } from "./log-file.ts";
 import { leftOutOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
@@ -43,7 +43,7 @@ export async function beginFiles(
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
-    if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
+    if (bytes === null) throw goneLog(paths.log);
     await writeFirst(paths, bytes, settings);
   } finally {
     lock.releaseSoon();
@@ -86,16 +86,17 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
   if (leftOutOf(parseSession(bytes).header) !== null) {
-    throw failed(
-      paths.log,
-      "it is gone, and the working set has only a part of it",
-      "Restore it from a backup",
-    );
+    throw goneLog(paths.log, "it is gone, and the working set has only a part of it");
   }
   disk.unlink(paths.log);
   disk.link(paths.working, paths.log);
   await disk.syncFolder(paths.folder);
   return true;
+}
+
+/** The log of a session that was written before is not there. */
+export function goneLog(file: string, problem = "it is gone"): SkeinError {
+  return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
 /** Log first: a session without its log would be made anew. A log that is there already is not overwritten. */

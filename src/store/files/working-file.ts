@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
@@ -53,7 +54,13 @@ export class WorkingFile {
   }
 
   readWhole(): Uint8Array | null {
-    return readWhole(this.#disk, this.#path);
+    try {
+      return readWhole(this.#disk, this.#path);
+    } catch (error) {
+      if (!(error instanceof SkeinError) || error.code !== "unreadable_file") throw error;
+      const advice = "Move it to another place; the next request builds the file from the session's log";
+      throw new SkeinError("unreadable_file", { ...error.details, advice } as typeof error.details);
+    }
   }
 
   /**
