@@ -67,6 +67,8 @@ export const RunRowSchema = Type.Object(
     /** When a sleeping run wakes without what it waits for. */
     wakeAt: optionalTime,
     abortRequested: Type.Optional(Type.Boolean()),
+    /** `true`: the process that ran it is gone. The next process of `app`, or else any that has its agent, continues it. */
+    ownerGone: Type.Optional(Type.Boolean()),
     /** How often its owner was lost. */
     lost: Type.Optional(Type.Integer()),
     /** The lost run whose input it takes up again. */

@@ -249,6 +249,8 @@ export interface RunWaits {
   readonly missingTools: readonly string[];
   /** The name of the store that the run waits for: it was not given to this process. */
   readonly store?: string;
+  /** `true`: its state is running or waiting, but the process that had it is gone. The next process that has its agent continues it. */
+  readonly isOwnerGone?: boolean;
 }
 
 /** What goes on in a session, as lists show it. */

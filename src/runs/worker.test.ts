@@ -3,7 +3,7 @@ import { systemClock } from "../core/clock.ts";
 import type { Claim, RunStore } from "./contract.ts";
 import { RunStopped, Worker } from "./worker.ts";
 
-const claim = { run: { runId: "r1", fence: 3, deadline: null } } as unknown as Claim;
+const claim = { run: { runId: "r1", fence: 3, deadline: null, session: { uid: "s1" } } } as unknown as Claim;
 
 function workerOver(
   runs: Partial<RunStore>,

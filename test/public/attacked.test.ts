@@ -223,6 +223,29 @@ describe("a request with very many properties", () => {
   });
 });
 
+describe("a process that was killed in the middle of a turn", () => {
+  test("[ATF15] runs ls, runs show and doctor say that it is gone and what continues the run", async () => {
+    const { config, asked } = await silentModel();
+    const killed = await start(config);
+    const { runId } = await send(killed, "repeat hello");
+    await asked;
+    const shown = async (...args: string[]) =>
+      (await run([...args, "--dir", killed.root], { cwd: folder.path })).out;
+    const isGone = async () => JSON.parse(await shown("runs", "show", runId, "--json")).run.ownerGone;
+    expect(await isGone()).toBeUndefined();
+    await killed.stop("SIGKILL");
+    expect(await isGone()).toBe(true);
+    const listed = JSON.parse(await shown("runs", "ls", "--json")).runs;
+    expect(listed).toMatchObject([{ runId, state: "running", ownerGone: true }]);
+    const text = "its process is gone; the next `skein start` continues it";
+    expect(await shown("runs", "ls")).toContain(text);
+    expect(await shown("runs", "show", runId)).toContain(text);
+    expect(await shown("doctor")).toContain(
+      `Run ${runId} in agent:main:main is unfinished, and its process is gone`,
+    );
+  });
+});
+
 describe("doctor beside a running gateway", () => {
   test("[ATF9] [ATF10] --fix is refused, and a damaged work.db is never called a bug", async () => {
     const gateway = await start();

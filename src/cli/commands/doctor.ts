@@ -237,6 +237,9 @@ async function waitingWork(
   if (runs === undefined) return [];
   const whose = user === undefined ? [] : [user];
   const waiting = await runs.list({ waitsForApp: true, limit: 1000 }, ...whose);
+  const active = await runs.list({ states: ["running", "waiting"], limit: 1000 }, ...whose);
+  const waits = await runs.waitsOf(active.map(({ runId }) => runId));
+  const left = active.filter(({ runId }) => waits.get(runId)?.isOwnerGone === true);
   const queued = await runs.outbox.list({ states: ["queued"], limit: 1000 }, ...whose);
   const known = new Set([...Object.keys(config.channels), "cli", "console", "session"]);
   const unsent = queued.filter(({ target, app }) => app !== null || !known.has(target.channel));
@@ -245,11 +248,17 @@ async function waitingWork(
       const what = `Run ${runId} in ${session.key} waits for the app ${app}`;
       return workFinding(session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
     }),
+    ...left.slice(0, mostListed).map(({ runId, app, session }) => {
+      const what = `Run ${runId} in ${session.key} is unfinished, and its process is gone`;
+      const remedy = `${app === null ? "Run `skein start`" : `Start ${app}`}, which continues it, or run \`skein runs abort ${runId}\``;
+      return workFinding(session.key, what, remedy);
+    }),
     ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
       const what = `Message ${outboxId} waits for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
       return workFinding(session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
     }),
     ...moreFinding("runs that wait for an app", waiting.length, "skein runs ls --state queued"),
+    ...moreFinding("runs whose process is gone", left.length, "skein runs ls --state running,waiting"),
     ...moreFinding("messages that wait for a channel", unsent.length, "skein outbox ls --state queued"),
   ];
 }

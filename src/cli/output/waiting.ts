@@ -10,6 +10,7 @@ export function whyItWaits(
 ): string {
   const { state, waitsFor = [], wakeAt, keptFor } = run;
   const runs = waitsFor.map(shortRun).join(", ");
+  if (run.ownerGone === true) return `its process is gone; ${whoContinues(run.app)} continues it`;
   switch (state) {
     case "queued":
       if (run.waitsForApp !== undefined) return `for ${shownApp(run)}`;
@@ -31,6 +32,13 @@ export function whyItWaits(
     default:
       return run.abortRequested === true ? "being aborted" : "";
   }
+}
+
+/** Who claims a run whose process is gone. */
+export function whoContinues(app: string | null | undefined): string {
+  return app === null || app === undefined || app === ""
+    ? "the next `skein start`"
+    : `the next process of the app ${app}`;
 }
 
 /** The app that a queued run waits for, with the tools that its process does not offer. */

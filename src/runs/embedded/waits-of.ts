@@ -7,7 +7,7 @@ import { numberOrNull } from "./rows.ts";
 /** What runs wait for now, by four looks however many they are. Those that are unknown are left out. */
 export function waitsOf(books: Books, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = books.all(
-    `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app FROM runs ${among("run_id")}`,
+    `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
     JSON.stringify(runIds),
   );
   const idsIn = (name: string, ...states: readonly RunState[]) =>
@@ -21,6 +21,7 @@ export function waitsOf(books: Books, runIds: readonly string[]): Map<string, Ru
         runIds: waitedFor(row, busy, edges),
         wakeAt: row.state === "sleeping" ? numberOrNull(row.wake_at) : null,
         ...(apps.get(String(row.run_id)) ?? { app: null, missingTools: [] }),
+        ...(row.owner !== null && books.options.isGone(String(row.owner)) ? { isOwnerGone: true } : {}),
       };
       return [String(row.run_id), waits];
     }),

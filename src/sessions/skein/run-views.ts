@@ -37,6 +37,7 @@ export function runRow(
     waitsFor: waits === null || waits.runIds.length === 0 ? null : [...waits.runIds],
     wakeAt: waits?.wakeAt,
     abortRequested: run.abortRequested && endedAt === null ? true : null,
+    ownerGone: waits?.isOwnerGone,
     lost: run.lost === 0 ? null : run.lost,
     retryOf: run.retryOf,
     retriedAs: run.retriedAs,
