@@ -17,3 +17,14 @@ export function hashedId(...parts: readonly string[]): string {
 export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }
+
+/** The name of what a tool call sets off: the same call again is the same delivery. */
+export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
+  const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+/** The first run of the child that a call spawns from a session. */
+export function childRunId(parentUid: string, callId: string): string {
+  return hashedId("child run", parentUid, callId);
+}

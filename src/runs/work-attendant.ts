@@ -32,8 +32,11 @@ export interface WorkAttendant {
    * Nothing of these sessions is left. With a user, nothing of that user either: all of the user's sessions are among these.
    */
   purge(uids: readonly string[], userId?: string): void;
-  /** Removes the files that these sessions were handed outside of the store, where nobody has changed them. Not in a transaction. */
-  discardFiles(uids: readonly string[]): Promise<void>;
+  /**
+   * Removes the files that these sessions were handed, or that redacted entries handed to children, where nobody has changed them.
+   * Not in a transaction.
+   */
+  discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
   /** Whether input that is yet to be read refers to a blob. */
   isBlobInUse(sha256: string): boolean;
 }

@@ -222,11 +222,14 @@ export class ExternalStore implements Store {
     const tree = await readTree(this, session);
     checkRedactable(tree, entryIds);
     const sought = atOnce(soughtIn(Buffer.from(tree.encode()), new Set(entryIds)));
-    const forget = (uids: readonly string[]) =>
-      this.#ledger.change(() => this.#attendant.redact(removedFrom(sought, uids)));
-    forget([session.uid]);
+    const forget = async (uids: readonly string[]) => {
+      const removed = removedFrom(sought, uids);
+      await this.#attendant.discardFiles(removed);
+      this.#ledger.change(() => this.#attendant.redact(removed));
+    };
+    await forget([session.uid]);
     const done = await this.#inner.sessions.redact(this.#in(scope), sessionId, entryIds);
-    forget([session.uid, ...(await this.#uidsWith(scope, done.sessions))]);
+    await forget([session.uid, ...(await this.#uidsWith(scope, done.sessions))]);
     this.#parts.erase();
     return done;
   }

@@ -1,8 +1,8 @@
+import { deliveryId } from "../core/hashed-id.ts";
 import { stringifyJson } from "../core/json.ts";
 import { present } from "../core/present.ts";
 import type { Tool, ToolCallContext, TurnAbout } from "../runtimes/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
-import { deliveryId } from "../sessions/input/session-delivery.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { isRefusal } from "./refusal.ts";

@@ -246,6 +246,46 @@ describe("a process that was killed in the middle of a turn", () => {
   });
 });
 
+describe("the attachments of a spawn", () => {
+  test.each(["the call in the parent", "the task in the child"])(
+    "[ATF16] redacting %s removes them",
+    async (what) => {
+      const dir = join(folder.path, "root");
+      const work = join(folder.path, "work");
+      mkdirSync(work);
+      const attachments = [{ name: "note.txt", content: "the secret of the family" }];
+      const spawn = (more: object) => ({
+        name: "sessions_spawn",
+        arguments: { task: "Look", attachments, ...more },
+      });
+      const calls = [spawn({}), spawn({ attachAs: { mountPath: "in" } })];
+      const script = (_: unknown, index: number) => (index === 0 ? { calls } : { text: "Done." });
+      const { skein } = await withScript(script, { cwd: work }, { dir });
+      await skein.session({ sessionId: "trip" }).send("Go").result;
+      const left = () =>
+        [dir, work].flatMap((each) =>
+          fs
+            .readdirSync(each, { recursive: true, encoding: "utf8" })
+            .filter((name) => name.endsWith("note.txt")),
+        );
+      expect(left()).toHaveLength(2);
+      const { store } = skein;
+      const { sessions } = await skein.sessions.list({ limit: 10 });
+      const redacted = sessions
+        .map(({ sessionId }) => sessionId)
+        .filter((sessionId) => (sessionId === "trip") === (what === "the call in the parent"));
+      for (const sessionId of redacted) {
+        const page = await store.sessions.page({}, sessionId, { along: "branch", limit: 100 });
+        const role = sessionId === "trip" ? "assistant" : "user";
+        const entry = page?.entries.find((each) => each.type === "message" && each.message.role === role);
+        await store.sessions.redact({}, sessionId, [entry?.id ?? ""]);
+      }
+      expect(left()).toEqual([]);
+      expect(fs.readdirSync(work)).toEqual([]);
+    },
+  );
+});
+
 describe("doctor beside a running gateway", () => {
   test("[ATF9] [ATF10] --fix is refused, and a damaged work.db is never called a bug", async () => {
     const gateway = await start();

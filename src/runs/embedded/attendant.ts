@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { childRunId, deliveryId } from "../../core/hashed-id.ts";
 import type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "../contract.ts";
 import { openStates } from "../states.ts";
 import type { Books } from "./books.ts";
@@ -66,13 +67,29 @@ export class RunAttendant implements WorkAttendant {
     redactWork(this.#books, removed);
   }
 
-  async discardFiles(uids: readonly string[]): Promise<void> {
+  async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
+    if (!("entryIds" in of)) return this.#discard("uid", of);
+    // An entry of a child's session is its input; one of a parent's session holds the call that spawned the child.
+    const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
+    await this.#discard("run_id", called);
+    await this.#discard("entry_id", [...of.entryIds]);
+  }
+
+  /** The first runs of the children that the calls in these entries spawned. */
+  #childrenOf(uid: string, { entryIds, toolCallIds }: RemovedEntries): string[] {
+    const named = this.#books.all("SELECT DISTINCT session_id FROM runs WHERE uid = ?", uid);
+    return named.flatMap(({ session_id }) =>
+      [...entryIds].flatMap((entryId) =>
+        [...toolCallIds].map((callId) => childRunId(uid, deliveryId(String(session_id), entryId, callId))),
+      ),
+    );
+  }
+
+  async #discard(column: "uid" | "run_id" | "entry_id", values: readonly string[]): Promise<void> {
     const sql = `SELECT attachments, session_id FROM children JOIN runs USING (run_id)
-      WHERE uid = ? AND attachments IS NOT NULL AND tidied_at IS NULL`;
-    for (const uid of uids) {
-      for (const { attachments, session_id } of this.#books.all(sql, uid))
-        await this.#books.options.removeHanded(String(attachments), String(session_id));
-    }
+      WHERE ${column} IN (SELECT value FROM json_each(?)) AND attachments IS NOT NULL AND tidied_at IS NULL`;
+    for (const { attachments, session_id } of this.#books.all(sql, JSON.stringify(values)))
+      await this.#books.options.removeHanded(String(attachments), String(session_id));
   }
 
   isBlobInUse(sha256: string): boolean {

@@ -17,7 +17,7 @@ export async function removeHandedFiles(folder: string, sessionId: string): Prom
   try {
     if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
   } catch (error) {
-    const advice = "Nothing was purged; make the folder writable or delete the files, and purge again";
+    const advice = "Make the folder writable or delete the files, and try again";
     throw new SkeinError(
       "write_failed",
       { file: folder, problem: thrownText(error), advice },

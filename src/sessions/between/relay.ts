@@ -1,12 +1,13 @@
 import type { Clock } from "../../core/clock.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
+import { deliveryId } from "../../core/hashed-id.ts";
 import { isAcpKey } from "../../core/keys.ts";
 import type { Later } from "../../core/later.ts";
 import { later } from "../../core/later.ts";
 import { present } from "../../core/present.ts";
 import type { ChildSequel, Run, RunStore } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
-import { acceptRequest, deliveryId } from "../input/session-delivery.ts";
+import { acceptRequest } from "../input/session-delivery.ts";
 import { Progress, progressNote } from "./progress.ts";
 
 export interface RelayDeps {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { hashedId } from "../../core/hashed-id.ts";
+import { childRunId, hashedId } from "../../core/hashed-id.ts";
 import { formatKey } from "../../core/keys.ts";
 import { cutText } from "../../core/text.ts";
 import type { SessionRecord } from "../../store/contract.ts";
@@ -33,7 +33,7 @@ export function spawnNames(
         : { form: "subagent", agentId, parentSessionId: parent.sessionId, spawnId },
     ),
     sessionId: hashedId("child session", parent.uid, callId),
-    runId: hashedId("child run", parent.uid, callId),
+    runId: childRunId(parent.uid, callId),
   };
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { hashedId } from "../../core/hashed-id.ts";
 import { readKey } from "../../core/keys.ts";
 import type { Provenance } from "../../core/messages.ts";
@@ -37,12 +36,6 @@ export interface SessionDelivery {
   /** Neither spawned the other: counted against loops. */
   readonly isBetweenStrangers?: boolean;
   readonly options?: RunOptions;
-}
-
-/** The name of what a tool call sets off: the same call again is the same delivery. */
-export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
-  const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
-  return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
 /**

@@ -44,16 +44,18 @@ export async function redactEntries(
     return new Slices().run(soughtIn(file.readLog(0), new Set(entryIds)));
   });
   const pass = new Pass(catalogue, row, sought);
-  const redactWork = () => {
+  const redactWork = async () => {
     const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
-    catalogue.work.redact(row.userId, removedFrom(sought, uids));
+    const removed = removedFrom(sought, uids);
+    await catalogue.work.discardFiles(removed);
+    catalogue.work.redact(row.userId, removed);
     return uids;
   };
   await pass.overCopies();
-  redactWork();
+  await redactWork();
   await pass.redact(row);
   await pass.overCopies();
-  const uids = redactWork();
+  const uids = await redactWork();
   const rows = [row, ...pass.done.map((each) => each.row)];
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalogue, rows, hashes);

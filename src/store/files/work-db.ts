@@ -286,9 +286,9 @@ export class WorkDb {
     });
   }
 
-  /** Files that sessions were handed outside of the store, for those who are about to forget them. */
-  discardFiles(uids: readonly string[]): Promise<void> {
-    return this.#attendant.discardFiles(uids);
+  /** Files that sessions were handed, for those who are about to forget them. */
+  discardFiles(of: Parameters<WorkAttendant["discardFiles"]>[0]): Promise<void> {
+    return this.#attendant.discardFiles(of);
   }
 
   isBlobInUse(sha256: string): boolean {

@@ -351,7 +351,9 @@ export class MemorySessions implements SessionStore {
       if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: recordOf(session) });
     }
     const uids = [source, ...done.map(({ session }) => session)].map(({ uid }) => uid);
-    this.#work.together((attendant) => attendant.redact(removedFrom(sought, uids)));
+    const removed = removedFrom(sought, uids);
+    await this.#work.attendant.discardFiles(removed);
+    this.#work.together((attendant) => attendant.redact(removed));
     return redactionOf(done.map(({ session, entryIds: ids }) => ({ tree: session.tree, entryIds: ids })));
   }
 

@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { deliveryId } from "../../../src/core/hashed-id.ts";
 import { scriptedModel } from "../../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { ToolContext } from "../../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
-import { acceptRequest, deliveryId } from "../../../src/sessions/input/session-delivery.ts";
+import { acceptRequest } from "../../../src/sessions/input/session-delivery.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
 
