@@ -103,6 +103,23 @@ describe("runs of a session wait for a loop of your own", () => {
     expect((await own.lines("trip")).slice(0, 3)).toEqual(["user: Go", "assistant: Gone.", "user: And me?"]);
   });
 
+  test("[ATF17] another process cannot compact, reset or branch the session meanwhile", async () => {
+    const dir = newFolder();
+    const [own, other] = [
+      await withScript(answering(), {}, { dir }),
+      await withScript(answering(), {}, { dir }),
+    ];
+    const session = own.skein.session(trip);
+    await session.append([user("Go")]);
+    const there = other.skein.session(trip);
+    const { messages } = await there.history();
+    const [first] = messages as unknown as { id: string }[];
+    const acts = [() => there.compact(), () => there.reset(), () => there.branch(first?.id ?? "")];
+    for (const act of acts) await expect(act()).rejects.toMatchObject({ code: "conflict" });
+    await session.append([assistant("Gone.")]);
+    expect(await there.reset()).toBeDefined();
+  });
+
   test("[NWC3] the turn of a process that closed, or has appended nothing for ten minutes, is over", async () => {
     const dir = newFolder();
     const own = await withScript(answering(), {}, { dir, clock });

@@ -5,6 +5,7 @@ import { openStates } from "../states.ts";
 import type { Books } from "./books.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
+import { checkLoopTurn } from "./loop-turns.ts";
 import { refreshQueue } from "./queue.ts";
 import { redactWork } from "./redacting.ts";
 import type { RunRow } from "./rows.ts";
@@ -143,7 +144,9 @@ export class RunAttendant implements WorkAttendant {
     return this.#books.rows("uid = ? AND state = ? AND ended_at IS NULL ORDER BY seq", uid, state);
   }
 
-  #checkIdle({ uid, sessionId }: RunSession, what: string): void {
+  #checkIdle(session: RunSession, what: string): void {
+    const { uid, sessionId } = session;
+    checkLoopTurn(this.#books, session);
     const [busy] = this.#books.rows("uid = ? AND state IN ('running', 'waiting') LIMIT 1", uid);
     if (busy === undefined) return;
     throw new SkeinError("conflict", {

@@ -90,6 +90,8 @@ export class Books {
   leaving: string | null = null;
   /** The requests (roots) that this process accepted itself. */
   readonly ownRoots = new Set<string>();
+  /** Sessions, by uid, in which a loop of this process has a turn open. */
+  readonly ownLoopTurns = new Set<string>();
   readonly #ledger: Ledger;
   readonly #accept: (books: Books, request: AcceptRequest) => Accepted;
   #untold: SkeinEvent[] | null = null;

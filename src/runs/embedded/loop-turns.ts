@@ -16,20 +16,31 @@ export function openLoopTurn(
   { uid, sessionId }: Pick<RunSession, "uid" | "sessionId">,
   owner: string,
 ): boolean {
-  return books.change("unsynced", () => {
+  const isNew = books.change("unsynced", () => {
     const current = loopTurnOwner(books, uid);
-    if (current !== null && current !== owner) {
-      const problem = `An agent loop of another process is answering in session ${sessionId}`;
-      throw new SkeinError("conflict", { problem, advice: "Append again when that turn has ended" });
-    }
+    if (current !== null && current !== owner) throw answeredElsewhere(sessionId);
     const sql = "INSERT OR REPLACE INTO loop_turns (uid, owner, lease_until) VALUES (?, ?, ?)";
     books.run(sql, uid, owner, books.now() + loopTurnMs);
     return current === null;
   });
+  books.ownLoopTurns.add(uid);
+  return isNew;
+}
+
+/** Throws `conflict` where another process has a turn open. */
+export function checkLoopTurn(books: Books, { uid, sessionId }: Pick<RunSession, "uid" | "sessionId">): void {
+  if (!books.ownLoopTurns.has(uid) && loopTurnOwner(books, uid) !== null) throw answeredElsewhere(sessionId);
+}
+
+function answeredElsewhere(sessionId: string): SkeinError {
+  const problem = `An agent loop of another process is answering in session ${sessionId}`;
+  return new SkeinError("conflict", { problem, advice: "Try again when that turn has ended" });
 }
 
 /** Ends the owner's turn in one session; `uid` null: in all of them. Returns whether one was open. */
 export function endLoopTurns(books: Books, uid: string | null, owner: string): boolean {
+  if (uid === null) books.ownLoopTurns.clear();
+  else books.ownLoopTurns.delete(uid);
   return books.change("unsynced", () => {
     const isOpen = books.get(
       "SELECT 1 FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)",
