@@ -38,9 +38,12 @@ function growsFile(...[fd, , , length = 0, position]: Write): boolean {
 }
 Object.assign(fs, {
   writeSync: failing("write", writeSync as Any, ((...write: Write) => growsFile(...write)) as never),
-  openSync: failing("open", openSync, (path: PathLike, flags) =>
-    (typeof flags === "string" ? /[aw]/.test(flags) : (Number(flags) & constants.O_CREAT) !== 0) &&
-    !existsSync(path),
+  openSync: failing(
+    "open",
+    openSync,
+    (path: PathLike, flags) =>
+      (typeof flags === "string" ? /[aw]/.test(flags) : (Number(flags) & constants.O_CREAT) !== 0) &&
+      !existsSync(path),
   ),
   mkdirSync: failing("mkdir", mkdirSync as Any, ((path: PathLike) => !existsSync(path)) as never),
   linkSync: failing("link", linkSync, () => true),

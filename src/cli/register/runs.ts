@@ -63,7 +63,9 @@ function registerOne(runs: Command, terminal: Terminal): void {
 function registerRetry(runs: Command, terminal: Terminal): void {
   runs
     .command("retry")
-    .description("Queue the input of a run again that was lost or stopped by a disk fault. The same run again gives the same retry.")
+    .description(
+      "Queue the input of a run again that was lost or stopped by a disk fault. The same run again gives the same retry.",
+    )
     .argument("<runId>", "the lost run, as `runs ls --state lost` prints it")
     .addHelpText("after", examples(`skein runs retry ${lostRun}`))
     .action(async (runId: string, _, command: Command) => {
