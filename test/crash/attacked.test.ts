@@ -98,7 +98,7 @@ describe("attacks that hold no more", () => {
     for (const name of ["s", "cut"]) unlinkSync(join(sessionsOf(root), `${name}.log.jsonl`));
     const again = await openFilesStore({ root });
     expect(await ids(again, scope, "s")).toEqual(["a", "b"]);
-    await refused("write_failed", () => append(again, scope, "cut", "c"));
+    await refused("unreadable_file", () => append(again, scope, "cut", "c"));
     expect(readdirSync(sessionsOf(root))).toContain("cut.jsonl");
     await again.close();
   });

@@ -122,7 +122,11 @@ export class Indexer {
       taken(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
-      const isLost = error instanceof SkeinError && error.code === "unreadable_file";
+      // A folder or pipe in the place of a log is no loss: the log can come back.
+      const isLost =
+        error instanceof SkeinError &&
+        error.code === "unreadable_file" &&
+        this.#disk.stat(this.#fileOf(uid)) === null;
       return { problem: (error as Error).message || "it cannot be read", isLost };
     }
   }
