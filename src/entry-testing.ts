@@ -3,8 +3,7 @@ import "./check-node.ts";
 export { type RehearsalOptions, rehearsalModel } from "./runtimes/rehearsal/rehearsal-model.ts";
 export { type ModelStep, type ScriptedModel, scriptedModel } from "./runtimes/rehearsal/scripted-model.ts";
 export { checkRequest } from "./testing/server/check-request.ts";
-export type { ReceivedRequest } from "./testing/server/request-log.ts";
-export { startTwin, type Twin, type TwinOptions } from "./testing/server/start-twin.ts";
+export { type ReceivedRequest, startTwin, type Twin, type TwinOptions } from "./testing/server/start-twin.ts";
 export { type TemporaryFolder, temporaryFolder } from "./testing/support/temporary-folder.ts";
 export { type TestClock, testClock } from "./testing/support/test-clock.ts";
 export type {

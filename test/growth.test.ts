@@ -361,15 +361,16 @@ describe("twins of providers", () => {
 
   const formats: Readonly<Record<string, readonly [load: () => Promise<WireFormat>, path: string]>> = {
     "OpenAI Chat Completions": [
-      async () => (await import("../src/testing/twins/openai-chat/format.ts")).openaiChat,
+      async () => (await import("../src/testing/server/check-request.ts")).wireFormats["openai-completions"],
       "/v1/chat/completions",
     ],
     "OpenAI Responses": [
-      async () => (await import("../src/testing/twins/openai-responses/format.ts")).openaiResponses,
+      async () => (await import("../src/testing/server/check-request.ts")).wireFormats["openai-responses"],
       "/v1/responses",
     ],
     Mistral: [
-      async () => (await import("../src/testing/twins/mistral/format.ts")).mistral,
+      async () =>
+        (await import("../src/testing/server/check-request.ts")).wireFormats["mistral-conversations"],
       "/v1/chat/completions",
     ],
   };

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { openaiChat } from "../../src/testing/twins/openai-chat/format.ts";
+import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { posted } from "./twin-fetch.ts";
 
 /** Parts of requests to the twin of OpenAI's Chat Completions, and what becomes of them. */
@@ -7,7 +7,7 @@ import { posted } from "./twin-fetch.ts";
 type Body = Record<string, unknown>;
 
 export const check = (body: unknown, contextWindow = 100_000) =>
-  openaiChat.check(posted("/v1/chat/completions", body), { contextWindow });
+  wireFormats["openai-completions"].check(posted("/v1/chat/completions", body), { contextWindow });
 
 export const user = (content: unknown = "Plan three days in Kyoto") => ({ role: "user", content });
 export const call = (id: string, name = "look", text = "{}") => ({

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { mistral } from "../../src/testing/twins/mistral/format.ts";
+import { wireFormats } from "../../src/testing/server/check-request.ts";
 import { posted } from "./twin-fetch.ts";
 
 /** Parts of requests to the twin of Mistral's chat completions, and what becomes of them. */
@@ -7,7 +7,7 @@ import { posted } from "./twin-fetch.ts";
 type Body = Record<string, unknown>;
 
 export const check = (body: unknown, contextWindow = 100_000) =>
-  mistral.check(posted("/v1/chat/completions", body), { contextWindow });
+  wireFormats["mistral-conversations"].check(posted("/v1/chat/completions", body), { contextWindow });
 
 export const user = (content: unknown = "Plan three days in Kyoto") => ({ role: "user", content });
 export const said = (content: unknown = "Gladly.") => ({ role: "assistant", content });

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import { sealReasoning } from "../../src/testing/twins/openai-responses/encrypted-content.ts";
-import { openaiResponses } from "../../src/testing/twins/openai-responses/format.ts";
+import { wireFormats } from "../../src/testing/server/check-request.ts";
+import { sealReasoning } from "../../src/testing/twins/signatures.ts";
 import { posted } from "./twin-fetch.ts";
 
 /** Parts of requests to the twin of OpenAI's Responses, and what becomes of them. */
@@ -8,7 +8,7 @@ import { posted } from "./twin-fetch.ts";
 type Body = Record<string, unknown>;
 
 export const check = (body: unknown, contextWindow = 100_000) =>
-  openaiResponses.check(posted("/v1/responses", body), { contextWindow });
+  wireFormats["openai-responses"].check(posted("/v1/responses", body), { contextWindow });
 
 export const user = (content: unknown = "Plan three days in Kyoto") => ({ role: "user", content });
 export const said = (content: unknown = "Gladly.") => ({ role: "assistant", content });

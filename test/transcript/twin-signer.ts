@@ -1,5 +1,4 @@
-import { sealReasoning } from "../../src/testing/twins/openai-responses/encrypted-content.ts";
-import { signatures } from "../../src/testing/twins/signatures.ts";
+import { sealReasoning, signatures } from "../../src/testing/twins/signatures.ts";
 import type { Signer } from "./conversation.ts";
 
 /** Signs as the twins of the providers do, who refuse anything else. One for each conversation: items are numbered. */

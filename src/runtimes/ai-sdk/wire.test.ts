@@ -4,8 +4,7 @@ import { transcriptOf } from "../../../test/transcript/generate.ts";
 import { anySigner } from "../../../test/transcript/signer.ts";
 import { twinSigner } from "../../../test/transcript/twin-signer.ts";
 import type { ContextMessage } from "../../core/context.ts";
-import { checkRequest } from "../../testing/server/check-request.ts";
-import { basePaths } from "../../testing/server/formats.ts";
+import { checkRequest, wireFormats } from "../../testing/server/check-request.ts";
 import type { TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import { prepareTranscript } from "../../transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../transcript/policy.ts";
@@ -95,7 +94,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
       const { messages: context } = transcriptOf(seed, twinSigner());
       const { url, headers, body } = await wireOf(context, policy, level);
       const { pathname, search } = new URL(url);
-      const path = `${basePaths[policy.api]}${pathname.replace(/^\/v1/, "")}${search}`;
+      const path = `${wireFormats[policy.api].basePath}${pathname.replace(/^\/v1/, "")}${search}`;
       const refusal = checkRequest(policy.api, { method: "POST", path, headers, body });
       expect({ seed, refusal }).toEqual({ seed, refusal: null });
     }

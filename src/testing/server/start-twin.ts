@@ -1,42 +1,53 @@
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import type { Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
-import type { Scripted, TwinApi, TwinRequest } from "../twins/contract.ts";
-import { Desk } from "./desk.ts";
-import { basePaths, formatOf, limitsOf } from "./formats.ts";
-import type { ReceivedRequest } from "./request-log.ts";
+import { ByteGatherer } from "../../core/gather-bytes.ts";
+import { thrownText } from "../../core/text.ts";
+import type { Refusal, Scripted, TwinApi, TwinLimits, TwinRequest, WireFormat } from "../twins/contract.ts";
+import { formatOf } from "./check-request.ts";
+import { checkScripts, playScript, sendJson } from "./play-script.ts";
 
-const mostConnections = 256;
+/** A request, and whether it was refused. */
+export interface ReceivedRequest extends TwinRequest {
+  /** `null`: accepted. */
+  readonly refusal: Refusal | null;
+}
 
-/**
- * A server on loopback that speaks a provider's wire format: it says what it was told to say, and refuses what the
- * provider refuses.
- */
+/** A loopback server that speaks a provider's wire format: it sends scripted replies, and refuses what the provider refuses. */
 export interface Twin {
   readonly api: TwinApi;
-  /** What the AI SDK wants as its `baseURL`. */
+  /** What the AI SDK expects as its `baseURL`. */
   readonly url: string;
-  /** All that came in, refused or not, oldest first; of more than 1,000 the newest. */
+  /** All requests, refused or not, oldest first. Beyond 1,000, or 256 MB of bodies, the oldest are dropped. */
   readonly requests: readonly ReceivedRequest[];
-  /** What to say next, one for each request that is taken. A refused request takes none. */
+  /** Queues replies, one for each accepted request. A refused request takes none. */
   enqueue(...scripted: readonly Scripted[]): void;
-  /** Cuts every connection, and is done when nothing listens any more. */
+  /** Closes every connection, and resolves when the server no longer listens. */
   close(): Promise<void>;
 }
 
-/** What a twin is of, and what it says. */
+/** Options of `startTwin`. */
 export interface TwinOptions {
   readonly api: TwinApi;
-  /** What to say first; more can be queued later. Then it says what `otherwise` does. */
+  /** The first replies; more can be queued later. */
   readonly replies?: readonly Scripted[];
-  /** When nothing is queued: what to say to this request. By default a fixed short text. */
+  /** The reply when nothing is queued. Default: a fixed short text. */
   readonly otherwise?: (request: TwinRequest) => Scripted;
-  /** In tokens, counted roughly. By default that of the provider's usual models. */
+  /** In tokens, counted roughly. Default: that of the provider's usual models. */
   readonly contextWindow?: number;
 }
 
+const maxConnections = 256;
+/** Above every limit that a twin has a refusal for. */
+const maxBodyBytes = 64 * 1024 * 1024;
+/** The bodies of all requests that are being read. */
+const maxOpenBytes = 256 * 1024 * 1024;
+const maxLoggedRequests = 1000;
+const maxLoggedBytes = 256 * 1024 * 1024;
+
 /**
- * Starts a twin of a provider, on a free port of this machine.
+ * Starts a twin of a provider on a free loopback port.
  *
  * @example
  * ```ts
@@ -53,40 +64,193 @@ export interface TwinOptions {
  * ```
  */
 export async function startTwin(options: TwinOptions): Promise<Twin> {
-  const { api, replies = [], contextWindow, otherwise } = options;
-  const limits = limitsOf(api, contextWindow === undefined ? {} : { contextWindow });
-  const desk = new Desk(formatOf(api), limits, otherwise);
-  desk.enqueue(replies);
+  const format = formatOf(options.api);
+  const { contextWindow = format.contextWindow, otherwise = defaultReply, replies = [] } = options;
+  const handler = new RequestHandler(format, { contextWindow }, otherwise);
+  handler.enqueue(replies);
   const server = createServer((incoming, response) => {
-    desk.take(incoming, response).catch(() => response.destroy());
+    handler.handle(incoming, response).catch(() => response.destroy());
   });
-  server.maxConnections = mostConnections;
-  // A connection that is closed for being idle, just as a busy client uses it again, would be a failure of no provider.
+  server.maxConnections = maxConnections;
+  // Closing an idle connection just as a busy client reuses it would be a failure that no provider has.
   Object.assign(server, { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0 });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const { requests } = desk.log;
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
   let closing: Promise<void> | null = null;
   return {
-    api,
-    url: `http://127.0.0.1:${portOf(server)}${basePaths[api]}`,
-    requests,
-    enqueue: (...scripted) => desk.enqueue(scripted),
+    api: options.api,
+    url: `http://127.0.0.1:${port}${format.basePath}`,
+    requests: handler.log.requests,
+    enqueue: (...scripted) => handler.enqueue(scripted),
     close: () => {
-      closing ??= close(server);
+      closing ??= closeServer(server);
       return closing;
     },
   };
 }
 
-function portOf(server: Server): number {
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
-
-async function close(server: Server): Promise<void> {
+async function closeServer(server: Server): Promise<void> {
   const closed = once(server, "close");
   server.close();
   server.closeAllConnections();
   await closed;
+}
+
+function defaultReply(): Scripted {
+  return { content: [{ type: "text", text: "The twin has nothing to add." }] };
+}
+
+/** Refuses what the provider refuses, and answers the rest from the queue. */
+class RequestHandler {
+  readonly log = new RequestLog();
+  readonly #format: WireFormat;
+  readonly #limits: TwinLimits;
+  readonly #queue: Scripted[] = [];
+  readonly #otherwise: (request: TwinRequest) => Scripted;
+  readonly #reader = new BodyReader();
+  readonly #newId = idSource();
+
+  constructor(format: WireFormat, limits: TwinLimits, otherwise: (request: TwinRequest) => Scripted) {
+    this.#format = format;
+    this.#limits = limits;
+    this.#otherwise = otherwise;
+  }
+
+  enqueue(scripted: readonly Scripted[]): void {
+    checkScripts(scripted);
+    this.#queue.push(...scripted);
+  }
+
+  async handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.setHeader("request-id", `req_011${this.#newId()}`);
+    const request = await this.#receive(incoming);
+    if (request === null) return;
+    if (request.refusal !== null) {
+      const { status, body, headers } = request.refusal;
+      return sendJson(response, status, body, headers);
+    }
+    try {
+      await playScript(this.#nextReply(request), request, this.#format, this.#newId, response);
+    } catch (error) {
+      // A script that is not JSON, such as a bigint, must not leave the client waiting.
+      if (response.headersSent) response.destroy();
+      else sendJson(response, 500, this.#format.errorBody(500, thrownText(error)));
+    }
+  }
+
+  #nextReply(request: TwinRequest): Scripted {
+    const queued = this.#queue.shift();
+    if (queued !== undefined) return queued;
+    const scripted = this.#otherwise(request);
+    checkScripts([scripted]);
+    return scripted;
+  }
+
+  /** `null`: the client disconnected before the end of its request. */
+  async #receive(incoming: IncomingMessage): Promise<ReceivedRequest | null> {
+    const { method = "", url: path = "" } = incoming;
+    const request: TwinRequest = { method, path, headers: joinHeaders(incoming), body: undefined };
+    const read = await this.#reader.read(incoming).catch((error: unknown) => ({ error }));
+    if (read === null) {
+      const refusal = this.#refuse(413, "body_too_large", "Request exceeds the maximum size");
+      return this.log.add({ ...request, refusal }, 0);
+    }
+    if (!("error" in read)) return this.log.add(this.#check(request, read), read.bytes);
+    if (!incoming.complete) return null;
+    return this.log.add({ ...request, refusal: this.#refuseJson("not_utf8", read.error) }, 0);
+  }
+
+  /** The size is the number of bytes received, whatever the client's header says. */
+  #check(request: TwinRequest, { text, bytes }: ReceivedBody): ReceivedRequest {
+    const headers = { ...request.headers, "content-length": String(bytes) };
+    const unparsed = { ...request, headers, body: text };
+    if (!this.#format.serves(request))
+      return { ...unparsed, refusal: this.#refuse(404, "not_served", "Not Found") };
+    let body: unknown;
+    try {
+      body = JSON.parse(text);
+    } catch (error) {
+      return { ...unparsed, refusal: this.#refuseJson("not_json", error) };
+    }
+    const parsed = { ...unparsed, body };
+    return { ...parsed, refusal: this.#format.check(parsed, this.#limits) };
+  }
+
+  #refuse(status: number, rule: string, message: string): Refusal {
+    return { status, rule, body: this.#format.errorBody(status, message) };
+  }
+
+  #refuseJson(rule: string, error: unknown): Refusal {
+    return this.#refuse(400, rule, `The request body is not valid JSON: ${thrownText(error)}`);
+  }
+}
+
+function joinHeaders({ headers }: IncomingMessage): Readonly<Record<string, string | undefined>> {
+  const join = (value: string | string[] | undefined) => (Array.isArray(value) ? value.join(", ") : value);
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, join(value)]));
+}
+
+interface ReceivedBody {
+  readonly text: string;
+  readonly bytes: number;
+}
+
+/** Limits the bytes that all open requests hold together. */
+class BodyReader {
+  #held = 0;
+
+  /** `null`: too large. Throws if the client disconnects, and if the bytes are not UTF-8. */
+  async read(incoming: IncomingMessage): Promise<ReceivedBody | null> {
+    const gathered = new ByteGatherer({ maxBytes: maxBodyBytes });
+    let heldBefore = 0;
+    try {
+      for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        const isTaken = gathered.append(chunk);
+        this.#held += gathered.capacity - heldBefore;
+        heldBefore = gathered.capacity;
+        if (isTaken && this.#held <= maxOpenBytes) continue;
+        // A client reads no answer before it has sent everything, so the rest is discarded.
+        incoming.resume();
+        return null;
+      }
+      const { length: bytes } = gathered;
+      return { text: new TextDecoder("utf-8", { fatal: true }).decode(gathered.take()), bytes };
+    } finally {
+      this.#held -= heldBefore;
+    }
+  }
+}
+
+/** Drops the oldest requests beyond its limits. */
+export class RequestLog {
+  readonly requests: ReceivedRequest[] = [];
+  readonly #sizes: number[] = [];
+  #bytes = 0;
+
+  add(request: ReceivedRequest, bytes: number): ReceivedRequest {
+    this.requests.push(request);
+    this.#sizes.push(bytes);
+    this.#bytes += bytes;
+    while (
+      this.requests.length > maxLoggedRequests ||
+      (this.#bytes > maxLoggedBytes && this.requests.length > 1)
+    ) {
+      this.requests.shift();
+      this.#bytes -= this.#sizes.shift() ?? 0;
+    }
+    return request;
+  }
+}
+
+/** IDs of 24 letters and digits, different between twins. */
+function idSource(): () => string {
+  const seed = randomBytes(16).toString("hex");
+  let count = 0;
+  return () => {
+    count += 1;
+    const hash = createHash("sha256").update(`${seed}${count}`).digest("base64url");
+    return hash.replaceAll("-", "a").replaceAll("_", "b").slice(0, 24);
+  };
 }

@@ -2,16 +2,16 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A folder that is there for a test alone. */
+/** A temporary folder of one test. */
 export interface TemporaryFolder extends Disposable {
-  /** Without links. */
+  /** With symbolic links resolved. */
   readonly path: string;
-  /** With all that is in it; again, nothing. */
+  /** Removes the folder with its contents; a second call does nothing. */
   remove(): void;
 }
 
 /**
- * Makes an empty folder in the system's place for such; `using` removes it at the end of its block.
+ * Creates an empty folder in the system's temporary folder; `using` removes it at the end of its block.
  *
  * @example
  * ```ts

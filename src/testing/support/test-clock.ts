@@ -1,19 +1,19 @@
 import type { Clock } from "../../core/clock.ts";
 
-/** A clock that stands still until a test moves it, with the timers that hang on it. */
+/** A clock that moves only when a test advances it, with its timers. */
 export interface TestClock extends Clock {
-  /** Moves on, and rings what is due on the way, in its order; each sees the time that it was set for. */
+  /** Moves the clock, and fires the timers that are due in their order, each at its own time. */
   advance(ms: number): Promise<void>;
-  /** Calls back once; what is returned takes it back. */
-  setTimer(ms: number, ring: () => void): () => void;
+  /** Calls back once; the returned function cancels it. */
+  setTimer(ms: number, fire: () => void): () => void;
   /** Rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** How many timers are set. */
+  /** The number of pending timers. */
   readonly timers: number;
 }
 
 /**
- * A clock for tests, at noon of the first of January 2026 unless told otherwise.
+ * Creates a clock for tests, by default at noon on January 1, 2026 (UTC).
  *
  * @example
  * ```ts
@@ -28,9 +28,9 @@ export function testClock(start = Date.UTC(2026, 0, 1, 12)): TestClock {
   const timers = new Map<number, Timer>();
   let time = start;
   let last = 0;
-  const setTimer = (ms: number, ring: () => void) => {
+  const setTimer = (ms: number, fire: () => void) => {
     const id = ++last;
-    timers.set(id, { at: time + Math.max(0, ms), ring });
+    timers.set(id, { at: time + Math.max(0, ms), fire });
     return () => {
       timers.delete(id);
     };
@@ -41,13 +41,13 @@ export function testClock(start = Date.UTC(2026, 0, 1, 12)): TestClock {
     sleep: (ms, signal) => sleepOn(setTimer, ms, signal),
     async advance(ms) {
       const until = time + ms;
-      await settled();
+      await settle();
       for (let next = nextDue(timers, until); next !== null; next = nextDue(timers, until)) {
         const [id, timer] = next;
         timers.delete(id);
         time = Math.max(time, timer.at);
-        timer.ring();
-        await settled();
+        timer.fire();
+        await settle();
       }
       time = until;
     },
@@ -59,15 +59,15 @@ export function testClock(start = Date.UTC(2026, 0, 1, 12)): TestClock {
 
 interface Timer {
   readonly at: number;
-  readonly ring: () => void;
+  readonly fire: () => void;
 }
 
-/** What a timer woke goes on before the next one rings. */
-function settled(): Promise<void> {
+/** Lets the code that a timer woke run before the next timer fires. */
+function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The earliest; of several at one time the one that was set first. */
+/** The earliest timer; of several at one time, the one that was set first. */
 function nextDue(timers: ReadonlyMap<number, Timer>, until: number): [number, Timer] | null {
   let found: [number, Timer] | null = null;
   for (const [id, timer] of timers) {
@@ -83,10 +83,10 @@ function sleepOn(setTimer: TestClock["setTimer"], ms: number, signal?: AbortSign
     return promise;
   }
   const onAbort = () => {
-    takeBack();
+    cancel();
     reject(signal?.reason);
   };
-  const takeBack = setTimer(ms, () => {
+  const cancel = setTimer(ms, () => {
     signal?.removeEventListener("abort", onAbort);
     resolve();
   });

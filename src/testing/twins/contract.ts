@@ -1,6 +1,6 @@
-/** What the twins of the providers agree on. A twin speaks one wire format and refuses what the real server refuses. */
+/** The types of the provider twins. A twin speaks one wire format and refuses what the real server refuses. */
 
-/** The wire formats that there are twins of. */
+/** The wire formats that have a twin. */
 export type TwinApi =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -8,7 +8,7 @@ export type TwinApi =
   | "openai-responses"
   | "mistral-conversations";
 
-/** A request as it comes in, the body already parsed, names of headers in lower case. */
+/** A request with its body parsed and its header names in lower case. */
 export interface TwinRequest {
   readonly method: string;
   /** With its query, as in `/v1/messages`. */
@@ -20,54 +20,54 @@ export interface TwinRequest {
 /** A refusal in the provider's own shape. */
 export interface Refusal {
   readonly status: number;
-  /** Stable, ours: which rule was broken, as in `tool_result_without_call`. Not sent. */
+  /** A stable name of ours for the broken rule, such as `tool_result_without_call`. It is not sent. */
   readonly rule: string;
   /** The body that the real server answers with. */
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What a model has room for. */
+/** The limits of a model. */
 export interface TwinLimits {
-  /** Tokens, counted roughly; a longer request is refused as the real server does it. */
+  /** In tokens, counted roughly. A longer request gets the provider's own refusal. */
   readonly contextWindow: number;
 }
 
-/** What the twin is to say, whatever the wire format. */
+/** One reply of a twin, independent of the wire format. */
 export interface ScriptedReply {
   readonly content: readonly ScriptedBlock[];
-  /** By default `toolUse` if there are calls, else `stop`. */
+  /** Default: `toolUse` if there are calls, else `stop`. */
   readonly stopReason?: "stop" | "length" | "toolUse";
-  /** By default counted roughly from the request and the content. */
+  /** Default: counted roughly from the request and the content. */
   readonly usage?: ScriptedUsage;
 }
 
-/** A piece of what the twin is to say. */
+/** One block of a reply. */
 export type ScriptedBlock =
   | { readonly type: "text"; readonly text: string }
-  /** The twin signs it as the provider does, so that it comes back signed or is refused. */
+  /** The twin signs it as the provider does, and refuses it if it comes back unsigned or changed. */
   | { readonly type: "thinking"; readonly thinking: string; readonly redacted?: boolean }
   | {
       readonly type: "toolCall";
       readonly name: string;
       readonly arguments: Readonly<Record<string, unknown>>;
-      /** By default made as the provider makes them. */
+      /** Default: generated in the provider's form. */
       readonly id?: string;
     };
 
-/** What the twin is to say of its tokens, as each provider says it. */
+/** The token counts of a reply, which the twin reports in the provider's fields. */
 export interface ScriptedUsage {
-  /** What the cache had no part in. */
+  /** Without what was read from the cache or written to it. */
   readonly input: number;
-  /** All that was said, thinking included. */
+  /** With the reasoning. */
   readonly output: number;
   readonly cacheRead?: number;
   readonly cacheWrite?: number;
-  /** How much of the output was thinking. */
+  /** The part of the output that was thinking. */
   readonly reasoning?: number;
 }
 
-/** An answer that is no plain reply: an error of the server, or a stream that goes wrong or comes in crumbs. */
+/** A reply that fails: a server error, or a stream that breaks, stalls or arrives in small chunks. */
 export type ScriptedFault =
   | {
       readonly fault: "status";
@@ -75,39 +75,40 @@ export type ScriptedFault =
       readonly retryAfter?: string;
       readonly message?: string;
     }
-  /** The stream of `reply` ends after so many events, the connection is cut. */
+  /** Closes the connection after `afterEvents` events of `reply`. */
   | { readonly fault: "cut"; readonly reply: ScriptedReply; readonly afterEvents: number }
-  /** So many events, then silence until the client leaves. */
+  /** Sends nothing after `afterEvents` events until the client disconnects. */
   | { readonly fault: "stall"; readonly reply: ScriptedReply; readonly afterEvents: number }
-  /** Bytes that are no event of this format, in the middle of a stream. */
+  /** Sends invalid bytes after `afterEvents` events, then the rest. */
   | { readonly fault: "garbage"; readonly reply: ScriptedReply; readonly afterEvents: number }
-  /** The whole of `reply`, so many bytes at a time: characters and events come in pieces. */
+  /** Sends all of `reply` in chunks of `bytes` bytes, which split characters and events. */
   | { readonly fault: "slow"; readonly reply: ScriptedReply; readonly bytes: number };
 
 /** One answer of a twin. */
 export type Scripted = ScriptedReply | ScriptedFault;
 
-/** One provider's rules and manner of speaking; pure. */
+/** The rules and the reply encoding of one provider API. */
 export interface WireFormat {
   readonly api: TwinApi;
-  /** Whether this request is for this format at all: method and path. */
+  /** Where its paths begin, as the AI SDK expects it in a `baseURL`. */
+  readonly basePath: string;
+  /** The context window of the provider's usual models, in tokens. */
+  readonly contextWindow: number;
+  /** Whether method and path belong to this API. */
   readonly serves: (request: TwinRequest) => boolean;
-  /** `null`: the provider would take it. */
+  /** `null`: the provider would accept it. */
   readonly check: (request: TwinRequest, limits: TwinLimits) => Refusal | null;
   /** Whether the client asked for a stream. */
   readonly streams: (request: TwinRequest) => boolean;
-  /** The events of a streamed answer, each as the text that goes over the wire, blank line included. */
+  /** The events of a streamed answer, each with its blank line. */
   readonly events: (reply: ScriptedReply, request: TwinRequest, newId: () => string) => readonly string[];
   /** The body of an answer that is not streamed. */
   readonly answer: (reply: ScriptedReply, request: TwinRequest, newId: () => string) => unknown;
-  /** The body of an error of the server itself. */
+  /** The body of a server error. */
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
-/**
- * Signs what a model thought, so that a twin can tell its own from a forged or foreign one. The form is the provider's:
- * Anthropic and Google base64, Responses an opaque text.
- */
+/** Signs thinking in the provider's form, so that a twin recognizes its own and refuses any other. */
 export interface Signatures {
   readonly sign: (api: TwinApi, model: string, thought: string) => string;
   readonly verify: (api: TwinApi, model: string, thought: string, signature: string) => boolean;

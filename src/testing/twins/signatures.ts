@@ -1,14 +1,14 @@
-import { hash } from "node:crypto";
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
 import type { Signatures, TwinApi } from "./contract.ts";
 
-/** All twins share it, so that what one of them signed is good with the next, and with `checkRequest`. */
+/** All twins share it, so that each accepts what another one signed, and `checkRequest` does too. */
 const secret = "the twins of skein";
 /** In hexadecimal digits. */
 const saltLength = 32;
 
 /**
- * Signs what a model thought as the twin of its provider does, and tells whether a signature is the twin's own.
- * Anthropic's holds for one model and one text; the others carry their thought with them and hold for one model.
+ * Signs thinking as the twin of its provider does, and verifies that a signature is the twin's own. Anthropic's is valid
+ * for one model and one text; the others are valid for one model.
  *
  * @example
  * ```ts
@@ -28,12 +28,12 @@ export const signatures: Signatures = {
 };
 
 /**
- * What a twin sends in place of thinking that nobody may read: the `data` of Anthropic's `redacted_thinking`.
+ * The `data` of Anthropic's `redacted_thinking`, which stands for thinking that the client may not read.
  *
  * @example
  * ```ts
  * import { redactThinking } from "skein/testing";
- * const block = { type: "redacted_thinking", data: redactThinking("claude-sonnet-4-5", "not for your eyes") };
+ * const block = { type: "redacted_thinking", data: redactThinking("claude-sonnet-4-5", "hidden") };
  * ```
  */
 export function redactThinking(model: string, thought: string): string {
@@ -57,7 +57,34 @@ function isSealed(purpose: Purpose, model: string, text: string): boolean {
   return digits.slice(saltLength) === mac(purpose, model, salt);
 }
 
-/** Keyed twice over, as an HMAC is; several times as fast as one, and it is asked for in every request of a history. */
+/** Keyed twice, as an HMAC is, but several times as fast: every request verifies the signatures of its whole history. */
 function mac(purpose: Purpose, model: string, text: string, form: "hex" | "base64" = "hex"): string {
   return hash("sha256", `${secret}${hash("sha256", `${secret}${purpose}\0${model}\0${text}`)}`, form);
+}
+
+const reasoningHead = Buffer.from([0x80, 0, 0, 0, 0]);
+const macLength = 32;
+
+/**
+ * OpenAI's encrypted reasoning: an opaque text that only the same model of the twin accepts, for the same item only
+ * (Reasoning guide, "Encrypted reasoning items"). Its first bytes are those of the real one.
+ */
+export function sealReasoning(model: string, itemId: string): string {
+  const id = Buffer.from(itemId);
+  return Buffer.concat([reasoningHead, reasoningMac(model, id), id]).toString("base64url");
+}
+
+/** The ID of the item that it was made for; `null`: forged, damaged, or of another model. */
+export function openReasoning(model: string, encrypted: string): string | null {
+  const bytes = Buffer.from(encrypted, "base64url");
+  const idAt = reasoningHead.length + macLength;
+  if (bytes.length < idAt || bytes.toString("base64url") !== encrypted) return null;
+  const id = bytes.subarray(idAt);
+  return timingSafeEqual(bytes.subarray(reasoningHead.length, idAt), reasoningMac(model, id))
+    ? id.toString()
+    : null;
+}
+
+function reasoningMac(model: string, id: Buffer): Buffer {
+  return createHmac("sha256", secret).update(`${model.length}:${model}:`).update(id).digest();
 }

@@ -1,0 +1,108 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { images } from "../../../test/support/twin-fetch.ts";
+import { imageData } from "../../../test/support/twins.ts";
+import { decodeBase64, decodeProtoBytes, readDataUrl, readImageHead } from "./images.ts";
+import { measureRequest, splitInShortPieces, sseEvent } from "./shared.ts";
+
+describe("bytes", () => {
+  describe("bytes and texts", () => {
+    test("[TWN9] base64 is read if it is without a slip, in one alphabet or in both", () => {
+      fc.assert(
+        fc.property(fc.uint8Array(), fc.nat(), fc.constantFrom(" ", "!", "\n", "é"), (bytes, at, slip) => {
+          const text = Buffer.from(bytes).toString("base64");
+          const url = Buffer.from(bytes).toString("base64url");
+          expect(decodeBase64(text)).toEqual(Buffer.from(bytes));
+          expect(decodeProtoBytes(text)).toEqual(Buffer.from(bytes));
+          expect(decodeProtoBytes(url)).toEqual(Buffer.from(bytes));
+          if (url !== text) expect(decodeBase64(url)).toBeNull();
+          const place = text.length === 0 ? 0 : at % text.replaceAll("=", "").length;
+          const broken = `${text.slice(0, place)}${slip}${text.slice(place + 1)}`;
+          if (text !== "") expect(decodeBase64(broken)).toBeNull();
+        }),
+      );
+      for (const text of ["A=AA", "AAA", "=", "===="]) expect(decodeBase64(text)).toBeNull();
+      expect(decodeProtoBytes("AAAAA")).toBeNull();
+    });
+
+    test.each(["png", "jpeg", "gif", "webp"] as const)(
+      "[TWN9] the head of a %s says what and how large it is",
+      (kind) => {
+        const bytes = Buffer.from(imageData(kind, 1234, 567), "base64");
+        expect(readImageHead(bytes)).toEqual({ mimeType: `image/${kind}`, width: 1234, height: 567 });
+        for (let length = 0; length < 10; length += 1)
+          expect(readImageHead(bytes.subarray(0, length))).toBeNull();
+      },
+    );
+
+    test("[TWN9] no bytes are too strange to be looked at", () => {
+      const starts = ["png", "jpeg", "gif", "webp"].map((kind) =>
+        Buffer.from(imageData(kind as "png", 9, 9), "base64"),
+      );
+      fc.assert(
+        fc.property(
+          fc.constantFrom(...starts),
+          fc.nat(40),
+          fc.uint8Array({ maxLength: 60 }),
+          (start, keep, rest) => {
+            readImageHead(Buffer.concat([start.subarray(0, keep), rest]));
+          },
+        ),
+      );
+    });
+
+    test("[TWN9] a text in pieces is the text, in two or more, and no pair is split", () => {
+      fc.assert(
+        fc.property(fc.string({ unit: "grapheme" }), (text) => {
+          const pieces = splitInShortPieces(text);
+          expect(pieces.join("")).toBe(text);
+          expect(pieces.every((piece) => piece !== "" && piece.isWellFormed())).toBe(true);
+          if ([...text].length > 1) expect(pieces.length).toBeGreaterThan(1);
+        }),
+      );
+      expect(sseEvent({ a: "b\n\nc" }, { name: "x" })).toBe('event: x\ndata: {"a":"b\\n\\nc"}\n\n');
+    });
+
+    test("[TWN9] a value is measured near to its JSON, and half a pair is seen wherever it is", () => {
+      fc.assert(
+        fc.property(fc.jsonValue(), (value) => {
+          const length = Buffer.byteLength(JSON.stringify(value));
+          expect(measureRequest(value).bytes).toBeLessThan(length * 2 + 10);
+          expect(measureRequest({ value, deep: [{ "\ud800": 1 }] }).isWellFormed).toBe(false);
+        }),
+      );
+      expect(measureRequest(["\ude00"]).isWellFormed).toBe(false);
+      expect(measureRequest({ text: "a".repeat(1000) }).text).toBe(1004);
+    });
+  });
+});
+
+describe("data url", () => {
+  test.each([
+    ["png", images.png, "image/png"],
+    ["jpeg", images.jpeg, "image/jpeg"],
+    ["jpg", images.jpeg.replace("jpeg", "JPG"), "image/jpeg"],
+    ["webp", images.webp, "image/webp"],
+    ["gif", images.gif, "image/gif"],
+  ])("[TWB6] a %s is read from its data URL", (_, url, type) => {
+    const bytes = Buffer.from(url.slice(url.indexOf(",") + 1), "base64").length;
+    expect(readDataUrl(url)).toEqual({ mediaType: type, actual: type, bytes, isAnimated: false });
+  });
+
+  test("[TWB6] what is no image is told by its bytes, an animated GIF by its frames", () => {
+    expect(readDataUrl(images.of("image/png", Buffer.from("hello")))?.actual).toBeNull();
+    expect(readDataUrl(images.animatedGif)?.isAnimated).toBe(true);
+    const cut = Buffer.from(images.animatedGif.slice(22), "base64").subarray(0, 20);
+    expect(readDataUrl(images.of("image/gif", cut))?.isAnimated).toBe(false);
+  });
+
+  test.each([
+    ["not in base64", "data:image/png,iVBORw0KGgoA"],
+    ["without a comma", "data:image/png;base64"],
+    ["of another length", "data:image/png;base64,AAAAA"],
+    ["with other characters", "data:image/png;base64,AA-_"],
+    ["with padding alone", "data:image/png;base64,=="],
+  ])("[TWB6] a data URL %s is none", (_, url) => {
+    expect(readDataUrl(url)).toBeNull();
+  });
+});

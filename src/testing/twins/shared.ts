@@ -1,0 +1,208 @@
+import { createHash } from "node:crypto";
+import { stringifyJson } from "../../core/json.ts";
+import type { Refusal, ScriptedBlock, ScriptedReply, ScriptedUsage } from "./contract.ts";
+
+/** What the twins have in common: reading JSON, refusing, counting tokens, and cutting a text into events. */
+
+/** Thrown by a check and caught by `catchRefusal`, so that a check reads top to bottom. */
+export class RefusedRequest extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.rule);
+    this.refusal = refusal;
+  }
+}
+
+/** `null`: the check passed. */
+export function catchRefusal(check: () => void): Refusal | null {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    if (error instanceof RefusedRequest) return error.refusal;
+    throw error;
+  }
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The fields of an object; none for any other value. */
+export function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
+}
+
+/** The items of a list; none for any other value. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A set of names, written as one text with spaces between them. */
+export function nameSet(names: string): ReadonlySet<string> {
+  return new Set(names.split(/\s+/));
+}
+
+/** The first field that is not in `known`. */
+export function findUnknownField(fields: Fields, known: ReadonlySet<string>): string | undefined {
+  return Object.keys(fields).find((name) => !known.has(name) && fields[name] !== undefined);
+}
+
+export function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** Whether a text is the JSON of an object, as the arguments of a call are. */
+export function isJsonObject(text: string): boolean {
+  try {
+    return isFields(JSON.parse(text));
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
+/** The path of a request without its query. */
+export function pathOf(path: string): string {
+  return path.split("?", 1)[0] ?? "";
+}
+
+export interface RequestSize {
+  /** Approximately the bytes of its JSON. */
+  readonly bytes: number;
+  /** The bytes of its texts and field names alone. */
+  readonly text: number;
+  /** Whether no text has half a surrogate pair, which no server reads as JSON. */
+  readonly isWellFormed: boolean;
+}
+
+/** Without recursion, because a request may be nested deeper than the stack. */
+export function measureRequest(value: unknown): RequestSize {
+  let bytes = 0;
+  let text = 0;
+  let isWellFormed = true;
+  const addText = (part: string) => {
+    text += Buffer.byteLength(part);
+    bytes += 2;
+    isWellFormed &&= part.isWellFormed();
+  };
+  const queue: unknown[] = [value];
+  while (queue.length > 0) {
+    const next = queue.pop();
+    if (typeof next === "string") addText(next);
+    else if (typeof next !== "object" || next === null) bytes += String(next).length;
+    else {
+      if (!Array.isArray(next)) for (const name of Object.keys(next)) addText(name);
+      const values: readonly unknown[] = Object.values(next);
+      bytes += 2 + 2 * values.length;
+      for (const each of values) queue.push(each);
+    }
+  }
+  return { bytes: bytes + text, text, isWellFormed };
+}
+
+/** Four bytes a token: right for English, close enough for other languages. */
+export function countTokens(bytes: number): number {
+  return Math.ceil(bytes / 4);
+}
+
+export function countTextTokens(text: string): number {
+  return countTokens(Buffer.byteLength(text));
+}
+
+/** OpenAI and Mistral: an image of 1,024 by 1,024 pixels. */
+const tokensPerImage = 765;
+
+/** The tokens of a prompt for OpenAI and Mistral; an image in a data URL counts as one of usual size. */
+export function countPromptTokens(content: readonly unknown[], tools: unknown): number {
+  // The schemas of tools count with their punctuation.
+  let tokens = tools === undefined ? 0 : countTextTokens(stringifyJson(tools));
+  const queue = [...content];
+  while (queue.length > 0) {
+    const value = queue.pop();
+    if (typeof value === "string")
+      tokens += value.startsWith("data:image/") ? tokensPerImage : countTextTokens(value);
+    else if (typeof value === "object" && value !== null)
+      for (const each of Object.values(value)) queue.push(each);
+  }
+  return tokens;
+}
+
+/** The usage from the script, or a rough count. `input` is what no cache had. */
+export function countUsage(reply: ScriptedReply, promptTokens: number): Required<ScriptedUsage> {
+  if (reply.usage !== undefined) return { cacheRead: 0, cacheWrite: 0, reasoning: 0, ...reply.usage };
+  let output = 0;
+  let reasoning = 0;
+  for (const block of reply.content) {
+    if (block.type === "thinking") reasoning += countTextTokens(block.thinking);
+    else if (block.type === "text") output += countTextTokens(block.text);
+    else output += countTextTokens(`${block.name}${JSON.stringify(block.arguments)}`);
+  }
+  return {
+    input: promptTokens,
+    output: Math.max(1, output + reasoning),
+    cacheRead: 0,
+    cacheWrite: 0,
+    reasoning,
+  };
+}
+
+export type ScriptedCall = Extract<ScriptedBlock, { type: "toolCall" }>;
+
+export function callsOf(reply: ScriptedReply): ScriptedCall[] {
+  return reply.content.filter((block) => block.type === "toolCall");
+}
+
+export function stopReasonOf(reply: ScriptedReply): "stop" | "length" | "toolUse" {
+  return reply.stopReason ?? (callsOf(reply).length > 0 ? "toolUse" : "stop");
+}
+
+/** The finish reason in the chat completions of OpenAI and Mistral. */
+export function finishReasonOf(reply: ScriptedReply): string {
+  const reason = stopReasonOf(reply);
+  return reason === "toolUse" ? "tool_calls" : reason;
+}
+
+/** Twins have no clock: every answer has this time, in seconds. */
+export const createdAt = 1_700_000_000;
+
+/** Letters and digits derived from the next ID; the same ID gives the same ones. */
+export function alphanumericId(newId: () => string, length: number): string {
+  return createHash("sha512").update(newId()).digest("hex").slice(0, length);
+}
+
+/** One server-sent event. The name is left out where the provider sends none. */
+export function sseEvent(
+  data: unknown,
+  options: { readonly name?: string; readonly end?: string } = {},
+): string {
+  const { name, end = "\n" } = options;
+  return `${name === undefined ? "" : `event: ${name}${end}`}data: ${JSON.stringify(data)}${end}${end}`;
+}
+
+export const sseDone = "data: [DONE]\n\n";
+
+/** Anthropic and Google: pieces of at most 16 characters, two or more wherever there are two characters. */
+export function splitInShortPieces(text: string): string[] {
+  return splitText(text, Math.max(1, Math.min(16, Math.floor(text.length / 2))));
+}
+
+/** OpenAI and Mistral: at most eight pieces, of four characters or more. */
+export function splitInFewPieces(text: string): string[] {
+  return splitText(text, Math.max(4, Math.ceil(text.length / 8)));
+}
+
+/** A piece is one unit longer where it would split a surrogate pair. */
+function splitText(text: string, length: number): string[] {
+  const pieces: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    let end = start + length;
+    if (/[\uD800-\uDBFF]/.test(text.charAt(end - 1)) && /[\uDC00-\uDFFF]/.test(text.charAt(end))) end++;
+    pieces.push(text.slice(start, end));
+    start = end;
+  }
+  return pieces;
+}
