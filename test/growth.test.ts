@@ -278,7 +278,7 @@ describe("the rehearsal model", () => {
     (size) => `告诉${"，".repeat(size)}`,
     (size) => `use the tool weather with ${"a=b ".repeat(size / 4)}!`,
     (size) => `use the tool weather with {${'"a":'.repeat(size / 4)}`,
-    (size) => `count the words in ${"(a+)+$".repeat(size / 6)}`,
+    (size) => `think about ${"(a+)+$".repeat(size / 6)}`,
     (size) => "\n".repeat(size),
     (size) => `x${"\n".repeat(size)}x`,
     (size) => `[Inter-session message] sourceSession="${'\\"'.repeat(size / 2)}\nhi`,

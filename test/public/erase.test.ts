@@ -406,7 +406,7 @@ describe("purge", () => {
     writeFileSync(join(work, "kept", "mine.txt"), "changed by its owner");
     const { token } = await call("tokens.create", { scopes: ["read"], userId: "ann", label: "still valid" });
     await call("sessions.create", { key: "agent:main:session:other", sessionId: "other", userId: "ann" });
-    await say("agent:main:session:other", "count the words in one two three", "ann");
+    await say("agent:main:session:other", "repeat one two three", "ann");
 
     const { sessions } = await call("sessions.list", { userId: "ann", limit: 200 });
     for (const { sessionId } of sessions) {
@@ -433,7 +433,7 @@ describe("purge", () => {
     const params = { scopes: ["read", "write"], userId, label: "of Mona" } as const;
     const { token } = await call("tokens.create", { ...params, scopes: [...params.scopes] });
     await call("sessions.list", {}, token);
-    await say("main", "count the words in one two three", "bob");
+    await say("main", "repeat one two three", "bob");
     cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
 
     await cli("users", "rm", userId, "--yes");

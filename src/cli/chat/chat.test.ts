@@ -136,7 +136,7 @@ describe("helpers in a chat", () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write(
-      "spawn two helpers to describe the gardens of Kyoto; count the words in one two and summarise\n",
+      "spawn two helpers to describe the gardens of Kyoto; repeat one two and summarise\n",
     );
     await until(/In summary, 2 results are in/);
     stream.end();

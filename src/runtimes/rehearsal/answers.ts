@@ -1,37 +1,43 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
-import type { Conversation, Result } from "./conversation.ts";
-import { isJsonObject } from "./json.ts";
-import type { Reply } from "./reply.ts";
-import { calls, says } from "./reply.ts";
-import type { Language } from "./words.ts";
-import { quoted, shortText } from "./words.ts";
+import type { Conversation, Language, ToolResult } from "./conversation.ts";
+import { quote, shorten } from "./conversation.ts";
+import { isJsonObject } from "./fit-schema.ts";
+import type { Reply } from "./play-reply.ts";
+import { callTools, say } from "./play-reply.ts";
 
-/** What is said about what the tools answered. There is always something: a turn ends here, or it sleeps. */
+/** Answers to tool results, and to turns that another session or Skein started. */
 
-const mostRows = 20;
+const maxRows = 20;
 
-export function afterResults(conversation: Conversation, language: Language): Reply {
-  const { results, rounds, tools } = conversation;
-  const spawned = results.filter(({ name }) => name === "sessions_spawn");
-  const mayWait = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
-  if (mayWait && spawned.some((result) => !hasFailed(result) && !isOver(result))) {
-    return calls({ name: "sessions_yield", arguments: {} });
-  }
-  return says(results.map((result) => answer(result, language)).join("\n"));
+/** A turn ends after the results of its tools, or sleeps once for the helpers that it spawned. */
+export function answerResults({ results, rounds, tools }: Conversation, language: Language): Reply {
+  const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
+  const isRunning = (result: ToolResult) =>
+    result.name === "sessions_spawn" && !hasFailed(result) && fieldsOf(result.value).outcome === undefined;
+  if (canYield && results.some(isRunning)) return callTools({ name: "sessions_yield", arguments: {} });
+  return say(results.map((result) => describeResult(result, language)).join("\n"));
 }
 
-function answer(result: Result, language: Language): string {
-  if (hasFailed(result)) return failureText(result, language);
-  const render = Object.hasOwn(renderers, result.name) ? renderers[result.name] : undefined;
-  const value = objectOf(result.value);
-  const text = render === undefined || value === null ? null : render(value, language);
-  if (text !== null) return text;
-  const short = shortText(result.text, 1000);
+function describeResult(result: ToolResult, language: Language): string {
+  if (hasFailed(result)) return describeFailure(result, language);
+  const describe = Object.hasOwn(descriptions, result.name) ? descriptions[result.name] : undefined;
+  if (describe !== undefined && isJsonObject(result.value)) return describe[language](result.value);
+  const short = shorten(result.text, 1000);
   return language === "zh" ? `${result.name} 的回答：${short}` : `${result.name} answered: ${short}`;
 }
 
-function objectOf(value: JSONValue | undefined): JSONObject | null {
-  return isJsonObject(value) ? value : null;
+function hasFailed({ isError, value }: ToolResult): boolean {
+  const { status } = fieldsOf(value);
+  return isError || status === "error" || status === "forbidden";
+}
+
+function describeFailure({ name, text, value }: ToolResult, language: Language): string {
+  const why = shorten(textOf(fieldsOf(value).error) || text, 500);
+  return language === "zh" ? `工具 ${name} 没有成功：${why}` : `The tool ${name} did not succeed: ${why}`;
+}
+
+function fieldsOf(value: JSONValue | undefined): JSONObject {
+  return isJsonObject(value) ? value : {};
 }
 
 function textOf(value: JSONValue | undefined): string {
@@ -39,160 +45,173 @@ function textOf(value: JSONValue | undefined): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
 
-function rowsOf(value: JSONValue | undefined): readonly JSONObject[] {
-  return (Array.isArray(value) ? value : []).filter(isJsonObject);
+/** `title`, then one line for each object of a list. */
+function listRows(title: string, list: JSONValue | undefined, describe: (row: JSONObject) => string): string {
+  const rows = (Array.isArray(list) ? list : []).filter(isJsonObject);
+  return [title, ...rows.slice(0, maxRows).map((row) => `- ${describe(row)}`)].join("\n");
 }
 
-function hasFailed({ isError, value }: Result): boolean {
-  const status = objectOf(value)?.status;
-  return isError || status === "error" || status === "forbidden";
+const countOf = (list: JSONValue | undefined) => (Array.isArray(list) ? list.length : 0);
+const joinTexts = (...values: readonly (JSONValue | undefined)[]) =>
+  values.map(textOf).filter(Boolean).join(" · ");
+
+const describeSession = (row: JSONObject) => joinTexts(row.key, row.label ?? row.displayName, row.status);
+const describeHit = (row: JSONObject) => `${textOf(row.key)}: ${shorten(textOf(row.snippet), 200)}`;
+function describeMessage({ role, content }: JSONObject): string {
+  const text = Array.isArray(content)
+    ? content.map((block) => textOf(fieldsOf(block).text)).join(" ")
+    : textOf(content);
+  return `${textOf(role)}: ${shorten(text, 200)}`;
 }
+const helperName = (value: JSONObject) => textOf(value.label) || textOf(value.childSessionKey);
+const helperProblem = (value: JSONObject) => shorten(joinTexts(value.error, value.result), 500);
 
-/** A child that was waited for: there is nothing to sleep for. */
-function isOver({ value }: Result): boolean {
-  return objectOf(value)?.outcome !== undefined;
-}
+type Describe = Readonly<Record<Language, (value: JSONObject) => string>>;
 
-function failureText({ name, text, value }: Result, language: Language): string {
-  const why = shortText(textOf(objectOf(value)?.error) || text, 500);
-  return language === "zh" ? `工具 ${name} 没有成功：${why}` : `The tool ${name} did not succeed: ${why}`;
-}
-
-type Renderer = (value: JSONObject, language: Language) => string | null;
-
-/** By the tool's name, from the fields of its result. */
-const renderers: Readonly<Record<string, Renderer>> = {
-  sessions_list: (value, language) => {
-    const rows = rowsOf(value.sessions);
-    const lines = rows.slice(0, mostRows).map((row) => {
-      const names = [row.label, row.displayName].map(textOf).filter((name) => name !== "");
-      return `- ${[textOf(row.key), ...names.slice(0, 1), textOf(row.status)].filter(Boolean).join(" · ")}`;
-    });
-    const title =
-      language === "zh"
-        ? `有 ${rows.length} 个会话：`
-        : rows.length === 1
-          ? "There is one session:"
-          : `There are ${rows.length} sessions:`;
-    if (rows.length === 0)
-      return language === "zh" ? "没有看得到的会话。" : "There is no session that I may see.";
-    return [title, ...lines].join("\n");
+/** The results of the session tools in words. */
+const descriptions: Readonly<Record<string, Describe>> = {
+  sessions_list: {
+    en: ({ sessions }) => {
+      const count = countOf(sessions);
+      if (count === 0) return "There is no session that I may see.";
+      const title = count === 1 ? "There is one session:" : `There are ${count} sessions:`;
+      return listRows(title, sessions, describeSession);
+    },
+    zh: ({ sessions }) =>
+      countOf(sessions) === 0
+        ? "没有看得到的会话。"
+        : listRows(`有 ${countOf(sessions)} 个会话：`, sessions, describeSession),
   },
-  sessions_history: (value, language) => {
-    const rows = rowsOf(value.messages);
-    const key = textOf(value.sessionKey);
-    const lines = rows
-      .slice(-mostRows)
-      .map((row) => `- ${textOf(row.role)}: ${shortText(saidIn(row.content), 200)}`);
-    const title =
-      language === "zh" ? `${key} 有 ${rows.length} 条消息：` : `${key} has ${rows.length} messages:`;
-    return [title, ...lines].join("\n");
+  sessions_history: {
+    en: ({ sessionKey, messages }) =>
+      listRows(`${textOf(sessionKey)} has ${countOf(messages)} messages:`, messages, describeMessage),
+    zh: ({ sessionKey, messages }) =>
+      listRows(`${textOf(sessionKey)} 有 ${countOf(messages)} 条消息：`, messages, describeMessage),
   },
-  sessions_send: (value, language) => {
-    const key = textOf(value.sessionKey);
-    const reply = textOf(value.reply);
-    if (value.status === "ok")
-      return language === "zh" ? `${key} 回答：${reply}` : `${key} answered: ${reply}`;
-    if (value.status === "sent") return language === "zh" ? `已告诉 ${key}。` : `I have told ${key}.`;
-    const status = textOf(value.status);
-    return language === "zh" ? `${key} 没有回答（${status}）。` : `${key} has not answered (${status}).`;
+  sessions_send: {
+    en: ({ sessionKey, status, reply }) => {
+      const key = textOf(sessionKey);
+      if (status === "ok") return `${key} answered: ${textOf(reply)}`;
+      return status === "sent" ? `I have told ${key}.` : `${key} has not answered (${textOf(status)}).`;
+    },
+    zh: ({ sessionKey, status, reply }) => {
+      const key = textOf(sessionKey);
+      if (status === "ok") return `${key} 回答：${textOf(reply)}`;
+      return status === "sent" ? `已告诉 ${key}。` : `${key} 没有回答（${textOf(status)}）。`;
+    },
   },
-  sessions_spawn: (value, language) => {
-    const name = textOf(value.label) || textOf(value.childSessionKey);
-    const [result, outcome] = [textOf(value.result), textOf(value.outcome)];
-    if (outcome !== "" && outcome !== "ok") {
-      const why = [textOf(value.error), result].filter(Boolean).join(" · ");
-      const said = why === "" ? "" : `${language === "zh" ? "：" : ": "}${shortText(why, 500)}`;
-      return language === "zh"
-        ? `${name} 没有做完（${outcome}）${said}`
-        : `${name} is not done (${outcome})${said}`;
-    }
-    if (outcome !== "" || result !== "")
-      return language === "zh" ? `${name} 的结果：${result}` : `${name} is done: ${result}`;
-    return language === "zh"
-      ? `助手 ${name} 已经开始，结束时会报告。`
-      : `The helper ${name} has started, and will report when it is done.`;
+  sessions_spawn: {
+    en: (value) => {
+      const name = helperName(value);
+      const outcome = textOf(value.outcome);
+      const problem = helperProblem(value);
+      if (outcome === "ok") return `${name} is done: ${textOf(value.result)}`;
+      if (outcome !== "") return `${name} is not done (${outcome})${problem === "" ? "" : `: ${problem}`}`;
+      return `The helper ${name} has started, and will report when it is done.`;
+    },
+    zh: (value) => {
+      const name = helperName(value);
+      const outcome = textOf(value.outcome);
+      const problem = helperProblem(value);
+      if (outcome === "ok") return `${name} 的结果：${textOf(value.result)}`;
+      if (outcome !== "") return `${name} 没有做完（${outcome}）${problem === "" ? "" : `：${problem}`}`;
+      return `助手 ${name} 已经开始，结束时会报告。`;
+    },
   },
-  sessions_yield: (_, language) => (language === "zh" ? "我等待助手们。" : "I wait for the helpers."),
-  session_search: (value, language) => {
-    const rows = rowsOf(value.hits);
-    const lines = rows
-      .slice(0, mostRows)
-      .map((row) => `- ${textOf(row.key)}: ${shortText(textOf(row.snippet), 200)}`);
-    if (rows.length === 0) return language === "zh" ? "没有找到。" : "Nothing was found.";
-    const title = language === "zh" ? `找到 ${rows.length} 处：` : `Found ${rows.length}:`;
-    return [title, ...lines].join("\n");
+  sessions_yield: { en: () => "I wait for the helpers.", zh: () => "我等待助手们。" },
+  session_search: {
+    en: ({ hits }) =>
+      countOf(hits) === 0 ? "Nothing was found." : listRows(`Found ${countOf(hits)}:`, hits, describeHit),
+    zh: ({ hits }) =>
+      countOf(hits) === 0 ? "没有找到。" : listRows(`找到 ${countOf(hits)} 处：`, hits, describeHit),
   },
-  session_status: (value, language) => {
-    const context = objectOf(value.context);
-    const parts = [textOf(value.sessionKey), textOf(value.model)].filter(Boolean);
-    const tokens = textOf(context?.tokens);
-    if (tokens !== "")
-      parts.push(language === "zh" ? `上下文 ${tokens} 个 token` : `${tokens} tokens in the context`);
-    return `${language === "zh" ? "状态：" : "Status: "}${parts.join(" · ")}`;
-  },
-  subagents: (value, language) => {
-    const name = nameOf(value);
-    const isOver = value.status === "done";
-    if (value.action === "kill" && isOver)
-      return language === "zh" ? `${name} 已经结束了。` : `${name} had ended already.`;
-    if (value.action === "kill") return language === "zh" ? `已停止 ${name}。` : `I have stopped ${name}.`;
-    const rows = [value.active, value.recent].flatMap(rowsOf);
-    if (rows.length === 0) return language === "zh" ? "没有助手。" : "There are no helpers.";
-    const lines = rows
-      .slice(0, mostRows)
-      .map((row) => `- ${[nameOf(row), textOf(row.status)].filter(Boolean).join(" · ")}`);
-    return [language === "zh" ? "助手：" : "The helpers:", ...lines].join("\n");
+  session_status: {
+    en: ({ sessionKey, model, context }) => {
+      const { tokens = null } = fieldsOf(context);
+      return `Status: ${joinTexts(sessionKey, model, tokens === null ? "" : `${tokens} tokens in the context`)}`;
+    },
+    zh: ({ sessionKey, model, context }) => {
+      const { tokens = null } = fieldsOf(context);
+      return `状态：${joinTexts(sessionKey, model, tokens === null ? "" : `上下文 ${tokens} 个 token`)}`;
+    },
   },
 };
 
-function nameOf(row: JSONObject): string {
-  return textOf(row.label ?? row.sessionKey ?? row.runId);
+const replyAnnounced =
+  /^(?:The session (?<replied>\S{1,5000}), which you sent a message to, has ended its turn|Your exchange with the session (?<exchanged>\S{1,5000}) is over)\./;
+const announceWish = /\bannounce\b|\bpublish\b|宣布|公布/iu;
+const isNote = (text: string) => /^(?:Noted: “|收到：「)/.test(text);
+
+/** The answer to a late reply, an announce step, or the second turn of an exchange. `null`: none of these. */
+export function answerExchange(conversation: Conversation, language: Language): Reply | null {
+  const { request, source, system, before } = conversation;
+  const announced = source === null || source.isQuoted ? null : replyAnnounced.exec(request);
+  if (announced !== null) {
+    const session = announced.groups?.replied ?? announced.groups?.exchanged;
+    const reply = shorten(fencedTexts(request)[0] ?? "");
+    return say(language === "zh" ? `${session} 后来回答：${reply}` : `${session} has answered: ${reply}`);
+  }
+  if (request.includes("ANNOUNCE_SKIP") || system.includes("ANNOUNCE_SKIP")) {
+    const isWished = before.some(
+      ({ role, text }) => role === "user" && announceWish.test(text.slice(0, 4000)),
+    );
+    const last = before.findLast(
+      ({ role, text }) => role === "assistant" && text !== "" && text !== "REPLY_SKIP",
+    );
+    return say(isWished && last !== undefined ? last.text : "ANNOUNCE_SKIP");
+  }
+  const isNoted = source !== null && isNote(request);
+  const canSkip = request.includes("REPLY_SKIP") || (source !== null && system.includes("REPLY_SKIP"));
+  if (!canSkip && !isNoted) return null;
+  const hasSpoken = before.some(
+    ({ role, called, source: from }) =>
+      (role === "assistant" && called.includes("sessions_send")) ||
+      (role === "user" && from !== null && from.session === source?.session),
+  );
+  return hasSpoken || isNote(request) ? say("REPLY_SKIP") : null;
 }
 
-function saidIn(content: JSONValue | undefined): string {
-  if (!Array.isArray(content)) return textOf(content);
-  return content.map((block) => textOf(objectOf(block)?.text)).join(" ");
+/** Whether the request is a report of helpers that this session spawned. */
+export function isReport({ source, before, isWoken }: Conversation, isUnderstood: boolean): boolean {
+  if (!before.some(({ called }) => called.includes("sessions_spawn"))) return false;
+  if (isWoken && !isUnderstood) return true;
+  if (source === null) return false;
+  const isChild = before.some(
+    ({ role, text }) => role === "tool" && source.session !== "" && text.includes(source.session),
+  );
+  return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-/** What came in while the turn slept, put together, and why there are not as many as were asked for. */
-export function arrivalsText(text: string, spawned: readonly Result[], language: Language): string {
-  const found = resultsIn(text);
-  const lines = found.slice(0, mostRows).map((result, index) => `${index + 1}. ${shortText(result, 300)}`);
+/** Puts the results of helpers together, with the reasons why some were not spawned. */
+export function summarizeReports({ request, spawned }: Conversation, language: Language): Reply {
+  const found = fencedTexts(request);
+  const count = found.length;
   const title =
     language === "zh"
-      ? `总结：收到 ${found.length} 份结果。`
-      : `In summary, ${found.length === 1 ? "one result is" : `${found.length} results are`} in:`;
-  const refusals = new Set(spawned.filter(hasFailed).map((result) => failureText(result, language)));
-  return [title, ...lines, ...refusals].join("\n");
+      ? `总结：收到 ${count} 份结果。`
+      : `In summary, ${count === 1 ? "one result is" : `${count} results are`} in:`;
+  const lines = found.slice(0, maxRows).map((result, index) => `${index + 1}. ${shorten(result)}`);
+  const refusals = new Set(spawned.filter(hasFailed).map((result) => describeFailure(result, language)));
+  return say([title, ...lines, ...refusals].join("\n"));
 }
 
-/** What a session answered to a message, once that is told. */
-export function repliedText(session: string, text: string, language: Language): string {
-  const [reply = ""] = resultsIn(text);
-  const said = shortText(reply, 300);
-  return language === "zh" ? `${session} 后来回答：${said}` : `${session} has answered: ${said}`;
-}
-
-/** What stands between fences, else the whole. */
-function resultsIn(text: string): readonly string[] {
-  const results: string[] = [];
+/** The texts between fences, else the whole text. */
+function fencedTexts(text: string): readonly string[] {
+  const texts: string[] = [];
   let fence: string | null = null;
-  let inside: string[] = [];
+  let lines: string[] = [];
   for (const line of text.split("\n")) {
     const [mark] = /^(?:`{3,64}|~{3,64})/.exec(line) ?? [];
-    if (fence === null && mark !== undefined) [fence, inside] = [mark, []];
+    if (fence === null && mark !== undefined) [fence, lines] = [mark, []];
     else if (fence !== null && line.trim() === fence) {
-      results.push(inside.join("\n"));
+      texts.push(lines.join("\n"));
       fence = null;
-    } else if (fence !== null) inside.push(line);
+    } else if (fence !== null) lines.push(line);
   }
-  return results.length > 0 ? results : [text];
+  return texts.length > 0 ? texts : [text];
 }
 
-/** The words in which a message of another session is taken note of. */
-export function notedText(text: string, language: Language): string {
-  return language === "zh" ? `收到：${quoted(text, "zh")}。` : `Noted: ${quoted(text, "en")}.`;
+/** The answer to a message of another session that is not understood. */
+export function noteMessage(text: string, language: Language): Reply {
+  return say(language === "zh" ? `收到：${quote(text, "zh")}。` : `Noted: ${quote(text, "en")}.`);
 }
-
-export const isNoted = (text: string) => /^(?:Noted: “|收到：「)/.test(text);

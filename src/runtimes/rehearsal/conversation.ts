@@ -6,203 +6,179 @@ import type {
   LanguageModelV4Prompt,
   LanguageModelV4ToolResultPart,
 } from "@ai-sdk/provider";
-import { parsedJson } from "./json.ts";
+import { cutText } from "../../core/text.ts";
+import { parseJson } from "./fit-schema.ts";
 
-/** What a request comes to, as far as the rehearsal model is concerned. */
+/** What the rehearsal model reads from a prompt. */
 export interface Conversation {
-  /** What was said last by a person, by another session, or by the system; without the line that says whom it is from. */
+  /** The last message of a person, another session or Skein, without its header line. */
   readonly request: string;
-  /** The session that said it; `null`: a person, or nobody knows. */
+  /** The session that sent the request; `null`: a person. */
   readonly source: Source | null;
   readonly system: string;
-  /** What the tools answered since; empty: the request is new. */
-  readonly results: readonly Result[];
-  /** How often tools were called for it. */
+  /** The last tool results after the request; none: the request is new. */
+  readonly results: readonly ToolResult[];
+  /** The number of tool messages after the request. */
   readonly rounds: number;
-  /** What was said before the request, by whom, oldest first. */
-  readonly before: readonly Earlier[];
-  /** The request came directly behind a yield: the turn was asleep. */
+  /** The messages before the request, oldest first. */
+  readonly before: readonly EarlierMessage[];
+  /** The request follows a yield directly: it woke the turn. */
   readonly isWoken: boolean;
-  /** What the spawns of the turn that slept were answered. */
-  readonly spawned: readonly Result[];
+  /** The results of `sessions_spawn` in the turn before the request. */
+  readonly spawned: readonly ToolResult[];
   readonly tools: readonly LanguageModelV4FunctionTool[];
 }
 
 export interface Source {
   readonly session: string;
   readonly tool: string;
-  /** Its text was fenced: words of the session itself, and no announcement about it. */
+  /** The text was fenced: it is the session's own, not an announcement about it. */
   readonly isQuoted: boolean;
 }
 
-export interface Earlier {
+export interface EarlierMessage {
   readonly role: "user" | "assistant" | "tool";
   readonly text: string;
   readonly source: Source | null;
-  /** The calls of an assistant's message, by name. */
+  /** The names of the tools that it calls. */
   readonly called: readonly string[];
 }
 
-export interface Result {
+export interface ToolResult {
   readonly name: string;
   readonly text: string;
-  /** The same, where it is JSON. */
+  /** The parsed text, if it is JSON. */
   readonly value: JSONValue | undefined;
   readonly isError: boolean;
 }
 
-export function conversationOf({ prompt, tools = [], toolChoice }: LanguageModelV4CallOptions): Conversation {
+export function readConversation(options: LanguageModelV4CallOptions): Conversation {
+  const { prompt, tools = [], toolChoice } = options;
   const last = prompt.findLastIndex(({ role }) => role === "user");
-  const at = firstOfArrivals(prompt, last);
-  const { source } = said(prompt[last]);
-  const request = prompt
-    .slice(at, last + 1)
-    .map((message) => said(message).text)
-    .join("\n");
-  const behind = prompt.slice(last + 1);
-  const earlier = prompt.slice(0, Math.max(0, at)).filter(({ role }) => role !== "system");
+  // Reports of helpers that arrived together are one request.
+  let first = Math.max(0, last);
+  while (isReport(prompt[first]) && isReport(prompt[first - 1])) first -= 1;
+  const requests = prompt.slice(first, last + 1).map(readMessage);
+  const after = prompt.slice(last + 1);
+  const before = prompt.slice(0, first).filter(({ role }) => role !== "system");
+  const turnStart = before.findLastIndex(({ role }) => role === "user") + 1;
   return {
-    request,
-    source,
+    request: requests.map(({ text }) => text).join("\n"),
+    source: requests.at(-1)?.source ?? null,
     system: prompt.flatMap((each) => (each.role === "system" ? [each.content] : [])).join("\n"),
-    results: lastResults(behind),
-    rounds: behind.filter(({ role }) => role === "tool").length,
-    before: earlier.map(earlierOf),
-    isWoken: resultsOf(earlier.at(-1)).some(({ name }) => name === "sessions_yield"),
-    spawned: spawnedIn(earlier),
+    results: after.slice(after.findLastIndex(({ role }) => role !== "tool") + 1).flatMap(readResults),
+    rounds: after.filter(({ role }) => role === "tool").length,
+    before: before.map(readMessage),
+    isWoken: readResults(before.at(-1)).some(({ name }) => name === "sessions_yield"),
+    spawned: before
+      .slice(turnStart)
+      .flatMap(readResults)
+      .filter(({ name }) => name === "sessions_spawn"),
     tools: toolChoice?.type === "none" ? [] : tools.filter((tool) => tool.type === "function"),
   };
 }
 
-/** Reports of helpers that came together are one request. */
-function firstOfArrivals(prompt: LanguageModelV4Prompt, last: number): number {
-  let at = last;
-  while (isReport(prompt[at]) && isReport(prompt[at - 1])) at -= 1;
-  return Math.max(0, at);
-}
-
-/** An announcement of Skein's; what a session says itself is quoted. */
-function isReport(message: LanguageModelV4Message | undefined): boolean {
-  const source = message?.role === "user" ? said(message).source : null;
+/** An announcement of Skein about a helper; what a helper says itself is quoted. */
+function isReport(message: LanguageModelV4Prompt[number] | undefined): boolean {
+  const source = message?.role === "user" ? readMessage(message).source : null;
   return source?.tool === "sessions_spawn" && !source.isQuoted;
 }
 
-/** Since somebody last said something. */
-function spawnedIn(earlier: LanguageModelV4Prompt): readonly Result[] {
-  const from = earlier.findLastIndex(({ role }) => role === "user") + 1;
-  return earlier
-    .slice(from)
-    .flatMap(resultsOf)
-    .filter(({ name }) => name === "sessions_spawn");
-}
-
-/** Those of the tool messages at the end. */
-function lastResults(behind: LanguageModelV4Prompt): readonly Result[] {
-  const from = behind.findLastIndex(({ role }) => role !== "tool") + 1;
-  return behind.slice(from).flatMap(resultsOf);
-}
-
-export function resultsOf(message: LanguageModelV4Message | undefined): readonly Result[] {
+function readResults(message: LanguageModelV4Message | undefined): readonly ToolResult[] {
   if (message?.role !== "tool") return [];
-  return message.content.flatMap((part) => (part.type === "tool-result" ? [resultOf(part)] : []));
+  return message.content.flatMap((part) => (part.type === "tool-result" ? [readResult(part)] : []));
 }
 
-function resultOf({ toolName: name, output }: LanguageModelV4ToolResultPart): Result {
-  switch (output.type) {
-    case "json":
-    case "error-json":
-      return {
-        name,
-        text: JSON.stringify(output.value),
-        value: output.value,
-        isError: output.type !== "json",
-      };
-    case "execution-denied":
-      return { name, text: output.reason ?? "denied", value: undefined, isError: true };
-    case "content": {
-      const text = output.value
-        .map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
-        .join("\n");
-      return { name, text, value: jsonIn(text), isError: false };
-    }
-    default:
-      return { name, text: output.value, value: jsonIn(output.value), isError: output.type !== "text" };
-  }
+function readResult({ toolName: name, output }: LanguageModelV4ToolResultPart): ToolResult {
+  if (output.type === "execution-denied")
+    return { name, text: output.reason ?? "denied", value: undefined, isError: true };
+  const isError = output.type === "error-json" || output.type === "error-text";
+  if (output.type === "json" || output.type === "error-json")
+    return { name, text: JSON.stringify(output.value), value: output.value, isError };
+  const text =
+    output.type === "content"
+      ? output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n")
+      : output.value;
+  // The transcript puts this before a failed result where a provider has no field for it.
+  const json = text.replace(/^The tool failed: /, "");
+  return { name, text, value: /^\s{0,64}[[{]/.test(json) ? parseJson(json) : undefined, isError };
 }
 
-/** What a failed result begins with where a provider has no other way to be told. */
-const failed = "The tool failed: ";
-
-function jsonIn(text: string): JSONValue | undefined {
-  const json = text.startsWith(failed) ? text.slice(failed.length) : text;
-  return /^\s{0,64}[[{]/.test(json) ? parsedJson(json) : undefined;
-}
-
-function earlierOf(message: LanguageModelV4Message): Earlier {
+function readMessage(message: LanguageModelV4Message): EarlierMessage {
+  if (message.role === "system") return { role: "user", text: message.content, source: null, called: [] };
   if (message.role === "tool") {
-    return {
-      role: "tool",
-      text: resultsOf(message)
-        .map(({ text }) => text)
-        .join("\n"),
-      source: null,
-      called: [],
-    };
+    const text = readResults(message)
+      .map((result) => result.text)
+      .join("\n");
+    return { role: "tool", text, source: null, called: [] };
   }
-  const called =
-    message.role === "assistant"
-      ? message.content.flatMap((part) => (part.type === "tool-call" ? [part.toolName] : []))
-      : [];
-  return { role: message.role === "assistant" ? "assistant" : "user", ...said(message), called };
-}
-
-function said(message: LanguageModelV4Message | undefined): Pick<Earlier, "text" | "source"> {
-  if (message === undefined || message.role === "tool") return { text: "", source: null };
-  if (message.role === "system") return { text: message.content.trim(), source: null };
   const texts = message.content.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  if (message.role !== "user") return { text: texts.join("\n").trim(), source: null };
-  const { text, source } = withoutFirstLine(
-    (texts.includes(unanswered) ? texts.slice(-1) : texts).join("\n"),
-  );
-  return { text: taskIn(text), source };
+  if (message.role === "user") {
+    // After this note of the transcript, only the last text is the request.
+    const unanswered = "[This message was not answered before the next one came.]";
+    const given = texts.includes(unanswered) ? texts.slice(-1) : texts;
+    return { role: "user", ...readHeader(given.join("\n")), called: [] };
+  }
+  const called = message.content.flatMap((part) => (part.type === "tool-call" ? [part.toolName] : []));
+  return { role: "assistant", text: texts.join("\n").trim(), source: null, called };
 }
 
+const headerMark = "[Inter-session message]";
+/** The instructions of a Skein whose ACP agent this one is. */
+const instructions =
+  /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 const taskMark = "\n\n[Subagent Task]: ";
 
-/** The task of a spawned session, without what it is told around it. */
-function taskIn(text: string): string {
+/**
+ * Removes the header line of a message from another session. An escaped header comes from another Skein whose agent this
+ * one is; it is not trusted, and the text counts as a person's.
+ */
+function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
+  const whole = given.replace(instructions, "");
+  const isEscaped = whole.startsWith(`\\${headerMark}`) && whole.includes("\n");
+  if (!whole.startsWith(headerMark) && !isEscaped) return { text: readTask(whole.trim()), source: null };
+  const end = whole.indexOf("\n");
+  const header = end === -1 ? whole : whole.slice(0, end);
+  const body = end === -1 ? "" : whole.slice(end + 1).trim();
+  const quoted = /^(?<fence>`{3,64}|~{3,64})\n(?<text>.*)\n\k<fence>$/s.exec(body)?.groups?.text;
+  const field = (name: string) => {
+    const pattern = new RegExp(` ${name}=("(?:[^"\\\\]|\\\\.){0,2000}"|[^\\s"]{1,2000})`);
+    return (pattern.exec(header)?.[1] ?? "").replace(/^"|"$/g, "");
+  };
+  const source = {
+    session: field("sourceSession"),
+    tool: field("sourceTool"),
+    isQuoted: quoted !== undefined,
+  };
+  return { text: readTask(quoted?.trim() ?? body), source: isEscaped ? null : source };
+}
+
+/** The task of a spawned session, without the context around it. */
+function readTask(text: string): string {
   const at = text.startsWith("[Subagent Context]") ? text.indexOf(taskMark) : -1;
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
-/** What the transcript puts before a message that nobody answered; the last text is the one to answer. */
-const unanswered = "[This message was not answered before the next one came.]";
+/** Requests are understood in two languages, and answered in their own. */
+export type Language = "en" | "zh";
 
-const mark = "[Inter-session message]";
-/** What a Skein whose agent this one is puts before a prompt: a script does not go by it. */
-const instructions =
-  /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
+export function languageOf(text: string): Language {
+  const head = text.slice(0, 2000);
+  const han = head.match(/\p{Script=Han}/gu)?.length ?? 0;
+  const latin = head.match(/[A-Za-z]+/g)?.length ?? 0;
+  return han > 0 && han >= latin ? "zh" : "en";
+}
 
-/**
- * The first line that the transcript puts on what another session says. Of one that merely stands in a text, as a Skein has it that is
- * the agent of another Skein, nothing is believed: it is what a person says.
- */
-function withoutFirstLine(given: string): Pick<Earlier, "text" | "source"> {
-  const whole = given.replace(instructions, "");
-  const end = whole.indexOf("\n");
-  const shown = end === -1 ? "" : whole.slice(end + 1).trim();
-  const quoted = /^(?<fence>`{3,64}|~{3,64})\n(?<text>.*)\n\k<fence>$/s.exec(shown)?.groups?.text;
-  const text = quoted?.trim() ?? shown;
-  if (whole.startsWith(`\\${mark}`) && end !== -1) return { text, source: null };
-  if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };
-  const line = end === -1 ? whole : whole.slice(0, end);
-  const field = (name: string) => {
-    const [, value = ""] =
-      new RegExp(` ${name}=("(?:[^"\\\\]|\\\\.){0,2000}"|[^\\s"]{1,2000})`).exec(line) ?? [];
-    return value.replace(/^"|"$/g, "");
-  };
-  return {
-    text,
-    source: { session: field("sourceSession"), tool: field("sourceTool"), isQuoted: quoted !== undefined },
-  };
+/** On one line, and at most `maxLength` characters. */
+export function shorten(text: string, maxLength = 300): string {
+  const line = text
+    .slice(0, maxLength * 4)
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length <= maxLength ? line : `${cutText(line, maxLength)}…`;
+}
+
+export function quote(text: string, language: Language, maxLength = 200): string {
+  const short = shorten(text, maxLength);
+  return language === "zh" ? `「${short}」` : `“${short}”`;
 }

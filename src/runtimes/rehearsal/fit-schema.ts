@@ -1,27 +1,40 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
 
-/** The smallest value that fits a JSON Schema, always the same one. What it does not know in a schema it does not mind. */
+export function isJsonObject(value: JSONValue | undefined): value is JSONObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `undefined`: not JSON. */
+export function parseJson(text: string): JSONValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A schema that asks for itself without an end gets nothing at this depth. */
-const mostDepth = 24;
-const mostLength = 10_000;
+/** A recursive schema gets `null` at this depth. */
+const maxDepth = 24;
+const maxLength = 10_000;
 
+/** The smallest value that fits a JSON Schema, always the same one. Unknown keywords are ignored. */
 export function fitSchema(schema: unknown): JSONValue {
-  return fitted(schema, { root: schema, depth: 0, index: 0 });
+  return fitValue(schema, { root: schema, depth: 0, index: 0 });
 }
 
 interface Place {
   readonly root: unknown;
   readonly depth: number;
-  /** Which of several like it: those that must differ do. */
+  /** The position among items that must be unique. */
   readonly index: number;
 }
 
-function fitted(given: unknown, place: Place): JSONValue {
-  if (!isObject(given) || place.depth > mostDepth) return null;
-  const schema = resolved(given, place);
+function fitValue(given: unknown, place: Place): JSONValue {
+  if (!isObject(given) || place.depth > maxDepth) return null;
+  const schema = resolveSchema(given, place);
   if ("const" in schema) return schema.const as JSONValue;
   if ("default" in schema && place.index === 0) return schema.default as JSONValue;
   if (Array.isArray(schema.enum) && schema.enum.length > 0) {
@@ -49,24 +62,24 @@ function isObject(value: unknown): value is Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** With its reference followed, and the first of its choices and all of its parts put in. */
-function resolved(given: Schema, place: Place): Schema {
+/** Follows `$ref`, and merges the first of `anyOf` and `oneOf` and all of `allOf`. */
+function resolveSchema(given: Schema, place: Place): Schema {
   let schema = given;
-  for (let left = mostDepth; left > 0; left--) {
+  for (let left = maxDepth; left > 0; left--) {
     const { $ref, anyOf, oneOf, allOf, ...rest } = schema;
     const more = [
-      typeof $ref === "string" ? referred($ref, place.root) : null,
+      typeof $ref === "string" ? followReference($ref, place.root) : null,
       Array.isArray(anyOf) ? anyOf[0] : null,
       Array.isArray(oneOf) ? oneOf[0] : null,
       ...(Array.isArray(allOf) ? allOf : []),
     ].filter(isObject);
     if (more.length === 0) return rest;
-    schema = more.reduce(merged, rest);
+    schema = more.reduce(mergeSchemas, rest);
   }
   return {};
 }
 
-function merged(one: Schema, other: Schema): Schema {
+function mergeSchemas(one: Schema, other: Schema): Schema {
   const properties = { ...asObject(one.properties), ...asObject(other.properties) };
   const required = [...asList(one.required), ...asList(other.required)];
   return {
@@ -80,7 +93,7 @@ function merged(one: Schema, other: Schema): Schema {
 const asObject = (value: unknown): Schema => (isObject(value) ? value : {});
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-function referred(reference: string, root: unknown): unknown {
+function followReference(reference: string, root: unknown): unknown {
   if (!reference.startsWith("#")) return null;
   const names = reference.slice(1).split("/").slice(1);
   return names.reduce<unknown>((value, name) => {
@@ -103,15 +116,15 @@ function objectOf(schema: Schema, { root, depth, index }: Place): JSONObject {
   const inner = { root, depth: depth + 1, index };
   const wanted = asList(schema.required).filter((name) => typeof name === "string");
   const named = new Map(
-    wanted.map((name) => [name, fitted(Object.hasOwn(properties, name) ? properties[name] : {}, inner)]),
+    wanted.map((name) => [name, fitValue(Object.hasOwn(properties, name) ? properties[name] : {}, inner)]),
   );
   const least = boundOf(schema.minProperties) ?? 0;
   for (const name of Object.keys(properties)) {
     if (named.size >= least) break;
-    if (!named.has(name)) named.set(name, fitted(properties[name], inner));
+    if (!named.has(name)) named.set(name, fitValue(properties[name], inner));
   }
-  for (let more = 1; named.size < Math.min(least, mostLength); more++) {
-    named.set(`field${more}`, fitted(schema.additionalProperties, inner));
+  for (let more = 1; named.size < Math.min(least, maxLength); more++) {
+    named.set(`field${more}`, fitValue(schema.additionalProperties, inner));
   }
   return Object.fromEntries(named);
 }
@@ -119,8 +132,8 @@ function objectOf(schema: Schema, { root, depth, index }: Place): JSONObject {
 function arrayOf(schema: Schema, { root, depth }: Place): JSONValue[] {
   const first = asList(schema.prefixItems);
   const least = boundOf(schema.minItems) ?? 0;
-  return Array.from({ length: Math.min(least, mostLength) }, (_, index) =>
-    fitted(first[index] ?? schema.items, {
+  return Array.from({ length: Math.min(least, maxLength) }, (_, index) =>
+    fitValue(first[index] ?? schema.items, {
       root,
       depth: depth + 1,
       index: schema.uniqueItems === true ? index : 0,
@@ -143,8 +156,8 @@ const formats: Readonly<Record<string, string>> = {
 
 function stringOf(schema: Schema, index: number): string {
   const { format } = schema;
-  const least = Math.min(boundOf(schema.minLength) ?? 0, mostLength);
-  const most = boundOf(schema.maxLength) ?? mostLength;
+  const least = Math.min(boundOf(schema.minLength) ?? 0, maxLength);
+  const most = boundOf(schema.maxLength) ?? maxLength;
   if (typeof format === "string" && Object.hasOwn(formats, format)) return formats[format] ?? "";
   const text = index === 0 ? "rehearsal" : String(index);
   return text.padEnd(least, "x").slice(0, most);
@@ -170,4 +183,40 @@ function numberOf(schema: Schema, index: number, whole: number | null): number {
 
 function boundOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+/**
+ * The arguments after the name of a tool: a JSON object, `key=value` pairs, or the one text that the tool requires. Other
+ * required fields are filled in. `null`: not readable.
+ */
+export function readArguments(text: string, schema: unknown): JSONObject | null {
+  const fitted = fitSchema(schema);
+  const required = isJsonObject(fitted) ? fitted : {};
+  if (text === "") return required;
+  const given = text.startsWith("{") ? parseJson(text) : (readPairs(text) ?? readOnlyText(text, schema));
+  return isJsonObject(given) ? { ...required, ...given } : null;
+}
+
+const pair = /([\w.-]{1,64})=("(?:[^"\\]|\\.){0,4000}"|[^\s"，,]{1,4000})[\s,，]{0,9}/uy;
+
+/** `null`: not pairs from beginning to end. */
+function readPairs(text: string): JSONObject | null {
+  const pairs: [string, JSONValue][] = [];
+  for (let at = 0; at < text.length; ) {
+    pair.lastIndex = at;
+    const [whole, name, value] = pair.exec(text) ?? [];
+    if (whole === undefined || name === undefined || value === undefined) return null;
+    pairs.push([name, parseJson(value) ?? value]);
+    at += whole.length;
+  }
+  return Object.fromEntries(pairs);
+}
+
+/** `undefined`: the tool does not require exactly one text. */
+function readOnlyText(text: string, schema: unknown): JSONObject | undefined {
+  const { properties, required } = asObject(schema);
+  const fields = asObject(properties);
+  const [name, ...others] = asList(required).length > 0 ? asList(required) : Object.keys(fields);
+  if (typeof name !== "string" || others.length > 0 || asObject(fields[name]).type !== "string") return;
+  return { [name]: text };
 }

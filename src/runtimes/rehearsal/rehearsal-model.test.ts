@@ -19,7 +19,7 @@ import {
 } from "../../../test/support/rehearsal.ts";
 import { testClock } from "../../testing/support/test-clock.ts";
 import { rehearsalModel } from "./rehearsal-model.ts";
-import { understood } from "./understood.ts";
+import { requests as table } from "./requests.ts";
 
 const model = rehearsalModel();
 const kyoto = { city: "Kyoto" };
@@ -59,10 +59,7 @@ const calling: readonly (readonly [string, readonly object[]])[] = [
   ["问 support 现在怎么样并等待", send({ label: "support", message: "现在怎么样", timeoutSeconds: 60 })],
   ["问 support 好吗，并等待回复 2 分钟", send({ label: "support", message: "好吗", timeoutSeconds: 120 })],
   ["spawn three helpers to describe Kyoto and summarise", helpersFor(3, "describe Kyoto")],
-  [
-    "spawn 2 sub-agents: count the words in a b, and then summarize what they found",
-    helpersFor(2, "count the words in a b"),
-  ],
+  ["spawn 2 sub-agents: describe a b, and then summarize what they found", helpersFor(2, "describe a b")],
   [
     "spawn two helpers to describe Kyoto; describe Nara",
     [spawnOf("describe Kyoto", "helper-1"), spawnOf("describe Nara", "helper-2")],
@@ -71,11 +68,6 @@ const calling: readonly (readonly [string, readonly object[]])[] = [
   ["派三个助手去描述京都并总结", helpersFor(3, "描述京都")],
   ["派出2个助手描述京都，然后等待", helpersFor(2, "描述京都")],
   ["spawn 900 helpers to wait", helpersFor(20, "wait")],
-  ["list the helpers", [{ name: "subagents", arguments: { action: "list" } }]],
-  ["列出助手", [{ name: "subagents", arguments: { action: "list" } }]],
-  ["stop the helper helper-1", [{ name: "subagents", arguments: { action: "kill", target: "helper-1" } }]],
-  ["stop the last helper", [{ name: "subagents", arguments: { action: "kill", target: "last" } }]],
-  ["停止助手 helper-1", [{ name: "subagents", arguments: { action: "kill", target: "helper-1" } }]],
   ["search for gardens in Kyoto", [{ name: "session_search", arguments: { query: "gardens in Kyoto" } }]],
   ["搜索京都", [{ name: "session_search", arguments: { query: "京都" } }]],
   ["status", [{ name: "session_status", arguments: {} }]],
@@ -95,10 +87,6 @@ const calling: readonly (readonly [string, readonly object[]])[] = [
 const saying: readonly (readonly [string, string | RegExp])[] = [
   ["what can you do", /^I am the rehearsal model.*spawn three helpers/s],
   ["你能做什么", /^我是排练模型.*派三个助手/s],
-  ["count the words in one two three", "3 words, 13 characters."],
-  ["统计字数：京都的花园", "5 个词，5 个字符。"],
-  ["count to 4", "1, 2, 3, 4"],
-  ["数到 3", "1, 2, 3"],
   ["repeat good morning", "good morning"],
   ["重复 早上好", "早上好"],
   ["describe the gardens of Kyoto", /^Done: “the gardens of Kyoto”.*gardens, Kyoto/],
@@ -111,7 +99,7 @@ const saying: readonly (readonly [string, string | RegExp])[] = [
   ["你好", /^我是排练模型.*「你好」.*skein\.yaml/],
   ["", /^I am the rehearsal model/],
   ["use the tool weather with {broken", /^I cannot read “\{broken” as arguments/],
-  ["spawn three helpers", "What are the helpers to do?"],
+  ["spawn three helpers", "What should the helpers do?"],
 ];
 
 describe("what the rehearsal model understands", () => {
@@ -132,12 +120,12 @@ describe("what the rehearsal model understands", () => {
   });
 
   test.each(
-    understood.flatMap(({ id, examples, tool: name }) => [
+    table.flatMap(({ id, examples, tool: name }) => [
       { id, example: examples.en, name, language: "en" as const },
       { id, example: examples.zh, name, language: "zh" as const },
     ]),
   )("[REH1] the list's own example: $example", async ({ id, example, name, language }) => {
-    const row = understood.find(({ begins }) => begins[language].test(example));
+    const row = table.find(({ begins }) => begins[language].test(example));
     expect(row?.id).toBe(id);
     const atOnce = rehearsalModel({ sleep: async () => undefined });
     const outcome = await told(atOnce, asked(example)).catch((error: unknown) => error);
@@ -203,18 +191,6 @@ describe("what it makes of results", () => {
       { status: "ok", childSessionKey: "subagent:1", result: "", outcome: "error", error: "太多了" },
       /^subagent:1 没有做完（error）：太多了$/,
     ],
-    [
-      "list the helpers",
-      {
-        action: "list",
-        active: [{ label: "helper-1", status: "running" }],
-        recent: [{ sessionKey: "subagent:2" }],
-      },
-      /^The helpers:\n- helper-1 · running\n- subagent:2$/,
-    ],
-    ["列出助手", { action: "list", active: [], recent: [] }, /^没有助手。$/],
-    ["stop the helper x", { status: "ok", action: "kill", label: "x", killed: 1 }, /^I have stopped x\.$/],
-    ["停止助手 x", { status: "done", action: "kill", sessionKey: "subagent:1" }, /^subagent:1 已经结束了。$/],
     ["用工具 weather city=京都", { rain: true }, /^weather 的回答：\{"rain":true\}/],
   ];
 
@@ -250,7 +226,6 @@ describe("what it makes of results", () => {
   test.each([
     ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
     ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
-    ["count the words in a", "1 word, 1 character."],
   ])("[REH1] %j is answered in good English", async (request, expected) => {
     expect((await told(model, asked(request))).text).toBe(expected);
   });
@@ -297,7 +272,7 @@ describe("what it makes of results", () => {
       { name: "session_status" },
     ]);
     const report = user("[Inter-session message] sourceSession=subagent:1 sourceTool=sessions_spawn\n花园");
-    const late = await told(model, asked([...asleep, user("数到 2"), report]));
+    const late = await told(model, asked([...asleep, user("重复 早上好"), report]));
     expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
   });
 
@@ -364,7 +339,10 @@ describe("how it says it", () => {
     fc.constantFrom(...calling.map(([request]) => request), ...saying.map(([request]) => request)),
     fc.string({ unit: "binary", maxLength: 200 }),
     fc
-      .tuple(fc.constantFrom("tell ", "spawn ", "use the tool ", "告诉 ", "count ", "repeat "), fc.string())
+      .tuple(
+        fc.constantFrom("tell ", "spawn ", "use the tool ", "告诉 ", "think about ", "repeat "),
+        fc.string(),
+      )
       .map((parts) => parts.join("")),
   );
 
@@ -493,12 +471,21 @@ test.each(["what can you do", "你能做什么"])(
   },
 );
 
+test("[REH1] context that a hook puts before a request does not hide it", async () => {
+  const context = "The user is Ann.\n\nIt is a fine day.\n\n";
+  expect((await told(model, asked(`${context}repeat hello`))).text).toBe("hello");
+  expect((await told(model, asked(`${context}列出会话`))).calls).toMatchObject([{ name: "sessions_list" }]);
+  expect((await told(model, asked(`${context}Nothing of the kind`))).text).toContain("You said");
+  const message = from("agent:main:main", `${context}repeat hello`);
+  expect((await told(model, asked([message]))).text).toMatch(/^Noted: /);
+});
+
 test("[REH14] docs/rehearsal.md is the list", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/rehearsal.md"), "utf8");
   const rows = [...page.matchAll(/^\| ([a-z ]+) \| `(.+?)` \| `(.+?)` \| (?:`(\w+)`)? \|$/gm)].map((row) =>
     row.slice(1, 5),
   );
-  const expected = understood.map(({ id, examples, tool: name }) => [
+  const expected = table.map(({ id, examples, tool: name }) => [
     id,
     examples.en,
     examples.zh,

@@ -1,15 +1,29 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { shortHash } from "../../core/short-hash.ts";
-import { decide } from "./decide.ts";
-import { contentOf, finishOf, streamParts, usageOf, withIds } from "./play.ts";
-import type { Reply } from "./reply.ts";
-import type { Parts, Waiting } from "./waiting.ts";
-import { realWaiting, streamOf } from "./waiting.ts";
+import { answerExchange, answerResults, isReport, noteMessage, summarizeReports } from "./answers.ts";
+import type { Conversation, Language } from "./conversation.ts";
+import { languageOf, readConversation } from "./conversation.ts";
+import { fitSchema } from "./fit-schema.ts";
+import type { ModelClock, Reply, StreamParts } from "./play-reply.ts";
+import {
+  callTools,
+  contentOf,
+  countUsage,
+  finishReasonOf,
+  identifyCalls,
+  realClock,
+  say,
+  streamOf,
+  streamParts,
+} from "./play-reply.ts";
+import { doTask, explainItself } from "./request-answers.ts";
+import { matchRequests } from "./requests.ts";
+import { isSummaryPrompt, rehearsedSummary } from "./summary.ts";
 
-/** How many requests to fail once are remembered. */
-const mostRemembered = 1000;
+/** The number of prompts of `fail once` that are remembered. */
+const maxRemembered = 1000;
 
-/** How the time passes for the rehearsal model; left out: as it does. */
+/** The clock of the rehearsal model. Default: the real one. */
 export interface RehearsalOptions {
   readonly now?: () => number;
   /** Rejects with the signal's reason when it is aborted. */
@@ -17,30 +31,30 @@ export interface RehearsalOptions {
 }
 
 /**
- * The model `rehearsal/basic`: offline, without a key, and the same answer to the same request. It understands about a
- * dozen requests in English and Chinese, and does them by calling the tools that it is offered.
+ * Creates the model `rehearsal/basic`: offline, without a key, and with the same answer to the same request. It
+ * understands about a dozen requests in English and Chinese, and calls the tools that it is offered.
  *
  * @example
  * ```ts
  * import { generateText } from "ai";
  * import { rehearsalModel } from "skein/testing";
- * const { text } = await generateText({ model: rehearsalModel(), prompt: "count the words in one two three" });
- * console.log(text); // 3 words, 13 characters.
+ * const { text } = await generateText({ model: rehearsalModel(), prompt: "repeat good morning" });
+ * console.log(text); // good morning
  * ```
  */
 export function rehearsalModel(options: RehearsalOptions = {}): LanguageModelV4 {
-  const time: Waiting = { ...realWaiting, ...options };
+  const clock: ModelClock = { ...realClock, ...options };
   const failed = new Set<string>();
   const isFirstTime = (request: LanguageModelV4CallOptions) => () => {
     const name = shortHash(JSON.stringify(request.prompt));
     if (failed.has(name)) return false;
-    if (failed.size >= mostRemembered) failed.clear();
+    if (failed.size >= maxRemembered) failed.clear();
     failed.add(name);
     return true;
   };
   const replyTo = (request: LanguageModelV4CallOptions) => {
     request.abortSignal?.throwIfAborted();
-    return decide(request, isFirstTime(request));
+    return decideReply(request, isFirstTime(request));
   };
   return {
     specificationVersion: "v4",
@@ -49,32 +63,91 @@ export function rehearsalModel(options: RehearsalOptions = {}): LanguageModelV4 
     supportedUrls: {},
     async doGenerate(request) {
       const reply = replyTo(request);
-      if (reply.spreadMs > 0) await time.sleep(reply.spreadMs, request.abortSignal);
-      const content = contentOf(reply, withIds(request.prompt, reply.calls));
-      return { content, finishReason: finishOf(reply), usage: usageOf(request, reply), warnings: [] };
+      if (reply.spreadMs > 0) await clock.sleep(reply.spreadMs, request.abortSignal);
+      const content = contentOf(reply, identifyCalls(request.prompt, reply.calls));
+      const usage = countUsage(request.prompt, reply);
+      return { content, finishReason: finishReasonOf(reply), usage, warnings: [] };
     },
     async doStream(request) {
       const reply = replyTo(request);
-      return { stream: streamOf((signal) => played(request, reply, time, signal), request.abortSignal) };
+      return { stream: streamOf((signal) => streamReply(request, reply, clock, signal), request) };
     },
   };
 }
 
-/** Each part at its time from the beginning on, so that late timers do not add up. */
-async function* played(
-  request: LanguageModelV4CallOptions,
+/** Each part has its time from the start, so that late timers do not add up. */
+async function* streamReply(
+  { prompt }: LanguageModelV4CallOptions,
   reply: Reply,
-  time: Waiting,
+  clock: ModelClock,
   signal: AbortSignal,
-): Parts {
-  const parts = streamParts(reply, withIds(request.prompt, reply.calls));
-  const began = time.now();
+): StreamParts {
+  const parts = streamParts(reply, identifyCalls(prompt, reply.calls));
+  const start = clock.now();
   yield { type: "stream-start", warnings: [] };
   for (const [index, part] of parts.entries()) {
-    const due = began + (reply.spreadMs * (index + 1)) / parts.length;
-    const left = due - time.now();
-    if (reply.spreadMs > 0 && left > 0) await time.sleep(left, signal);
+    const delayMs = start + (reply.spreadMs * (index + 1)) / parts.length - clock.now();
+    if (reply.spreadMs > 0 && delayMs > 0) await clock.sleep(delayMs, signal);
     yield part;
   }
-  yield { type: "finish", finishReason: finishOf(reply), usage: usageOf(request, reply) };
+  yield { type: "finish", finishReason: finishReasonOf(reply), usage: countUsage(prompt, reply) };
+}
+
+/** Throws where a provider would fail, if the request asks for it. */
+function decideReply(options: LanguageModelV4CallOptions, isFirstTime: () => boolean): Reply {
+  const conversation = readConversation(options);
+  const { request } = conversation;
+  if (isSummaryPrompt(request)) return say(rehearsedSummary(request, options.maxOutputTokens));
+  const reply = answerConversation(conversation, options, isFirstTime);
+  if (options.responseFormat?.type !== "json" || reply.calls.length > 0) return reply;
+  const { schema } = options.responseFormat;
+  return {
+    ...reply,
+    text: JSON.stringify(schema === undefined ? { answer: reply.text } : fitSchema(schema)),
+  };
+}
+
+function answerConversation(
+  conversation: Conversation,
+  options: LanguageModelV4CallOptions,
+  isFirstTime: () => boolean,
+): Reply {
+  const { request, results, source } = conversation;
+  const language = languageFor(conversation);
+  if (results.length > 0) return answerResults(conversation, language);
+  const exchange = answerExchange(conversation, language);
+  if (exchange !== null) return exchange;
+  const matched = matchRequests(request, source);
+  if (isReport(conversation, matched.length > 0)) return summarizeReports(conversation, language);
+  for (const { answer, ...found } of matched) {
+    const reply = answer({ ...found, conversation, isFirstTime });
+    if (reply !== null) return reply;
+  }
+  return callForcedTool(conversation, options) ?? answerOther(conversation);
+}
+
+/** The language of the last request of a person. */
+function languageFor({ before, request, source }: Conversation): Language {
+  const person = before.findLast((message) => message.role === "user" && message.source === null);
+  const text = source === null ? request : (person?.text ?? request);
+  return matchRequests(text, null)[0]?.language ?? languageOf(text);
+}
+
+/** With `toolChoice`, a tool is called with the arguments that it requires. */
+function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4CallOptions): Reply | null {
+  if (toolChoice?.type !== "tool" && toolChoice?.type !== "required") return null;
+  const tool = toolChoice.type === "tool" ? tools.find(({ name }) => name === toolChoice.toolName) : tools[0];
+  if (tool === undefined) return null;
+  return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
+}
+
+/** The system prompt says that the agent is a sub-agent, not that it can have some. */
+const childSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
+
+/** A helper does any task; a message of another session is noted. */
+function answerOther({ request, source, system }: Conversation): Reply {
+  const language = languageOf(request);
+  const isChild = source?.tool === "sessions_spawn" || childSystem.test(system.slice(0, 20_000));
+  if (isChild) return doTask({ language, rest: request }) ?? explainItself(request, language);
+  return source === null ? explainItself(request, language) : noteMessage(request, language);
 }

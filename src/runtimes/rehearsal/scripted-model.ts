@@ -5,51 +5,58 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
-import type { NamedCall } from "./play.ts";
-import { contentOf, countedUsage, finishOf, streamParts, usageOf, withIds } from "./play.ts";
-import { ProviderFailure } from "./provider-failure.ts";
-import type { Reply } from "./reply.ts";
-import type { Parts, Waiting } from "./waiting.ts";
-import { realWaiting, stalled, streamOf } from "./waiting.ts";
+import type { ModelClock, Reply, StreamParts } from "./play-reply.ts";
+import {
+  contentOf,
+  countUsage,
+  finishReasonOf,
+  identifyCalls,
+  ProviderFailure,
+  realClock,
+  streamOf,
+  streamParts,
+  usageOf,
+  waitForAbort,
+} from "./play-reply.ts";
 
-/** What a scripted model does at one request. Thinking comes first, then the text, then the calls, then what goes wrong. */
+/** The answer of a scripted model to one request: thinking, then text, then calls, then a failure. */
 export interface ModelStep {
   readonly thinking?: string;
   readonly text?: string;
   readonly calls?: readonly {
     readonly name: string;
     readonly arguments?: JSONObject;
-    /** Left out: one that is not yet in the conversation. */
+    /** Default: an ID that is not yet in the conversation. */
     readonly id?: string;
   }[];
-  /** Tokens; left out: four characters are one. */
+  /** In tokens. Default: four characters count as one. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number };
-  /** Left out: `tool-calls` where there are calls, else `stop`. */
+  /** Default: `tool-calls` if there are calls, else `stop`. */
   readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other";
-  /** Between two parts of a stream. */
+  /** Before each part of a stream. */
   readonly delayMs?: number;
-  /** With nothing said before it the request itself fails, else the stream. Without a status, the network. */
+  /** After text or calls the stream fails, else the request. Without a status, it is a network error. */
   readonly error?: {
     readonly message: string;
     readonly status?: number;
-    /** Left out: by the status. */
+    /** Default: by the status. */
     readonly retryable?: boolean;
     readonly retryAfter?: string;
   };
-  /** Says what it has to say and then nothing more, until it is aborted. */
+  /** After the answer, nothing more comes until the request is aborted. */
   readonly stall?: boolean;
-  /** The stream ends without its end. */
+  /** The stream ends without a `finish` part. */
   readonly cut?: boolean;
 }
 
-/** A model that plays a script, with every request that it got. */
+/** A model that plays a script and records its requests. */
 export interface ScriptedModel extends LanguageModelV4 {
   readonly requests: readonly LanguageModelV4CallOptions[];
 }
 
 /**
- * A model for tests, `rehearsal/script`: one step for each request, or a function that decides on the request. A script
- * that has come to its end is an error.
+ * The model `rehearsal/script`, for tests: it answers each request with the next step, or with the result of a function. A
+ * request after the last step is an error.
  *
  * @example
  * ```ts
@@ -62,18 +69,18 @@ export interface ScriptedModel extends LanguageModelV4 {
  */
 export function scriptedModel(
   script: readonly ModelStep[] | ((request: LanguageModelV4CallOptions, index: number) => ModelStep),
-  waiting: Partial<Waiting> = {},
+  clock: Partial<ModelClock> = {},
 ): ScriptedModel {
   const requests: LanguageModelV4CallOptions[] = [];
-  const time = { ...realWaiting, ...waiting };
-  const take = (options: LanguageModelV4CallOptions): Taken => {
+  const time = { ...realClock, ...clock };
+  const nextStep = (options: LanguageModelV4CallOptions): PlayedStep => {
     const index = requests.push(options) - 1;
     options.abortSignal?.throwIfAborted();
     const step = typeof script === "function" ? script(options, index) : script[index];
-    if (step === undefined) throw exhausted(requests.length);
-    const taken = takenOf(step, options);
-    if (step.error !== undefined && taken.content.length === 0) throw failureOf(step.error);
-    return taken;
+    if (step === undefined) throw scriptEnded(requests.length);
+    const played = readStep(step, options);
+    if (step.error !== undefined && played.content.length === 0) throw failureOf(step.error);
+    return played;
   };
   return {
     specificationVersion: "v4",
@@ -82,55 +89,57 @@ export function scriptedModel(
     supportedUrls: {},
     requests,
     async doGenerate(options) {
-      const { step, content, end } = take(options);
-      if (step.stall === true) await stalled(options.abortSignal);
+      const { step, content, end } = nextStep(options);
+      if (step.stall === true) await waitForAbort(options.abortSignal);
       if (step.error !== undefined) throw failureOf(step.error);
       if (step.cut === true) throw new ProviderFailure({ message: "The connection was cut." });
       return { content, ...end, warnings: [] };
     },
     async doStream(options) {
-      const taken = take(options);
-      return { stream: streamOf((signal) => played(taken, time, signal), options.abortSignal) };
+      const played = nextStep(options);
+      return { stream: streamOf((signal) => playStep(played, time, signal), options) };
     },
   };
 }
 
-interface Taken {
+interface PlayedStep {
   readonly step: ModelStep;
   readonly content: ReturnType<typeof contentOf>;
   readonly parts: readonly LanguageModelV4StreamPart[];
   readonly end: Pick<Extract<LanguageModelV4StreamPart, { type: "finish" }>, "usage" | "finishReason">;
 }
 
-function takenOf(step: ModelStep, options: LanguageModelV4CallOptions): Taken {
-  const asked = (step.calls ?? []).map((call) => ({ ...call, arguments: call.arguments ?? {} }));
-  const reply: Reply = { thinking: step.thinking ?? "", text: step.text ?? "", calls: asked, spreadMs: 0 };
-  const named: NamedCall[] = withIds(options.prompt, asked).map((call, at) => ({
+function readStep(step: ModelStep, options: LanguageModelV4CallOptions): PlayedStep {
+  const calls = (step.calls ?? []).map((call) => ({ ...call, arguments: call.arguments ?? {} }));
+  const reply: Reply = { thinking: step.thinking ?? "", text: step.text ?? "", calls, spreadMs: 0 };
+  const identified = identifyCalls(options.prompt, calls).map((call, at) => ({
     ...call,
-    id: asked[at]?.id ?? call.id,
+    id: calls[at]?.id ?? call.id,
   }));
   const { usage, finish } = step;
   return {
     step,
-    content: contentOf(reply, named),
-    parts: streamParts(reply, named),
+    content: contentOf(reply, identified),
+    parts: streamParts(reply, identified),
     end: {
       usage:
-        usage === undefined
-          ? usageOf(options, reply)
-          : countedUsage(usage.input, usage.output, 0, usage.cacheRead),
-      finishReason: finish === undefined ? finishOf(reply) : { unified: finish, raw: finish },
+        usage === undefined ? countUsage(options.prompt, reply) : usageOf({ ...usage, text: usage.output }),
+      finishReason: finish === undefined ? finishReasonOf(reply) : { unified: finish, raw: finish },
     },
   };
 }
 
-async function* played({ step, parts, end }: Taken, time: Waiting, signal: AbortSignal): Parts {
+async function* playStep(
+  { step, parts, end }: PlayedStep,
+  time: ModelClock,
+  signal: AbortSignal,
+): StreamParts {
   yield { type: "stream-start", warnings: [] };
   for (const part of parts) {
     if (step.delayMs !== undefined) await time.sleep(step.delayMs, signal);
     yield part;
   }
-  if (step.stall === true) await stalled(signal);
+  if (step.stall === true) await waitForAbort(signal);
   if (step.cut === true) return;
   if (step.error === undefined) yield { type: "finish", ...end };
   else yield { type: "error", error: failureOf(step.error) };
@@ -140,7 +149,7 @@ function failureOf({ retryable, ...error }: NonNullable<ModelStep["error"]>): Pr
   return new ProviderFailure({ ...error, ...(retryable === undefined ? {} : { isRetryable: retryable }) });
 }
 
-function exhausted(request: number): SkeinError {
+function scriptEnded(request: number): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `The script of the model has ${request - 1} steps, and this is request ${request}`,
     advice: "Add a step, or find out why the model is asked once more",

@@ -17,7 +17,7 @@ describe("what another session says", () => {
   test("[REH7] is taken note of, in its language, and done where it is understood", async () => {
     expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”.");
     expect(await say(from("agent:main:main", "门开着"))).toBe("收到：「门开着」。");
-    expect(await say(from("agent:main:main", "count to 3"))).toBe("1, 2, 3");
+    expect(await say(from("agent:main:main", "repeat 1, 2, 3"))).toBe("1, 2, 3");
   });
 
   test("[REH7] the second turn of an exchange has nothing to add", async () => {
@@ -46,8 +46,8 @@ describe("what another session says", () => {
   });
 
   test("[REH7] a second question of the same session is a question", async () => {
-    const first = [from("a", "count to 2"), assistant("1, 2")];
-    expect(await say(...first, from("a", "count to 3"))).toBe("1, 2, 3");
+    const first = [from("a", "repeat 1, 2"), assistant("1, 2")];
+    expect(await say(...first, from("a", "repeat 1, 2, 3"))).toBe("1, 2, 3");
     expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”.");
   });
 
@@ -76,7 +76,7 @@ describe("what another session says", () => {
     const helper = system("# Subagent\n\nYou are a sub-agent (role: leaf, depth: 1), spawned for a task.");
     const first = (task: string) =>
       `[Subagent Context] You are running as a sub-agent (depth 1/1).\n\n[Attachments] 1 file.\n\n[Subagent Task]: ${task}`;
-    expect(await say(helper, user(first("count to 3")))).toBe("1, 2, 3");
+    expect(await say(helper, user(first("repeat 1, 2, 3")))).toBe("1, 2, 3");
     expect(await say(helper, user(first("Gardens of Kyoto")))).toMatch(/^Done: “Gardens of Kyoto”/);
     expect(await say(helper, from("agent:main:main", first("京都的花园"), "sessions_spawn"))).toMatch(
       /^完成：「京都的花园」/,
