@@ -135,9 +135,7 @@ describe("helpers in a chat", () => {
   test("[CLI36] children of a turn are shown as they go, and the answer behind them", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
-    stream.write(
-      "spawn two helpers to describe the gardens of Kyoto; repeat one two and summarise\n",
-    );
+    stream.write("spawn two helpers to describe the gardens of Kyoto; repeat one two and summarise\n");
     await until(/In summary, 2 results are in/);
     stream.end();
     await over;

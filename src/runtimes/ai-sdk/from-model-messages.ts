@@ -1,5 +1,10 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
-import type { AssistantModelMessage, ModelMessage, ToolModelMessage, UserModelMessage } from "ai";
+import type {
+  AssistantModelMessage,
+  ModelMessage,
+  ToolModelMessage,
+  UserModelMessage,
+} from "@ai-sdk/provider-utils";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Api } from "../../transcript/contract.ts";
 import { blocksOfParts } from "./answers.ts";

@@ -3,7 +3,7 @@ import type {
   LanguageModelV4ToolResultOutput,
   SharedV4FileData,
 } from "@ai-sdk/provider";
-import type { FilePart, ImagePart, ToolResultPart } from "ai";
+import type { FilePart, ImagePart, ToolResultPart } from "@ai-sdk/provider-utils";
 import { base64Of } from "./parts.ts";
 
 /** The short and the older ways of writing a part of the SDK's messages, in the one way that its models know. */

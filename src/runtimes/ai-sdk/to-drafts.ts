@@ -1,4 +1,4 @@
-import type { ModelMessage } from "ai";
+import type { ModelMessage } from "@ai-sdk/provider-utils";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { StepUsage } from "../contract.ts";
