@@ -1,4 +1,8 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
+import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -148,6 +152,84 @@ describe("[OVF11] a price names its source", () => {
     skein = null;
     const { out } = await run(["runs", "show", runId, "--dir", root, "--config", config]);
     expect(out).toMatch(shown);
+  });
+});
+
+describe("[OVF13] while a body or frame of 24 MB is parsed, another connection's call is answered", () => {
+  const size = 24_000_000;
+  const contents: readonly (readonly [string, () => unknown])[] = [
+    [
+      "many small objects",
+      () => Array.from({ length: 57_000 }, (_, index) => ({ index, text: "x".repeat(400) })),
+    ],
+    ["one long string", () => "x".repeat(size - 100)],
+    ["one long string of quotes", () => '"'.repeat(size / 2 - 100)],
+  ];
+
+  /** The gateway's side of the connection that `open` makes. */
+  async function withServerSide<T>(open: () => Promise<T>): Promise<{ opened: T; server: Socket }> {
+    const accepted = Promise.withResolvers<Socket>();
+    const take = (message: unknown) => accepted.resolve((message as { socket: Socket }).socket);
+    subscribe("net.server.socket", take);
+    try {
+      const opened = await open();
+      return { opened, server: await accepted.promise };
+    } finally {
+      unsubscribe("net.server.socket", take);
+    }
+  }
+
+  /** The gateway parses in the turn of the loop in which it reads the last byte, or begins to. */
+  async function untilRead(server: Socket, bytes: number): Promise<void> {
+    while (server.bytesRead < bytes) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  test.each(contents)("over HTTP: %s", async (_, content) => {
+    const gateway = await wholeGateway();
+    const client = await gateway.client();
+    const body = JSON.stringify({ pad: content() });
+    const { hostname, port } = new URL(gateway.url);
+    const socket = connectSocket(Number(port), hostname);
+    try {
+      const { server } = await withServerSide(() => once(socket, "connect"));
+      const head = `POST /rpc/models.list HTTP/1.1\r\nhost: ${hostname}:${port}\r\nauthorization: Bearer ${gateway.admin}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+      const order: string[] = [];
+      const refused = once(socket, "data").then(([data]) => {
+        order.push("large");
+        return String(data);
+      });
+      socket.write(head + body);
+      await untilRead(server, head.length + body.length);
+      await client.call("models.list", {});
+      order.push("small");
+      expect(await refused).toMatch(/^HTTP\/1\.1 400 /);
+      expect(order).toEqual(["small", "large"]);
+    } finally {
+      socket.destroy();
+      await gateway.close();
+    }
+  });
+
+  test.each(contents)("over a socket: %s", async (_, content) => {
+    const gateway = await wholeGateway();
+    const client = await gateway.client();
+    try {
+      const { opened: sender, server } = await withServerSide(() => gateway.client());
+      const before = server.bytesRead;
+      const params = { pad: content() };
+      const order: string[] = [];
+      const refused = sender.call("models.list", params as never).catch((error: unknown) => {
+        order.push("large");
+        return error;
+      });
+      await untilRead(server, before + JSON.stringify(params).length);
+      await client.call("models.list", {});
+      order.push("small");
+      expect(await refused).toMatchObject({ code: "invalid_request" });
+      expect(order).toEqual(["small", "large"]);
+    } finally {
+      await gateway.close();
+    }
   });
 });
 

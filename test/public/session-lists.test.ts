@@ -128,6 +128,10 @@ test("[TLK18] sessions_list shares its room for messages fairly", async () => {
     if (key.includes("large")) expect(messagesError).toMatch(/newest \d+ of 20/);
 });
 
+const ferry = "The ferry leaves from pier 9";
+const trains = [1, 2, 3, 4].map((platform) => `The train leaves from platform ${platform}`);
+const departures = [...trains.slice(0, 2), ferry, ...trains.slice(2)];
+
 describe("a search for a sentence", () => {
   const question = "Which hotel did we book for the trip to Kyoto in April?";
   const answer = "The Kyoto booking is at Hotel Granvia, two nights.";
@@ -154,6 +158,17 @@ describe("a search for a sentence", () => {
   test.each(stores)("[TLK19] finds Chinese by the pairs of its characters: $where", async (place) => {
     expect((await searched(place.options(), "京都的酒店叫什么名字？"))[0]).toBe(texts[4]);
   });
+
+  test.each(stores)(
+    "[TLK19] an entry with a rare word comes before newer and older ones with a common word: $where",
+    async (place) => {
+      const family = await withParts({}, place.options());
+      await say(family, main, ...departures);
+      const { hits } = await family.call("session_search", { query: "ferry or train" });
+      expect((hits as { snippet: string }[]).map(({ snippet }) => snippet)[0]).toBe(ferry);
+      expect(hits).toHaveLength(departures.length);
+    },
+  );
 
   test.each(stores)("[TLK20] entries with all words come first: $where", async (place) => {
     const found = await searched(place.options(), "kyoto booking nights");
@@ -226,6 +241,17 @@ test("[TLK19] sessions search finds the answer to a question", async () => {
     count: 1,
     hits: [{ snippet: expect.stringContaining("Granvia") }],
   });
+});
+
+test("[TLK19] sessions search lists an entry with a rare word before newer and older ones with a common word", async () => {
+  const dir = newFolder();
+  const family = await withParts({}, { dir });
+  await say(family, main, ...departures);
+  await family.skein.close();
+  const { out } = await run(["sessions", "search", "ferry or train", "--dir", dir, "--json"]);
+  const { hits } = JSON.parse(out) as { hits: { snippet: string }[] };
+  expect(hits.map(({ snippet }) => snippet)[0]).toBe(ferry);
+  expect(hits).toHaveLength(departures.length);
 });
 
 const required = {

@@ -114,20 +114,35 @@ function expectSame(count: number): void {
   expect(requests).toHaveLength(count);
 }
 
+/** The fields by which each wire format asks for thinking. */
+function thinkingIn(model: string, level: "high" | "low"): object {
+  const tokens = level === "high" ? 16_384 : 2048;
+  const fields: Record<TwinProvider["provider"], object> = {
+    anthropic: { thinking: { type: "enabled", budget_tokens: tokens } },
+    google: { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: tokens } } },
+    openai: { reasoning: { effort: level } },
+    local: { reasoning_effort: level },
+    // Magistral takes no level: the limit of the answer leaves room for its thinking.
+    mistral: { max_tokens: 16_384 + tokens },
+  };
+  const [provider = ""] = model.split("/");
+  return fields[provider as TwinProvider["provider"]];
+}
+
 describe("the X-ray of a session over a gateway is the request that its provider receives", () => {
-  const settings: [string, object, string?][] = [
-    ["an agent without settings", { agents: { main: {} } }],
-    ["defaults.system", { defaults: { system: "You plan journeys." } }, "You plan journeys."],
-    ["defaults.thinking", { defaults: { thinking: "high" } }],
+  const settings: [string, object, { readonly says?: string; readonly thinks?: "high" | "low" }][] = [
+    ["an agent without settings", { agents: { main: {} } }, {}],
+    ["defaults.system", { defaults: { system: "You plan journeys." } }, { says: "You plan journeys." }],
+    ["defaults.thinking", { defaults: { thinking: "high" } }, { thinks: "high" }],
     [
       "the agent's own system prompt, thinking and tools",
       { agents: { main: { system: "You garden.", thinking: "low", tools: { allow: ["sessions_list"] } } } },
-      "You garden.",
+      { says: "You garden.", thinks: "low" },
     ],
   ];
   test.each(providers.flatMap((provider) => settings.map((each) => [nameOf(provider), ...each] as const)))(
     "[XRW1] %s, %s",
-    async (model, _, config, expected = "") => {
+    async (model, _, config, { says = "", thinks }) => {
       const { defaults = {}, ...rest } = config as { defaults?: object };
       const { gates, skein } = await startGateway({
         agents: { main: {} },
@@ -135,11 +150,17 @@ describe("the X-ray of a session over a gateway is the request that its provider
         defaults: { ...defaults, model },
       });
       const gate = [...gates].find(([each]) => nameOf(each) === model)?.[1];
-      gate?.twin.enqueue(toolCall("sessions_list", {}), text("There is one."), text("Good night."));
+      const thought = { type: "thinking", thinking: "Which are there?" } as const;
+      const first = toolCall("sessions_list", {});
+      const begin = thinks === undefined ? first : { content: [thought, ...first.content] };
+      gate?.twin.enqueue(begin, text("There is one."), text("Good night."));
       expect(await skein("send", "main", "Which sessions are there?")).toMatchObject({ exit: 0 });
       expect(await skein("send", "main", "Thank you")).toMatchObject({ exit: 0 });
       expectSame(3);
-      for (const body of bodies()) expect(body).toContain(expected);
+      for (const body of bodies()) {
+        expect(body).toContain(says);
+        if (thinks !== undefined) expect(JSON.parse(body)).toMatchObject(thinkingIn(model, thinks));
+      }
     },
   );
 
