@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Plan, PlannedItem } from "../../src/index.ts";
 import {
@@ -252,43 +253,50 @@ describe("repair", () => {
       ["sessions", "tree"],
       ["sessions", "import"],
     ]) {
-      const { exit, err } = await run([...args, fifo, "--dir", join(folder.path, "store")], {
-        cwd: folder.path,
-      });
-      expect({ args, exit }).toMatchObject({ exit: 1 });
-      expect(err).toContain("not a regular file");
+      for (const file of [fifo, "/dev/zero"]) {
+        const { exit, err } = await run([...args, file, "--dir", join(folder.path, "store")], {
+          cwd: folder.path,
+        });
+        expect({ args, file, exit }).toMatchObject({ exit: 1 });
+        expect(err).toContain("not a regular file");
+      }
     }
     await expect(openSession(fifo)).rejects.toMatchObject({ code: "unreadable_file" });
     await expect(openSession("/dev/zero")).rejects.toMatchObject({ code: "unreadable_file" });
   });
 
-  test("[SFL12] a repair that could not account for every entry writes nothing", async () => {
-    // Of two entries with one ID the first counts; the other one would be lost.
-    const path = write(
-      "trip.jsonl",
-      header,
-      said("a", null, "One"),
-      "{damaged",
-      said("a", null, "Another"),
-      said("b", "a", "Two"),
+  test("[SFL12] a repair keeps every entry, also those that share an ID or have none", async () => {
+    const id = fc.constantFrom("a", "b", "c", "line-2", "line-3", header.id, 1, undefined, null);
+    const entry = fc
+      .record({ id, parentId: id, text: fc.constantFrom("One", "Two", "Three") })
+      .map((each) => JSON.stringify(said(each.id, each.parentId, each.text)));
+    const damage = fc.constantFrom("{damaged", '{"type":"message","id":"b",', "\0\0", "7", "{}");
+    const begin = fc.constantFrom(
+      [],
+      [JSON.stringify(header)],
+      [JSON.stringify({ ...header, version: 1 })],
+      ["{", JSON.stringify(header)],
     );
-    const before = readFileSync(path, "utf8");
-    const { exit, err } = await run(["sessions", "repair", path]);
-    if (exit === 0) expect(readFileSync(path, "utf8")).toContain("Another");
-    else {
-      expect(err).toContain("entries");
-      expect(readFileSync(path, "utf8")).toBe(before);
-    }
-    const old = write(
-      "old.jsonl",
-      { type: "session", id: "old", timestamp: time, cwd: "/" },
-      { type: "message", timestamp: time, message: { role: "user", content: "One" } },
-      "{damaged",
-      said("a", null, "One"),
-      said("a", null, "Another"),
+    const source = fc.tuple(
+      begin,
+      fc.array(fc.oneof({ weight: 3, arbitrary: entry }, damage), { minLength: 1 }),
     );
-    expect((await run(["sessions", "repair", old])).exit).toBe(0);
-    expect(readFileSync(old, "utf8")).toMatch(/"One".*"One".*"Another"/s);
+    const entriesIn = (text: string) =>
+      parseSession(text).lines.flatMap((line) => ("message" in line ? [line.message] : []));
+    let repairs = 0;
+    await fc.assert(
+      fc.asyncProperty(source, async ([first, lines]) => {
+        const path = write("any.jsonl", ...first, ...lines);
+        const before = readFileSync(path, "utf8");
+        const { exit } = await run(["sessions", "repair", path, "--json"]);
+        const after = readFileSync(path, "utf8");
+        expect(entriesIn(after)).toEqual(entriesIn(before));
+        if (exit !== 0) return void expect([after, entriesIn(before)]).toEqual([before, []]);
+        repairs += 1;
+      }),
+      { numRuns: 100 },
+    );
+    expect(repairs).toBeGreaterThan(50);
   });
 
   test("[ATF7] [ATF8] a repair keeps the context where parents are missing too, and a second one changes nothing", async () => {
@@ -428,9 +436,14 @@ describe("openSession", () => {
       ["first", "/first"],
       ["second", "/second"],
     ]);
-    const [recent] = listed;
-    const session = await continueRecent(sessions, { cwd: "/new" });
-    expect(session.path).toBe(recent?.path);
+    for (const newest of ["first", "second"]) {
+      const other = newest === "first" ? "second" : "first";
+      utimesSync(join(sessions, `${newest}.jsonl`), 2_000_000_000, 2_000_000_000);
+      utimesSync(join(sessions, `${other}.jsonl`), 1_000_000_000, 1_000_000_000);
+      const session = await continueRecent(sessions, { cwd: "/new" });
+      expect(session.path).toBe(join(sessions, `${newest}.jsonl`));
+      expect((await listSessionFiles(sessions)).map(({ header: { id } }) => id)).toEqual([newest, other]);
+    }
     const fresh = await continueRecent(join(folder.path, "none"), { cwd: "/new" });
     expect(fresh.tree.header.cwd).toBe("/new");
     expect(existsSync(fresh.path)).toBe(true);

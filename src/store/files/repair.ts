@@ -61,7 +61,6 @@ export async function repairFile(path: string, settings: RepairSettings): Promis
   const report = { file: path, damaged, headerRebuilt, bridged, kept: tree.size };
   if (damaged.length === 0 && !headerRebuilt) return { ...report, backup: null };
   const repaired = Buffer.from(repairedText(bytes, session, tree));
-  refuseLoss(path, session, repaired);
   const backup = `${path}.bak-${process.pid}-${clock.now()}`;
   await replaceWhole(disk, backup, bytes, newToken());
   await replaceWhole(disk, path, repaired, newToken());
@@ -79,17 +78,6 @@ function refuseStoreFile(path: string): void {
       problem: `it belongs to the store in ${folder}, which repairs it by itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
     });
   }
-}
-
-/** Every entry that reading finds is in the file that is written. */
-function refuseLoss(path: string, session: ParsedSession, repaired: Uint8Array): void {
-  const countOf = ({ lines }: ParsedSession) => lines.filter((line) => !isCorrupt(line)).length;
-  const [before, after] = [countOf(session), countOf(parseSession(repaired))];
-  if (after >= before) return;
-  throw new SkeinError("conflict", {
-    problem: `${path} has ${before} entries, and a repaired file would have ${after}`,
-    advice: "Nothing was written. Give entries that share an ID different ones, then repair it again",
-  });
 }
 
 function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTree): string {
