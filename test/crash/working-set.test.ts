@@ -198,23 +198,33 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS30] a session that was read ahead is not read again when it is wanted", async () => {
+  test("[FS30] a session that was read ahead is at hand, and is not read ahead again for 45 seconds", async () => {
     let time = Date.UTC(2026, 0, 1);
     const sim = new SimStore();
-    const settings = { root: "/store", databases: sim.databases, disk: sim.disk, clock: { now: () => time } };
+    const { databases, disk } = sim;
+    const clock = { now: () => time };
+    const settings = { root: "/store", databases, disk, clock, durability: "os" } as const;
     const first = await openFilesStore(settings);
     await create(first, alice, "s");
     await append(first, alice, "s", "a".repeat(10_000));
     await first.close();
     const store = await openFilesStore(settings);
-    await store.sessions.prewarm(alice, "s");
+    const readBy = async (act: () => Promise<unknown>) => {
+      const before = disk.bytesRead;
+      await act();
+      return disk.bytesRead - before;
+    };
+    const prewarm = () => store.sessions.prewarm(alice, "s");
     await store.sessions.prewarm(alice, "no-such-session");
-    const before = sim.disk.bytesRead;
-    await store.sessions.context(alice, "s");
-    await store.sessions.prewarm(alice, "s");
-    expect(sim.disk.bytesRead).toBe(before);
-    time += 46_000;
-    await store.sessions.prewarm(alice, "s");
+    expect(await readBy(prewarm)).toBeGreaterThan(10_000);
+    expect(await readBy(() => store.sessions.context(alice, "s"))).toBe(0);
+    // More sessions than a store keeps open: the one that was read ahead is closed.
+    for (let other = 0; other < 260; other++) await create(store, alice, `other-${other}`);
+    expect(await readBy(prewarm)).toBe(0);
+    time += 44_000;
+    expect(await readBy(prewarm)).toBe(0);
+    time += 2000;
+    expect(await readBy(prewarm)).toBeGreaterThan(10_000);
     await store.close();
     await sim.dispose();
   });

@@ -11,6 +11,7 @@ import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TurnEvent } from "../../src/sessions/skein/turn-handle.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import type { StandIn, StandInReply, StandInRequest } from "../support/provider-stand-in.ts";
 import { goodSummary, startStandIn } from "../support/provider-stand-in.ts";
 
@@ -454,21 +455,37 @@ describe("[OVF5] after an overflow every further request is smaller than the one
 });
 
 describe("[OVF6] every measure says how many tokens it freed", () => {
-  test("done: more than none, not done: none", async () => {
+  /** The tokens of the messages that the provider received, as they are counted everywhere. */
+  const tokensIn = ({ body }: StandInRequest) => {
+    const { messages } = JSON.parse(body) as {
+      messages: { role: string; content: Parameters<typeof textOf>[0] }[];
+    };
+    const shown = messages.filter(({ role }) => role !== "system");
+    return estimateTokens(
+      shown.map(({ content }) => ({ role: "user", content: textOf(content), timestamp: 0 })),
+    );
+  };
+
+  test("done: as many as the next request is smaller by, not done: none", async () => {
     let limit = Number.POSITIVE_INFINITY;
-    const { skein } = await openSkein((request) => overflow(limit)(request));
+    const { skein, standIn } = await openSkein((request) => overflow(limit)(request));
     await sendParts(skein, 5);
     limit = 12_000;
     const { measures } = await sendAndWatch(skein, words(6));
     const ended = measures.flatMap((event) =>
       event.type === "compaction" && event.phase !== "started" ? [event] : [],
     );
-    expect(ended.length).toBeGreaterThan(0);
     for (const { phase, freedTokens } of ended) {
       if (phase === "done") expect(freedTokens).toBeGreaterThan(0);
       else expect(freedTokens).toBe(0);
     }
     expect(ended.some(({ phase }) => phase === "done")).toBe(true);
+    const asked = standIn.requests.filter(({ isSummary }) => !isSummary).slice(5);
+    const [refused, answered] = [asked[0], asked.at(-1)] as [StandInRequest, StandInRequest];
+    const smallerBy = tokensIn(refused) - tokensIn(answered);
+    const freed = ended.reduce((sum, { freedTokens = 0 }) => sum + freedTokens, 0);
+    expect(smallerBy).toBeGreaterThan(1000);
+    expect(freed).toBe(smallerBy);
   });
 });
 
