@@ -1,14 +1,21 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { MessageDraft } from "../../src/core/seal.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { startTwin } from "../../src/testing/server/start-twin.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { ScriptedReply } from "../../src/testing/twins/contract.ts";
+import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import type { TwinProvider } from "../support/twin-model.ts";
 import { providers } from "../support/twin-model.ts";
 import { closeTwinSkeins, openTwinSkein, sessionId } from "../support/twin-skein.ts";
 import { imageData } from "../support/twins.ts";
+import type { WholeGateway } from "../support/whole-gateway.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 afterEach(closeTwinSkeins);
 
@@ -56,6 +63,8 @@ const result = (toolName: string, text: string, more: object = {}): MessageDraft
     timestamp: 3,
     ...more,
   }) as unknown as MessageDraft;
+
+const long = (characters: number) => `${"word ".repeat(characters / 5)}LAST`;
 
 const calledBefore = (name: string) => [
   user("Read the plan"),
@@ -222,8 +231,6 @@ test("[HKP5] an image that a message names and that is not read is an event and 
 });
 
 describe("long messages", () => {
-  const long = (characters: number) => `${"word ".repeat(characters / 5)}LAST`;
-
   test("[HKP6] user text over the limit of a tool result reaches the model whole", async () => {
     const { send, body } = await openTwinSkein("google-generative-ai");
     const text = long(500_000);
@@ -237,6 +244,86 @@ describe("long messages", () => {
     await expect(send(long(2_000_000))).rejects.toThrow(/about [\d,]{6,} tokens.* 200,?000/);
     expect(twin.requests).toEqual([]);
     expect(await skein.store.sessions.get({ agentId: "main" }, sessionId)).toBeNull();
+  });
+});
+
+describe("user text that is larger than the window", () => {
+  const secret = "a-secret-of-the-desk-channel";
+  const message = long(40_000);
+  /** What the sender reads; nothing of it depends on the door. */
+  const refusal = /about (\d,?)+ tokens.* 8,?000/s;
+  interface Place {
+    readonly gateway: WholeGateway;
+    readonly folder: TemporaryFolder;
+  }
+  const rpc =
+    (method: string, to: object) =>
+    async ({ gateway }: Place) => {
+      const { status, body } = await gateway.rpc(method, { ...to, message, idempotencyKey: "one" });
+      expect(status).toBe(413);
+      return JSON.stringify(body);
+    };
+  const doors: Record<string, (place: Place) => Promise<string>> = {
+    "chat.send": rpc("chat.send", { sessionKey: "main" }),
+    agent: rpc("agent", { sessionKey: "main" }),
+    "sessions.send": rpc("sessions.send", { key: "main" }),
+    "skein send, through the gateway": async ({ gateway, folder }) => {
+      const where = { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } };
+      const { exit, err } = await run(["send", "main", message], where);
+      expect(exit).toBe(1);
+      return err;
+    },
+    "skein send, on the folder": async ({ gateway, folder }) => {
+      await gateway.open.close(0);
+      const where = { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } };
+      const { exit, err } = await run(["send", "main", message], where);
+      expect(exit).toBe(1);
+      return err;
+    },
+    "a webhook": async ({ gateway }) => {
+      const body = JSON.stringify({ text: message, peer: "ann" });
+      const timestamp = String(Math.floor(Date.now() / 1000));
+      const answer = await fetch(`${gateway.url}/channels/desk/inbound`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "x-skein-timestamp": timestamp,
+          "x-skein-message-id": "m1",
+          "x-skein-signature": signatureOf(secret, { timestamp, messageId: "m1", body }),
+        },
+        body,
+      });
+      expect(answer.status).toBe(413);
+      return answer.text();
+    },
+    "skein acp": async ({ gateway, folder }) => {
+      const { editor, leave } = await acpProcess(folder.path, ["--dir", gateway.root]);
+      const id = await editor.create(folder.path);
+      const error = await editor.prompt(id, message).then(
+        () => null,
+        (thrown: unknown) => thrown as Error & { data?: unknown },
+      );
+      await leave();
+      return `${error?.message} ${JSON.stringify(error?.data)}`;
+    },
+  };
+
+  test.each(Object.entries(doors))("[HKP7] is refused with both numbers: %s", async (_, send) => {
+    const folder = temporaryFolder("skein-large-");
+    const twin = await startTwin({ api: "openai-completions" });
+    const config = `models: { providers: { local: { baseUrl: "${twin.url}", models: { qwen3: { contextWindow: 8000 } } } } }
+defaults: { model: local/qwen3 }
+channels: { desk: { type: webhook, secret: ${secret} } }
+`;
+    const gateway = await wholeGateway({ folder, config });
+    try {
+      expect(await send({ gateway, folder })).toMatch(refusal);
+      expect(twin.requests).toEqual([]);
+    } finally {
+      await gateway.close();
+      await twin.close();
+      folder.remove();
+    }
   });
 });
 
@@ -267,7 +354,7 @@ describe("the byte budget", () => {
         answer([{ type: "text", text: "Done." }]),
       ],
     ],
-    ["three imported inline images", [user("Read the plan"), ...pictures]],
+    ["three inline images", [user("Read the plan"), ...pictures]],
     ["a custom entry of 3 MB", [user("Read the plan"), answer([{ type: "text", text: "Done." }]), custom]],
   ])("[HKP8] a session goes on after %s", async (_, drafts) => {
     const { append, send, body } = await openTwinSkein("anthropic-messages", {
@@ -277,5 +364,33 @@ describe("the byte budget", () => {
     await append(...(drafts as MessageDraft[]));
     expect(await send("Go on")).toBe("Onward.");
     expect(JSON.stringify(body())).toContain("Read the plan");
+  });
+
+  test("[HKP8] a session goes on after three inline images that sessions import brought in", async () => {
+    const { skein, dir, body } = await openTwinSkein("anthropic-messages", { replies: [says("Onward.")] });
+    const folder = dirname(dir);
+    const timestamp = "2026-01-02T03:04:05.000Z";
+    const entries = [user("Read the plan"), answer([{ type: "text", text: "Read." }]), ...pictures].map(
+      (message, at) => ({
+        type: "message",
+        id: `e${at}`,
+        parentId: at === 0 ? null : `e${at - 1}`,
+        timestamp,
+        message,
+      }),
+    );
+    const header = { type: "session", version: 3, id: "imported", timestamp, cwd: folder };
+    const file = join(folder, "imported.jsonl");
+    writeFileSync(file, [header, ...entries].map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const { exit, err } = await run(["sessions", "import", file], {
+      env: { SKEIN_DIR: dir },
+      cwd: folder,
+      home: folder,
+    });
+    expect([exit, err]).toEqual([0, expect.any(String)]);
+    const { reply } = await skein.session({ sessionId: "imported" }).send("Go on").result;
+    expect(reply).toBe("Onward.");
+    expect(JSON.stringify(body())).toContain("Read the plan");
+    expect(JSON.stringify(body())).toContain("Picture 3");
   });
 });

@@ -6,6 +6,7 @@ import type { FieldProblem } from "./read-inbound.ts";
 const tellable: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",
   "body_too_large",
+  "message_too_large",
   "invalid_arguments",
   "invalid_agent_id",
   "invalid_user_id",
