@@ -1,11 +1,12 @@
 import type { RuntimeContext } from "./sessions/runtime-context.ts";
-import type { Skein } from "./sessions/skein/skein.ts";
+import type { Skein, ToolCallOptions } from "./sessions/skein/skein.ts";
 import type { ForeignTool } from "./tools/foreign-tools.ts";
 
 /**
  * The session tools that the rules of a session allow, for an agent loop of your own: what the AI SDK takes as `tools`.
- * Calls are made on behalf of that session, under the hooks and rules of its agent. What a call sets off is run by this Skein; replies and the results of helpers come into the session, which is made where it is not
- * there.
+ * Calls are made on behalf of that session, under the hooks and rules of its agent. This Skein runs what a call sets off; replies
+ * and the results of helpers go to the session, which is created if it does not exist. With `runId`, as a tool has it in its
+ * context, calls count toward the budget of that run.
  *
  * @example
  * ```ts
@@ -19,7 +20,7 @@ import type { ForeignTool } from "./tools/foreign-tools.ts";
  */
 export async function sessionTools(
   skein: Skein,
-  session: RuntimeContext,
+  session: RuntimeContext & Pick<ToolCallOptions, "runId">,
 ): Promise<Readonly<Record<string, ForeignTool>>> {
   const { foreignTools } = await import("./tools/foreign-tools.ts");
   await skein.session(session).open();

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
 import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { sessionTools } from "../../src/session-tools.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import { newClient } from "../support/mcp-gateway.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
@@ -140,24 +141,48 @@ describe("who decides about a call", () => {
     expect(text).toContain("visibility is restricted to the current session tree");
   });
 
-  test("[POL8] what a call from outside sets off has a budget of its own", async () => {
-    const { skein } = await openDoors(configOf("maxSteps: 5"));
-    const { rootId } = await skein.callTool("sessions_spawn", { task: "wait" }, { sessionKey: main });
-    await skein.settled(rootId ?? "");
-    expect(await skein.budget(rootId ?? "")).toMatchObject({ runs: 2, hops: 0 });
+  test.each(outside)("[POL8] what a call from outside sets off has a budget of its own: %s", async (door) => {
+    const { skein, call } = await openDoors(
+      configOf("subagents: { maxSpawnDepth: 2 }", "budget: { runs: 1 }\n"),
+    );
+    await skein.session({ sessionKey: main }).send("hello").result;
+    const rootIds = new Set<string>();
+    for (const nonce of [1, 2]) {
+      const seen = new Set((await skein.runs.list()).map(({ runId }) => runId));
+      const task = JSON.stringify({ name: "sessions_spawn", args: { task: "wait" }, nonce });
+      expect(await call(door, "sessions_spawn", { task })).toMatchObject({ isError: false });
+      const child = (await skein.runs.list()).find(({ runId }) => !seen.has(runId));
+      const { rootId = "", key = "" } = child === undefined ? {} : await rootOf(skein, child.runId);
+      rootIds.add(rootId);
+      await skein.settled(rootId);
+      // The child's own spawn is the second run of the request.
+      const refused = await lastResultOf(skein, key);
+      expect(refused).toContain("budget_exceeded");
+      expect(refused).toMatch(/limit[^a-z]+runs/);
+      expect(refused).toMatch(/figure[^a-z]+2/);
+      expect(await skein.budget(rootId)).toMatchObject({ runs: 1, hops: 0 });
+    }
+    expect(rootIds.size).toBe(2);
   });
 
-  test.each(["callTool", "invokeTool"] as const)(
+  const doorsOfTools: Record<string, (skein: Skein, context: ToolContext) => Promise<unknown>> = {
+    callTool: async (skein, context) =>
+      (await skein.callTool("sessions_spawn", { task: "look" }, context)).result,
+    invokeTool: async (skein, context) =>
+      (await skein.invokeTool("sessions_spawn", { task: "look" }, context)).result,
+    sessionTools: async (skein, context) =>
+      (await sessionTools(skein, context)).sessions_spawn?.execute({ task: "look" }, { toolCallId: "same" }),
+  };
+  test.each(Object.entries(doorsOfTools))(
     "[POL9] a call that a tool makes for its run counts toward the budget of that run: %s",
-    async (door) => {
+    async (_, spawn) => {
       let skein: Skein | null = null;
       const results: unknown[] = [];
       const delegate = defineTool({
         name: "delegate",
         description: "Spawns a helper.",
-        execute: async (_, context: ToolContext) => {
-          const called = await skein?.[door]("sessions_spawn", { task: "look" }, context);
-          results.push(called?.result);
+        execute: async (_args, context: ToolContext) => {
+          if (skein !== null) results.push(await spawn(skein, context));
           return "done";
         },
       });
@@ -173,11 +198,15 @@ describe("who decides about a call", () => {
       const { runId } = await skein.session({ sessionKey: main }).send("delegate twice").result;
       const codes = results.map((result) => (result as { code?: string; status: string }).code ?? "ok");
       expect(codes.sort()).toEqual(["budget_exceeded", "ok"]);
-      const run = await skein.runs.get(runId);
-      expect(await skein.budget(run?.root.rootId ?? "")).toMatchObject({ runs: 2 });
+      expect(await skein.budget((await rootOf(skein, runId)).rootId)).toMatchObject({ runs: 2 });
     },
   );
 });
+
+async function rootOf(skein: Skein, runId: string) {
+  const run = await skein.runs.get(runId);
+  return { rootId: run?.root.rootId ?? "", key: run?.session.key ?? "" };
+}
 
 function step(role: string | undefined) {
   if (role === "tool") return { text: "Done." };
@@ -192,17 +221,25 @@ describe("tools of MCP servers", () => {
       `mcpServers: { shop: { command: ${process.execPath}, args: [${server}], approval: ${approval} } }\n`,
     );
 
-  test("[POL10] with mcpServers.<server>.approval a run waits for a person before each call", async () => {
-    const { skein } = await openDoors(withServer(true));
-    const asked = new Promise<string>((resolve) => {
-      skein.subscribe((event) => event.type === "approval.requested" && resolve(event.approvalId));
-    });
-    const text = JSON.stringify({ name: "shop__echo", args: { say: "hello" } });
-    const turn = skein.session({ sessionKey: main }).send(text);
-    await skein.approvals.resolve(await asked, "denied");
-    await turn.result;
-    expect(await lastResultOf(skein)).toContain("not approved");
-  });
+  test.each([
+    ["denied", "not approved", false],
+    ["approved", "hello", true],
+  ] as const)(
+    "[POL10] with mcpServers.<server>.approval a run waits for a person before each call: %s",
+    async (decision, expected, isCalled) => {
+      const { skein } = await openDoors(withServer(true));
+      const asked = new Promise<string>((resolve) => {
+        skein.subscribe((event) => event.type === "approval.requested" && resolve(event.approvalId));
+      });
+      const text = JSON.stringify({ name: "shop__echo", args: { say: "hello" } });
+      const turn = skein.session({ sessionKey: main }).send(text);
+      await skein.approvals.resolve(await asked, decision);
+      await turn.result;
+      const result = await lastResultOf(skein);
+      expect(result).toContain(expected);
+      expect(result.includes('"isError":true')).toBe(!isCalled);
+    },
+  );
 
   test("[POL10] with mcpServers.<server>.approval a call from outside is refused", async () => {
     const { skein } = await openDoors(withServer(true));
@@ -219,8 +256,8 @@ describe("tools of MCP servers", () => {
   });
 });
 
-async function lastResultOf(skein: Skein): Promise<string> {
-  const session = await skein.session({ sessionKey: main }).record();
+async function lastResultOf(skein: Skein, sessionKey = main): Promise<string> {
+  const session = await skein.session({ sessionKey }).record();
   const page = await skein.store.sessions.page({}, session?.sessionId ?? "", { along: "branch", limit: 100 });
   return JSON.stringify(page?.entries.filter((entry) => JSON.stringify(entry).includes("toolResult")).at(-1));
 }
