@@ -63,7 +63,7 @@ export class SessionEnds<S extends Store> {
     const done = await this.reset(scope, session, { ...options, why: "The reset was asked for." });
     if (!("cancel" in done)) return done;
     throw new SkeinError("forbidden", {
-      problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel}`,
+      problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel.replace(/\.$/, "")}`,
       advice: "Change the hook, or go on in this session",
     });
   }

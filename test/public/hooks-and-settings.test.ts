@@ -1,22 +1,19 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { skeinDeps } from "../../src/compose/call-deps.ts";
-import type { FilesStore } from "../../src/compose.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { Tokens } from "../../src/gateway/auth/tokens.ts";
-import { localCalls } from "../../src/gateway/calls/local-calls.ts";
-import { allHandlers } from "../../src/gateway/handlers/all.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import { FileSessions } from "../../src/store/files/sessions.ts";
 import { run } from "../support/cli.ts";
 import { call, configFile, desk, withParts } from "../support/family.ts";
+import type { MountedOverHttp } from "../support/mounted-gateway.ts";
+import { mountOverHttp } from "../support/mounted-gateway.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 const trip = "agent:main:session:trip";
 const hour = 3_600_000;
 
+const gateways: MountedOverHttp[] = [];
 afterEach(async () => {
-  vi.restoreAllMocks();
+  for (const gateway of gateways.splice(0)) await gateway.close();
   await closeAll();
 });
 
@@ -36,19 +33,18 @@ function watchEnds(cancel?: string) {
   return { hooks, told };
 }
 
-/** The methods of the gateway, in this process, on a Skein with hooks. */
-async function withMethods(hooks: HookRegistry, settings: object = {}) {
+/** A Skein with hooks, and its gateway over HTTP. */
+async function withGateway(hooks: HookRegistry, settings: object = {}) {
   const dir = newFolder();
   const config = configFile({ agents: { main: { model: "rehearsal/script" } }, ...settings });
   const opened = await withScript(answering(), {}, { dir, config, hooks });
-  return { ...opened, calls: await methodsOf(opened, dir, config) };
+  return { ...opened, calls: await mount(opened, dir) };
 }
 
-async function methodsOf({ skein, inside: { runs, files } }: OpenedSkein, root: string, file: string) {
-  const store = skein.store as FilesStore;
-  const loaded = await loadConfig({ cwd: root, root, file, env: {} });
-  const tokens = new Tokens({ ledger: store.work.ledger });
-  return localCalls(allHandlers({ ...skeinDeps(skein, loaded, { runs, store, files }), tokens }));
+async function mount({ skein }: OpenedSkein, dir: string): Promise<MountedOverHttp> {
+  const gateway = await mountOverHttp(skein, dir);
+  gateways.push(gateway);
+  return gateway;
 }
 
 const ends = [`before_reset ${trip} trip`, `session_end ${trip} trip reset`];
@@ -68,9 +64,18 @@ describe("before_reset and session_end", () => {
 
   test("[HKE1] are called by sessions.reset over RPC", async () => {
     const { hooks, told } = watchEnds();
-    const { skein, calls } = await withMethods(hooks);
+    const { skein, calls } = await withGateway(hooks);
     await skein.session({ sessionId: "trip" }).open();
     await calls.call("sessions.reset", { key: "trip" });
+    expect(told).toEqual(ends);
+  });
+
+  test("[HKE1] are called by session.reset() of the library", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein } = await withScript(answering(), {}, { hooks });
+    const session = skein.session({ sessionId: "trip" });
+    await session.open();
+    await session.reset();
     expect(told).toEqual(ends);
   });
 
@@ -84,10 +89,13 @@ describe("before_reset and session_end", () => {
 
   test("[HKE2] a hook that cancels keeps the session under its key, and the caller reads why", async () => {
     const { hooks, told } = watchEnds("Not on a Monday.");
-    const { skein, calls } = await withMethods(hooks);
+    const { skein, calls } = await withGateway(hooks);
     const session = skein.session({ sessionId: "trip" });
     await session.open();
-    const refused = { code: "forbidden", message: expect.stringContaining("Not on a Monday.") };
+    const refused = {
+      code: "forbidden",
+      message: expect.stringContaining("Not on a Monday. Change the hook"),
+    };
     await expect(calls.call("sessions.reset", { key: "trip" })).rejects.toMatchObject(refused);
     await expect(skein.store.sessions.reset({}, "trip")).rejects.toMatchObject(refused);
     expect((await session.record())?.sessionId).toBe("trip");
@@ -98,7 +106,7 @@ describe("before_reset and session_end", () => {
 
   test("[HKE3] session_end is called by sessions.delete over RPC, and not again by a purge", async () => {
     const { hooks, told } = watchEnds();
-    const { skein, calls } = await withMethods(hooks);
+    const { skein, calls } = await withGateway(hooks);
     await skein.session({ sessionId: "trip" }).open();
     await calls.call("sessions.delete", { key: "trip" });
     expect(told).toEqual(removed);
@@ -118,7 +126,7 @@ describe("before_reset and session_end", () => {
 
   test("[HKE3] session_end is called for every session of a user that is removed", async () => {
     const { hooks, told } = watchEnds();
-    const { skein, calls } = await withMethods(hooks);
+    const { skein, calls } = await withGateway(hooks);
     for (const sessionId of ["a", "b"]) await skein.session({ userId: "ann", sessionId }).open();
     await skein.store.sessions.patch({ userId: "ann" }, "b", { archived: true });
     await skein.session({ sessionId: "trip" }).open();
@@ -131,7 +139,7 @@ describe("before_reset and session_end", () => {
 
   test("[HKE3] session_end is called by maintenance", async () => {
     const { hooks, told } = watchEnds();
-    const { skein, calls } = await withMethods(hooks, {
+    const { skein, calls } = await withGateway(hooks, {
       session: { maintenance: { mode: "enforce", pruneAfter: "1ms" } },
     });
     await skein.session({ sessionId: "trip" }).open();
@@ -166,7 +174,7 @@ describe("maintenance", () => {
   const settings = { session: { maintenance: { mode: "enforce", pruneAfter: "30d" } } };
 
   test("[MXP1] is explained over RPC for a session, and for one in the trash", async () => {
-    const { skein, calls } = await withMethods(new HookRegistry(), settings);
+    const { skein, calls } = await withGateway(new HookRegistry(), settings);
     for (const sessionId of ["trip", "gone"]) await skein.session({ sessionId }).open();
     await skein.store.sessions.remove({}, "gone");
     const { explained, done } = await calls.call("maintenance.run", { explain: "trip" });
@@ -211,21 +219,23 @@ describe("prewarm", () => {
 });
 
 describe("rows of sessions", () => {
-  /** The row as the tool and the method of the gateway show it. */
-  const rowsOf = async (opened: OpenedSkein, root: string, file: string) => {
-    const calls = await methodsOf(opened, root, file);
+  /** The row as the tool and the gateway show it. */
+  const rowsOf = async ({ skein }: OpenedSkein, calls: MountedOverHttp) => {
     const { sessions } = await calls.call("sessions.list", {});
-    const { result } = await opened.skein.callTool("sessions_list", {}, {});
-    return [sessions.find(({ key }) => key === trip), "sessions" in result ? result.sessions[0] : null];
+    const { result } = await skein.callTool("sessions_list", {}, {});
+    const told = "sessions" in result ? result.sessions : [];
+    return [sessions.find(({ key }) => key === trip), told.find(({ key }) => trip.endsWith(`:${key}`))];
   };
 
   test("[ROW1] show the verbose level that sessions.patch sets, over a reset too", async () => {
-    const { skein, calls } = await withMethods(new HookRegistry());
+    const opened = await withGateway(new HookRegistry(), { tools: { sessions: { visibility: "agent" } } });
+    const { skein, calls } = opened;
     await skein.session({ sessionId: "trip" }).send("hello").result;
+    for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject({ sessionId: "trip" });
     await calls.call("sessions.patch", { key: "trip", verboseLevel: "full" });
+    for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject({ verboseLevel: "full" });
     await calls.call("sessions.reset", { key: "trip" });
-    const { sessions } = await calls.call("sessions.list", {});
-    expect(sessions).toContainEqual(expect.objectContaining({ key: trip, verboseLevel: "full" }));
+    for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject({ verboseLevel: "full" });
   });
 
   test("[ROW2] show abortedLastRun until a run ends well", async () => {
@@ -237,13 +247,14 @@ describe("rows of sessions", () => {
       { dir, config },
     );
     const { skein, until } = opened;
+    const calls = await mount(opened, dir);
     const turn = skein.session({ sessionId: "trip" }).send("hello");
     await until("run.delta");
     await skein.runs.abort(turn.runId);
     await turn.result.catch(() => undefined);
-    for (const row of await rowsOf(opened, dir, config)) expect(row).toMatchObject({ abortedLastRun: true });
+    for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject({ abortedLastRun: true });
     await skein.session({ sessionId: "trip" }).send("again").result;
-    for (const row of await rowsOf(opened, dir, config)) expect(row).not.toHaveProperty("abortedLastRun");
+    for (const row of await rowsOf(opened, calls)) expect(row).not.toHaveProperty("abortedLastRun");
   });
 
   test("[ROW3] show where the last reply went, with the session's own delivery context first", async () => {
@@ -256,14 +267,15 @@ describe("rows of sessions", () => {
       { dir, config, channels: [channel] },
     );
     const { skein, until } = opened;
+    const calls = await mount(opened, dir);
     const session = skein.session({ sessionId: "trip" });
     await session.send("hello", { deliverTo: { channel: "desk", to: "ann", accountId: "work" } }).result;
     await until("outbox.delivered");
     expect(told).toHaveLength(1);
     const last = { lastChannel: "desk", lastTo: "ann", lastAccountId: "work" };
-    for (const row of await rowsOf(opened, dir, config)) expect(row).toMatchObject(last);
+    for (const row of await rowsOf(opened, calls)) expect(row).toMatchObject(last);
     await skein.store.sessions.patch({}, "trip", { delivery: { channel: "slack", to: "C1" } });
-    for (const row of await rowsOf(opened, dir, config)) {
+    for (const row of await rowsOf(opened, calls)) {
       expect(row).toMatchObject({ lastChannel: "slack", lastTo: "C1" });
       expect(row).not.toHaveProperty("lastAccountId");
     }

@@ -1,0 +1,43 @@
+// The gateway of a Skein in a server of its own, called over HTTP.
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+
+export interface MountedOverHttp {
+  readonly url: string;
+  /** Rejects with the error of a refusal. */
+  call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>>;
+  close(): Promise<void>;
+}
+
+/** `dir`: the folder of the Skein, which has its token. */
+export async function mountOverHttp(skein: Skein, dir: string): Promise<MountedOverHttp> {
+  const gateway = await skein.mount();
+  const server = createServer(gateway.handler);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const authorization = `Bearer ${readFileSync(join(dir, "token"), "utf8").trim()}`;
+  return {
+    url,
+    call: async (method, params) => {
+      const answer = await fetch(`${url}/rpc/${method}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization },
+        body: JSON.stringify(params),
+      });
+      const body = await answer.json();
+      if (!answer.ok) throw (body as { readonly error: unknown }).error;
+      return body;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await gateway.close();
+    },
+  };
+}
