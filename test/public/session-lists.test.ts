@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
-import type { Family } from "../support/family.ts";
+import type { Family, Parts } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";
 import { closeAll as closeMcp, connected, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
@@ -56,6 +56,51 @@ describe("a child by the label its parent gave", () => {
     await family.skein.session().send("Begin").result;
     const [result] = results(family.asked("Begin")[1]);
     expect(result?.status).toBe("forbidden");
+  });
+});
+
+describe("the session `global`, whose key names no agent", () => {
+  const open = (parts: Parts) =>
+    withParts(parts, {
+      settings: { session: { scope: "global" } },
+      agent: { subagents: { allowAgents: [] } },
+      others: [{ id: "desk", visibility: "agent", subagents: { allowAgents: ["clerk"] } }, { id: "clerk" }],
+    });
+
+  test("[PRF1] spawns under the agent in its record, by the rules of that agent", async () => {
+    const spawn = (more: object) => call("sessions_spawn", { task: "Work", background: false, ...more });
+    const family = await open({
+      Begin: [spawn({}), spawn({ agentId: "clerk" }), spawn({ agentId: "main" }), { text: "Done." }],
+      Work: () => ({ text: "Twelve." }),
+    });
+    const session = family.skein.session({ agentId: "desk" });
+    await session.send("Begin").result;
+    expect(await session.record()).toMatchObject({ key: "global", agentId: "desk" });
+    expect(family.asked("Begin").flatMap((request) => results(request))).toMatchObject([
+      { status: "ok", result: "Twelve." },
+      { status: "ok", result: "Twelve." },
+      { status: "forbidden" },
+    ]);
+    const children = (await family.skein.runs.list()).filter(({ session }) => session.key.includes(":subagent:"));
+    const agentIds = children.map(({ session }) => session.key.split(":")[1]).toSorted();
+    expect(agentIds).toEqual(["clerk", "desk"]);
+  });
+
+  test("[PRF1] sends as the agent in its record", async () => {
+    const send = (agentId: string) =>
+      call("sessions_send", { sessionKey: `agent:${agentId}:session:b`, message: "How many?", timeoutSeconds: 600 });
+    const family = await open({
+      Begin: [send("desk"), send("main"), { text: "Done." }],
+      "How many?": () => ({ text: "Twelve." }),
+    });
+    for (const agentId of ["desk", "main"]) await family.make(`agent:${agentId}:session:b`);
+    await family.skein.session({ agentId: "desk" }).send("Begin").result;
+    expect(family.asked("Begin").flatMap((request) => results(request))).toMatchObject([
+      { status: "ok", reply: "Twelve." },
+      { status: "forbidden" },
+    ]);
+    const page = await family.skein.sessions.history({ sessionKey: "agent:desk:session:b" });
+    expect(JSON.stringify(page.messages[0])).toContain("global");
   });
 });
 
@@ -164,9 +209,11 @@ describe("a search for a sentence", () => {
     async (place) => {
       const family = await withParts({}, place.options());
       await say(family, main, ...departures);
-      const { hits } = await family.call("session_search", { query: "ferry or train" });
-      expect((hits as { snippet: string }[]).map(({ snippet }) => snippet)[0]).toBe(ferry);
-      expect(hits).toHaveLength(departures.length);
+      for (const limit of [1, 10]) {
+        const { hits } = await family.call("session_search", { query: "ferry or train", limit });
+        expect(hits).toHaveLength(Math.min(limit, departures.length));
+        expect((hits as { snippet: string }[])[0]?.snippet).toBe(ferry);
+      }
     },
   );
 
