@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
@@ -241,17 +242,23 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     "sharp",
   ];
 
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  const packages = JSON.parse(text) as Record<string, Record<string, unknown>>;
+  const { dependencies, optionalDependencies = {}, peerDependencies, peerDependenciesMeta } = packages;
+  const installed = Object.keys({ ...dependencies, ...optionalDependencies });
+
   test.each(optional)("%s", (name) => {
-    const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-    const {
-      dependencies,
-      optionalDependencies = {},
-      peerDependencies,
-      peerDependenciesMeta,
-    } = JSON.parse(text) as Record<string, Record<string, unknown>>;
-    expect({ ...dependencies, ...optionalDependencies }).not.toHaveProperty([name]);
+    expect(installed).not.toContain(name);
     expect(peerDependencies).toHaveProperty([name]);
     expect(peerDependenciesMeta).toHaveProperty([name], { optional: true });
+  });
+
+  test("of OpenTelemetry only the API, which has no SDK and sends nothing, comes with Skein", () => {
+    expect(installed.filter((name) => name.startsWith("@opentelemetry/"))).toEqual(["@opentelemetry/api"]);
+    const require = createRequire(import.meta.url);
+    const api = require("@opentelemetry/api/package.json") as { dependencies?: object };
+    expect(api.dependencies ?? {}).toEqual({});
+    expect(optional).toEqual(Object.keys(peerDependencies ?? {}).toSorted());
   });
 
   test("an image that has to be made smaller: the request has the command in its place", async () => {
