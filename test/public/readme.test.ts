@@ -1,12 +1,29 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../src/cli/sample/make-family.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { family, run } from "../support/cli.ts";
+import { Started } from "../support/cli-process.ts";
+import { skeinInCheckout } from "../support/programs.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
+
+const execute = promisify(execFile);
+/** What the README's line uses of curl, for a machine without it. */
+const curlStandIn = `command -v curl >/dev/null || curl() { node -e '
+  const given = process.argv.slice(1);
+  const after = (option) => given.filter((_, at) => given[at - 1] === option);
+  fetch(given.find((each) => each.startsWith("http")), {
+    method: "POST",
+    headers: after("-H").map((header) => header.split(": ")),
+    body: after("-d")[0],
+  }).then(async (answer) => console.log(await answer.text()));
+' -- "$@"; }`;
 
 const readme = readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8");
 const section = readme.slice(readme.indexOf("## On the command line"));
@@ -44,7 +61,7 @@ describe("the commands of the README, from top to bottom on the sample family", 
     expect(commands).toContain("sessions search gardens");
   });
 
-  // `start` stays until it is stopped; the tests of the gateway start it by its process.
+  // `start` stays until it is stopped, and has its own test.
   for (const command of commands.filter((each) => !each.startsWith("start"))) {
     test(`[WRD1] ${command}`, async () => {
       const { out, err, exit } = await run(words(command), {
@@ -63,9 +80,42 @@ describe("the commands of the README, from top to bottom on the sample family", 
     expect(existsSync(join(folder.path, "agents", "skein.yaml"))).toBe(true);
   });
 
-  test("[WRD2] the curl example has a new idempotency key each time", () => {
-    const [example = ""] = /curl [^`]*/.exec(readme) ?? [];
-    expect(example).toContain("chat.send");
-    expect(example).toContain(`"idempotencyKey": "'$(date +%s)'"`);
+  test("[WRD1] start, as a process, until it is ready", async () => {
+    const [command = ""] = commands.filter((each) => each.startsWith("start"));
+    // Another gateway may have the port of the README.
+    const args = words(command.replace(/--port \d+/, "--port 0"));
+    const home = join(folder.path, "home");
+    const started = new Started([skeinInCheckout, ...args], { HOME: home }, { cwd: folder.path });
+    try {
+      const [url] = await started.until(/http:\/\/127\.0\.0\.1:\d+/);
+      expect((await fetch(`${url}/readyz`)).status).toBe(200);
+      started.child.kill("SIGTERM");
+      expect(await started.end()).toBe(0);
+    } finally {
+      started.child.kill("SIGKILL");
+    }
   });
+});
+
+test("[WRD2] the curl example, run twice in a shell, starts two runs", async () => {
+  const home = temporaryFolder();
+  const gateway = await wholeGateway({ folder: home });
+  try {
+    symlinkSync(gateway.root, join(home.path, ".skein"));
+    const [example = ""] = /^curl [^`]*/m.exec(readme) ?? [];
+    const line = example.replace("http://127.0.0.1:18790", gateway.url);
+    const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
+    const runIds: unknown[] = [];
+    for (let time = 0; time < 2; time++) {
+      const { stdout } = await execute("sh", ["-c", `${curlStandIn}\n${line}`], { cwd: home.path, env });
+      runIds.push((JSON.parse(stdout) as { runId: string }).runId);
+    }
+    const { body } = await gateway.rpc("runs.list", {});
+    const listed = (body as { runs: { runId: string }[] }).runs.map(({ runId }) => runId);
+    expect(listed.toSorted()).toEqual(runIds.toSorted());
+    expect(new Set(runIds).size).toBe(2);
+  } finally {
+    await gateway.close();
+    home.remove();
+  }
 });
