@@ -428,6 +428,69 @@ describe("your own agent loop", () => {
   });
 });
 
+// The compiler checks these: each tool has a line that must compile and one that must not.
+test("[LBR12] the result of callTool has the fields of the tool that it names", async () => {
+  const skein = await open({ memory: true, config: null, agents });
+  const as = { sessionKey: "agent:main:main" };
+  await skein.session(as).send("repeat hello").result;
+  const told: unknown[] = [];
+
+  const { result: list } = await skein.callTool("sessions_list", {}, as);
+  if ("sessions" in list) told.push(list.sessions[0]?.key.length);
+  // @ts-expect-error a refusal has no rows
+  expect(list.sessions).toHaveLength(1);
+
+  const { result: history } = await skein.callTool("sessions_history", { sessionKey: "main" }, as);
+  if ("messages" in history) told.push(history.messages[0]?.role.length);
+  // @ts-expect-error not a field of sessions_history
+  expect(history.sessions).toBeUndefined();
+
+  const send = { sessionKey: "main", message: "x", role: "assistant" };
+  const { result: sent } = await skein.callTool("sessions_send", send, as);
+  told.push(sent.sessionKey?.length);
+  // @ts-expect-error not a field of sessions_send
+  expect(sent.childSession).toBeUndefined();
+
+  const { result: spawned, rootId } = await skein.callTool("sessions_spawn", { task: "repeat x" }, as);
+  await skein.settled(rootId ?? "");
+  told.push(spawned.childSessionKey?.length);
+  // @ts-expect-error not a field of sessions_spawn
+  expect(spawned.reply).toBeUndefined();
+
+  const { result: yielded } = await skein.callTool("sessions_yield", {}, as);
+  told.push(yielded.status === "yielded" ? yielded.waitingFor.length : yielded.code.length);
+  // @ts-expect-error a refusal waits for nothing
+  expect(yielded.waitingFor).toBeUndefined();
+
+  const { result: status } = await skein.callTool("session_status", {}, as);
+  if ("policy" in status) told.push(status.children.length + status.agentId.length);
+  // @ts-expect-error a refusal has no queue
+  expect(status.queue).toBe(0);
+
+  const { result: children } = await skein.callTool("subagents", { action: "list" }, as);
+  if ("recent" in children) told.push(children.recent[0]?.task.length);
+  // @ts-expect-error only a list has recent children
+  expect(children.recent).toHaveLength(1);
+
+  const { result: found } = await skein.callTool("session_search", { query: "hello" }, as);
+  if ("hits" in found) told.push(found.hits[0]?.snippet.length);
+  // @ts-expect-error a refusal has no hits
+  expect(found.hits.length).toBeGreaterThan(0);
+
+  const { result: short } = await skein.callTool("session_list", {}, as);
+  if ("sessions" in short) told.push(short.sessions[0]?.sessionId.length);
+  // @ts-expect-error a refusal has no visibility
+  expect(short.visibility).toBeDefined();
+
+  const { result: known } = await skein.callTool("agents_list", {}, as);
+  if ("requester" in known) told.push(known.agents[0]?.id.length);
+  // @ts-expect-error a refusal has no agents
+  expect(known.agents).toHaveLength(1);
+
+  expect(told).toHaveLength(10);
+  for (const length of told) expect(length).toBeGreaterThan(0);
+});
+
 describe("a gateway in a server of your own", () => {
   async function mounted(
     options: MountOptions = {},
