@@ -6,6 +6,7 @@ import { childDenyList } from "../../src/sessions/between/child-tools.ts";
 import { sessionsYield } from "../../src/tools/sessions-yield.ts";
 import type { Family } from "../support/family.ts";
 import { calls, desk, gate, results, withParts } from "../support/family.ts";
+import type { Seed } from "../support/seeds.ts";
 import { added, denied, filled, lacking, ownFields, seedOf, seedTools } from "../support/seeds.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 import { WatchingWorld } from "../support/watching-world.ts";
@@ -51,10 +52,14 @@ async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object =
 /** What our result of a call has otherwise than the document says. */
 async function differences(family: Family, tool: string, name: string, args: object = {}): Promise<string[]> {
   const seed = seedOf(tool, name);
-  const ours = await family.call(tool, seed.arguments ?? args, asker);
+  return compare(tool, await family.call(tool, seed.arguments ?? args, asker), seed.result);
+}
+
+/** Both ways: what ours lacks, and what it has beyond the document and our list of fields. */
+function compare(tool: string, ours: unknown, seed: Seed["result"]): string[] {
   const own = ownFields(tool);
-  const beyond = added(ours, seed.result).filter((field) => !own.has(field));
-  return [...lacking(ours, seed.result), ...new Set(beyond.map((field) => `${field}: only ours`))];
+  const beyond = added(ours, seed).filter((field) => !own.has(field));
+  return [...lacking(ours, seed), ...new Set(beyond.map((field) => `${field}: only ours`))];
 }
 
 async function said(family: Family, ...contents: readonly unknown[]): Promise<void> {
@@ -125,7 +130,7 @@ describe("what the source documents show", () => {
     expect(await told("neither", { message })).toEqual([]);
     const unknown = await family.call("sessions_send", { label: "nobody", message }, asker);
     const { error, ...seed } = seedOf("sessions_send", "unknown label").result;
-    expect(lacking(unknown, { ...seed, error: filled(error, "nobody") })).toEqual([]);
+    expect(compare("sessions_send", unknown, { ...seed, error: filled(error, "nobody") })).toEqual([]);
   });
 
   test("[FAM1] sessions_send: an agent alone is its main session, on purpose different", async () => {
@@ -195,13 +200,15 @@ describe("what the source documents show", () => {
     const turn = family.skein.session({ sessionKey: asker }).send("Plan");
     await turn.result;
     const [, yielded] = results(family.asked("Plan")[1]);
-    expect(lacking(yielded, seedOf("sessions_yield", "yielded").result)).toEqual([]);
+    expect(compare("sessions_yield", yielded, seedOf("sessions_yield", "yielded").result)).toEqual([]);
     expect(await differences(family, "sessions_yield", "outside of a run")).toEqual([]);
     // Through Skein there is always a session.
     const world = new WatchingWorld();
     const nobody = { ...world.caller(await world.session(main)), session: null };
     const { result } = await sessionsYield.execute({}, nobody, world.deps);
-    expect(lacking(result, seedOf("sessions_yield", "without a session").result)).toEqual([]);
+    expect(compare("sessions_yield", result, seedOf("sessions_yield", "without a session").result)).toEqual(
+      [],
+    );
   });
 });
 

@@ -120,7 +120,10 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
     scope: "global",
     dmScope: "per-peer",
     identityLinks: { ann: ["desk:U1"] },
-    sendPolicy: { default: "deny", rules: [{ action: "allow", match: { channel: "desk", chatType: "group", keyPrefix: "group" } }] },
+    sendPolicy: {
+      default: "deny",
+      rules: [{ action: "allow", match: { channel: "desk", chatType: "group", keyPrefix: "group" } }],
+    },
     agentToAgent: { maxPingPongTurns: 2 },
     reset: {
       ...rule,
@@ -162,7 +165,9 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
 });
 
 const documented = [
-  ...readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8").matchAll(/^\| `([^`]+)` \|/gm),
+  ...readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8").matchAll(
+    /^\| `([^`]+)` \|/gm,
+  ),
 ].map(([, path = ""]) => path);
 
 describe("createSkein({ config })", () => {

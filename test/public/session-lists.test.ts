@@ -81,14 +81,20 @@ describe("the session `global`, whose key names no agent", () => {
       { status: "ok", result: "Twelve." },
       { status: "forbidden" },
     ]);
-    const children = (await family.skein.runs.list()).filter(({ session }) => session.key.includes(":subagent:"));
+    const children = (await family.skein.runs.list()).filter(({ session }) =>
+      session.key.includes(":subagent:"),
+    );
     const agentIds = children.map(({ session }) => session.key.split(":")[1]).toSorted();
     expect(agentIds).toEqual(["clerk", "desk"]);
   });
 
   test("[PRF1] sends as the agent in its record", async () => {
     const send = (agentId: string) =>
-      call("sessions_send", { sessionKey: `agent:${agentId}:session:b`, message: "How many?", timeoutSeconds: 600 });
+      call("sessions_send", {
+        sessionKey: `agent:${agentId}:session:b`,
+        message: "How many?",
+        timeoutSeconds: 600,
+      });
     const family = await open({
       Begin: [send("desk"), send("main"), { text: "Done." }],
       "How many?": () => ({ text: "Twelve." }),
