@@ -1,27 +1,33 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SkeinOptions } from "../../src/index.ts";
+import type { EntryDraft } from "../../src/core/seal.ts";
+import type { RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import type { Result } from "../../src/protocol/methods/method-table.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { Scripted } from "../../src/testing/twins/contract.ts";
 import { run } from "../support/cli.ts";
+import { desk } from "../support/family.ts";
 import type { GatedTwin } from "../support/gated-twin.ts";
 import { startGatedTwin } from "../support/gated-twin.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
 import { assistantMessage } from "../support/session-text.ts";
 import type { TwinProvider } from "../support/twin-model.ts";
 import { providers } from "../support/twin-model.ts";
+import { imageData } from "../support/twins.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 let folder: TemporaryFolder;
 let closers: (() => Promise<unknown>)[] = [];
 /** What each twin received, and the X-ray that was taken before the twin answered. */
 let requests: { readonly body: string; readonly xray: string }[] = [];
+/** The session of a library Skein that is shown. */
+let shown: RuntimeContext = {};
 
 beforeEach(() => {
+  shown = { sessionKey: "agent:main:session:s" };
   folder = temporaryFolder("skein-xray-");
   closers = [];
   requests = [];
@@ -97,7 +103,7 @@ async function startGateway(config: object) {
 /** A library Skein with agents of its own. */
 async function startLibrary(config: object, options: SkeinOptions, window?: number) {
   const takeXray: TakeXray = async () => {
-    const { wire } = await opened.xray({ sessionKey: "agent:main:session:s" }, { wire: true });
+    const { wire } = await opened.xray(shown, { wire: true });
     return JSON.stringify(wire);
   };
   const gates = await startTwins(takeXray);
@@ -307,5 +313,116 @@ describe("the X-ray of a library session is the request that its provider receiv
     await session.send("And now?").result;
     expectSame(2);
     for (const body of bodies()) expect(body).toContain("characters of an old tool result left out");
+  });
+});
+
+describe("the X-ray is the request for every kind of session and every provider", () => {
+  type Drafts = readonly (EntryDraft | object)[];
+  interface Opened {
+    readonly skein: Skein;
+    readonly gate: GatedTwin | undefined;
+    /** Appends messages and entries to the session that is shown. */
+    append(...drafts: Drafts): Promise<void>;
+    send(message: string): Promise<unknown>;
+  }
+  const said = (content: unknown) => ({ role: "user", content, timestamp: 1 });
+  const calledTool = [
+    said("Read the plan"),
+    {
+      ...assistantMessage(""),
+      content: [{ type: "toolCall", id: "c1", name: "retired_tool", arguments: { path: "plan-7" } }],
+      stopReason: "toolUse",
+    },
+    {
+      role: "toolResult",
+      toolCallId: "c1",
+      toolName: "retired_tool",
+      content: [{ type: "text", text: "Depart at nine." }],
+      isError: false,
+      timestamp: 2,
+    },
+    assistantMessage("At nine."),
+  ];
+
+  /** What is in the session before its last message, and a text of it that the request has. */
+  const kinds: Record<string, (opened: Opened) => Promise<string>> = {
+    "with images": async ({ append }) => {
+      const image = { type: "image", mimeType: "image/png", data: imageData("png", 60, 40) };
+      await append(said([{ type: "text", text: "The map" }, image]), assistantMessage("Seen."));
+      return "The map";
+    },
+    "with a tool that is not offered now": async ({ append }) => {
+      await append(...calledTool);
+      return "Depart at nine.";
+    },
+    "with thinking": async ({ gate, send }) => {
+      const thought = { type: "thinking", thinking: "A greeting." } as const;
+      gate?.twin.enqueue({ content: [thought, { type: "text", text: "Hello, Ann." }] });
+      await send("Hello");
+      return "Hello, Ann.";
+    },
+    "with a compaction": async ({ skein, append }) => {
+      await append(said("One"), assistantMessage("First"), said("Two"), assistantMessage("Second"));
+      const { sessionId = "" } = (await skein.session(shown).record()) ?? {};
+      const page = await skein.store.sessions.page({}, sessionId, { along: "branch", limit: 10 });
+      const firstKeptEntryId = page?.entries[2]?.id ?? "";
+      await append({ type: "compaction", summary: "They chose Kyoto.", firstKeptEntryId, tokensBefore: 9 });
+      return "They chose Kyoto.";
+    },
+    "with custom and system entries": async ({ append }) => {
+      await append(
+        said("One"),
+        assistantMessage("First"),
+        { type: "custom_message", customType: "app.note", content: "It is Sunday.", display: true },
+        { role: "system", content: "Be brief.", timestamp: 3 },
+        { type: "custom", customType: "app.state", data: { page: 1 } },
+      );
+      return "It is Sunday.";
+    },
+    imported: async ({ skein }) => {
+      const file = join(import.meta.dirname, "../golden/interchange/claude-code.jsonl");
+      const dir = join(folder.path, "root");
+      const where = { env: { SKEIN_DIR: dir }, cwd: folder.path, home: folder.path };
+      expect(await run(["sessions", "import", file], where)).toMatchObject({ exit: 0 });
+      const { sessions } = await skein.sessions.list();
+      shown = { sessionKey: sessions[0]?.key ?? "" };
+      return "Two headings differ.";
+    },
+    "of a group": async ({ skein }) => {
+      shown = { userId: "team", sessionKey: "agent:main:desk:group:team" };
+      const { runId } = await skein.receive({
+        channel: "desk",
+        group: "team",
+        peer: "u1",
+        peerName: "Ann",
+        messageId: "m1",
+        text: "Hello all",
+      });
+      await skein.ended(runId);
+      return "Ann: Hello all";
+    },
+  };
+  const corpus = providers.flatMap((provider) =>
+    Object.entries(kinds).map(([kind, prepare]) => [nameOf(provider), kind, provider, prepare] as const),
+  );
+
+  test.each(corpus)("[XRW1] %s, a session %s", async (model, _, provider, prepare) => {
+    const agent = defineAgent({ id: "main", model, system: "You plan journeys.", thinking: "low" });
+    const settings = { channels: { desk: { user: "team" } } };
+    const options = { agents: [agent], channels: [desk().channel] };
+    const { gates, skein } = await startLibrary(settings, options);
+    const send = (message: string) => skein.session(shown).send(message).result;
+    const append = async (...drafts: Drafts) => {
+      const { sessionId } = await skein.session(shown).open();
+      const items = drafts.map((draft) => ({
+        draft: ("role" in draft ? { type: "message", message: draft } : draft) as EntryDraft,
+      }));
+      await skein.store.sessions.append({}, sessionId, items);
+    };
+    const expected = await prepare({ skein, gate: gates.get(provider), append, send });
+    await send("And now?");
+    expectSame(requests.length);
+    expect(bodies().at(-1)).toContain(expected);
+    expect(bodies().at(-1)).toContain("And now?");
   });
 });
