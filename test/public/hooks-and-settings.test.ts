@@ -1,12 +1,14 @@
+import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
-import { FileSessions } from "../../src/store/files/sessions.ts";
 import { run } from "../support/cli.ts";
 import { call, configFile, desk, withParts } from "../support/family.ts";
 import type { MountedOverHttp } from "../support/mounted-gateway.ts";
 import { mountOverHttp } from "../support/mounted-gateway.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
+import { openSqliteStore } from "../support/sqlite-store.ts";
 
 const trip = "agent:main:session:trip";
 const hour = 3_600_000;
@@ -210,11 +212,27 @@ describe("maintenance", () => {
 });
 
 describe("prewarm", () => {
-  test("[PRW1] reads the session of a queued run ahead", async () => {
-    const warmed = vi.spyOn(FileSessions.prototype, "prewarm");
-    const { skein } = await withScript(answering(), {}, { dir: newFolder() });
-    const { sessionId } = await skein.session({ sessionId: "trip" }).send("hello").result;
-    expect(warmed.mock.calls.map(([, id]) => id)).toContain(sessionId);
+  test("[PRW1] reads the session of a queued run ahead, while the run waits for its turn", async () => {
+    const dir = newFolder();
+    const store = openSqliteStore(join(dir, "sessions.db"));
+    const prewarm = vi.spyOn(store.sessions, "prewarm");
+    const readAhead = () => prewarm.mock.calls.map(([, sessionId]) => sessionId);
+    const { skein, until } = await withScript(
+      (_, index) => (index === 0 ? { text: "I begin", stall: true } : { text: "Yes." }),
+      {},
+      { dir, store, config: configFile({ lanes: { main: 1 } }) },
+    );
+    const first = skein.session({ sessionId: "first" }).send("hello");
+    await until("run.delta");
+    const second = skein.session({ sessionId: "second" }).send("hello");
+    await soon(readAhead).toContain("second");
+    expect(await skein.runs.get(second.runId)).toMatchObject({ state: "queued" });
+    await skein.runs.abort(first.runId);
+    await first.result.catch(() => undefined);
+    await second.result;
+    expect(readAhead().filter((sessionId) => sessionId === "second")).toHaveLength(1);
+    await skein.close();
+    await store.close();
   });
 });
 
