@@ -257,7 +257,9 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     const lock = JSON.parse(readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8")) as {
       packages: Record<string, { dev?: boolean }>;
     };
-    const resolved = Object.entries(lock.packages).filter(([path, { dev }]) => /@opentelemetry\/|sharp/.test(path) && dev !== true);
+    const resolved = Object.entries(lock.packages).filter(
+      ([path, { dev }]) => /@opentelemetry\/|sharp/.test(path) && dev !== true,
+    );
     expect(resolved.map(([path]) => path)).toEqual(["node_modules/@opentelemetry/api"]);
     expect(optional).toEqual(Object.keys(peerDependencies ?? {}).toSorted());
   });

@@ -7,7 +7,7 @@ import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/in
 import type { Result } from "../../src/protocol/methods/method-table.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import type { Scripted } from "../../src/testing/twins/contract.ts";
+import type { Scripted, ScriptedReply } from "../../src/testing/twins/contract.ts";
 import { run } from "../support/cli.ts";
 import { desk } from "../support/family.ts";
 import type { GatedTwin } from "../support/gated-twin.ts";
@@ -39,7 +39,7 @@ afterEach(async () => {
 
 type TakeXray = () => Promise<string>;
 const text = (reply: string): Scripted => ({ content: [{ type: "text", text: reply }] });
-const toolCall = (name: string, args: Record<string, unknown> = {}): Scripted => ({
+const toolCall = (name: string, args: Record<string, unknown> = {}): ScriptedReply => ({
   content: [{ type: "toolCall", name, arguments: args }],
 });
 const [anthropic, , openai] = providers;

@@ -24,7 +24,7 @@ export async function mountOverHttp(skein: Skein, dir: string): Promise<MountedO
   const authorization = `Bearer ${readFileSync(join(dir, "token"), "utf8").trim()}`;
   return {
     url,
-    call: async (method, params) => {
+    call: async <M extends MethodName>(method: M, params: Params<M>) => {
       const answer = await fetch(`${url}/rpc/${method}`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization },
@@ -32,7 +32,7 @@ export async function mountOverHttp(skein: Skein, dir: string): Promise<MountedO
       });
       const body = await answer.json();
       if (!answer.ok) throw (body as { readonly error: unknown }).error;
-      return body;
+      return body as Result<M>;
     },
     close: async () => {
       server.closeAllConnections();
