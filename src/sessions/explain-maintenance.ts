@@ -31,7 +31,7 @@ function pruning(session: MaintainedSession | TrashedSession, input: Maintenance
   if (isTrashed(session)) return "it is in the trash already";
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection}`;
-  const idle = input.now - session.updatedAt;
+  const idle = input.now - session.activeAt;
   const left = pruneAfter - idle;
   const figures = `no activity for ${timeInWords(idle)} of ${timeInWords(pruneAfter)}`;
   return left <= 0
@@ -48,7 +48,7 @@ function counting(session: MaintainedSession | TrashedSession, input: Maintenanc
   const figures = `${countInWords(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
-  const newer = ofUser.filter(({ updatedAt }) => updatedAt > session.updatedAt).length;
+  const newer = ofUser.filter(({ activeAt }) => activeAt > session.activeAt).length;
   return `${ofUser.length > maxSessions ? "exceeded" : "not reached"}: ${figures}; ${countInWords(newer, "session")} newer than this one`;
 }
 

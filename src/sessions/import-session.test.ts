@@ -17,7 +17,8 @@ const keep: ImportSettings = { keepMetadata: true };
 function importing(dryRun = false, settings: ImportSettings = {}) {
   const { sessions } = createMemoryStore();
   const cwdFor = (_agentId: string, wanted: string | null) => wanted ?? "/w";
-  const importer = () => new SessionImporter(sessions, {}, { agentId: "main", dryRun, settings, cwdFor });
+  const options = { agentId: "main", dryRun, settings, clock: { now: () => 0 }, cwdFor };
+  const importer = () => new SessionImporter(sessions, {}, options);
   return { sessions, importer };
 }
 
@@ -29,7 +30,7 @@ describe("importing", () => {
     });
     const record = await sessions.get({}, "one");
     expect(record?.meta.importedFrom).toEqual({
-      ...{ source: "codex", sessionId: "one", entries: 3 },
+      ...{ source: "codex", sessionId: "one", entries: 3, importedAt: "1970-01-01T00:00:00.000Z" },
       claimed: { cwd: "/w" },
     });
   });
@@ -145,7 +146,7 @@ describe("importing", () => {
       if (wanted !== null) throw new SkeinError("invalid_arguments", { problem: "no", advice: "no" });
       return "/agents";
     };
-    const options = { agentId: "main", dryRun: false, settings: keep, cwdFor };
+    const options = { agentId: "main", dryRun: false, settings: keep, clock: { now: () => 0 }, cwdFor };
     const outcome = await new SessionImporter(sessions, {}, options).import(source("one"));
     expect(outcome).toMatchObject({ imported: { notKept: [{ example: "/w" }] } });
     expect((await sessions.get({}, "one"))?.cwd).toBe("/agents");

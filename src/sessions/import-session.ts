@@ -46,6 +46,7 @@ export interface ImporterOptions {
   readonly agentId: string;
   readonly dryRun: boolean;
   readonly settings?: ImportSettings;
+  readonly clock: { now(): number };
   /** The working directory of an agent's session; `null` asks for the default. Throws for a folder that is not allowed. */
   cwdFor(agentId: string, wanted: string | null): string;
 }
@@ -95,7 +96,7 @@ export class SessionImporter {
     );
     const label = await this.#labelFor(claims, key, notes);
     const cwd = this.#cwdFor(claims, key, notes);
-    const origin = originOf(source, claims);
+    const origin = originOf(source, claims, this.#options.clock.now());
     const { model, sendPolicy, delivery } = this.#settings;
     const { label: _claimed, ...meta } = this.#metaFor(claims);
     const set = present({ model, sendPolicy, delivery: delivery && { ...delivery } });
@@ -247,11 +248,16 @@ function labelClaim(key: string, label: string): string {
 }
 
 /** Where a session came from, as its metadata keep it. */
-function originOf({ source, sessionId, tree }: ImportedSession, { key, cwd, meta }: Claims): Json {
+function originOf(
+  { source, sessionId, tree }: ImportedSession,
+  { key, cwd, meta }: Claims,
+  now: number,
+): Json {
   const { imported } = tree.header.skein ?? {};
   const about = isRecord(imported) ? (claimsForDisplay(imported as Record<string, Json>) as object) : {};
   const claimed = claimsForDisplay({ ...present({ key }), cwd, ...meta });
-  return { ...about, source, sessionId, entries: tree.size, claimed };
+  const importedAt = new Date(now).toISOString();
+  return { ...about, source, sessionId, entries: tree.size, importedAt, claimed };
 }
 
 function isFrom(origin: unknown, { source, sessionId }: ImportedSession): boolean {

@@ -22,8 +22,9 @@ let count = 0;
 function session(daysAgo: number, fields: Partial<MaintainedSession> = {}): MaintainedSession {
   const sessionId = `s${++count}`;
   const key = `agent:main:session:${sessionId}`;
-  const updatedAt = now - daysAgo * day;
-  return { uid: sessionId, userId: null, sessionId, key, updatedAt, archived: false, bytes: 100, ...fields };
+  const { updatedAt = now - daysAgo * day } = fields;
+  const times = { updatedAt, activeAt: updatedAt };
+  return { uid: sessionId, userId: null, sessionId, key, ...times, archived: false, bytes: 100, ...fields };
 }
 /** The same in the trash. */
 function removed(
@@ -129,13 +130,15 @@ describe("by size", () => {
   });
 });
 
-const anySession = fc.record({
-  userId: fc.constantFrom(null, "ann"),
-  key: fc.constantFrom("agent:main:main", "global", "agent:main:cron:x", "agent:a:session:s"),
-  updatedAt: fc.integer({ min: 0, max: 50 }).map((days) => now - days * day),
-  archived: fc.boolean(),
-  bytes: fc.integer({ min: 0, max: 100 }),
-});
+const anySession = fc
+  .record({
+    userId: fc.constantFrom(null, "ann"),
+    key: fc.constantFrom("agent:main:main", "global", "agent:main:cron:x", "agent:a:session:s"),
+    activeAt: fc.integer({ min: 0, max: 50 }).map((days) => now - days * day),
+    archived: fc.boolean(),
+    bytes: fc.integer({ min: 0, max: 100 }),
+  })
+  .map((each) => ({ ...each, updatedAt: each.activeAt }));
 const limit = (max: number) => fc.option(fc.integer({ min: 1, max }), { nil: null });
 const anyInput = fc
   .record({

@@ -12,6 +12,8 @@ export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
   /** The last conversation. */
   readonly updatedAt: number;
+  /** The last conversation or the import, whichever came later: a session that was just brought here is not old. */
+  readonly activeAt: number;
   readonly archived: boolean;
 }
 
@@ -49,7 +51,7 @@ export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] 
   };
   const ordered: MaintenanceInput = {
     ...input,
-    sessions: input.sessions.toSorted((a, b) => a.updatedAt - b.updatedAt || compare(a.uid, b.uid)),
+    sessions: input.sessions.toSorted((a, b) => a.activeAt - b.activeAt || compare(a.uid, b.uid)),
     trashed: input.trashed.toSorted((a, b) => a.removedAt - b.removedAt || compare(a.uid, b.uid)),
   };
   emptyTrash(ordered, add);
@@ -86,7 +88,7 @@ function prune(input: MaintenanceInput, add: Add): void {
   const { pruneAfter } = input.rules;
   if (pruneAfter === null) return;
   for (const session of input.sessions) {
-    const idle = input.now - session.updatedAt;
+    const idle = input.now - session.activeAt;
     if (idle < pruneAfter || protectionOf(session, input) !== null) continue;
     const why = `No activity for ${timeInWords(idle)}; sessions are kept for ${timeInWords(pruneAfter)}.`;
     add(session, { action: "trash", rule: "pruneAfter", why });

@@ -1,6 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/shape.ts";
 import type { RunStore } from "../runs/contract.ts";
-import type { ListedSession, Scope, Store } from "../store/contract.ts";
+import type { ListedSession, Scope, SessionMeta, Store } from "../store/contract.ts";
 import { explainMaintenance } from "./explain-maintenance.ts";
 import type {
   MaintainedSession,
@@ -147,7 +148,15 @@ function maintained({
   meta,
   digest,
 }: ListedSession): MaintainedSession {
-  return { uid, userId, sessionId, key, updatedAt, archived: meta.archived === true, bytes: digest.bytes };
+  const activeAt = Math.max(updatedAt, importedAt(meta));
+  const [archived, { bytes }] = [meta.archived === true, digest];
+  return { uid, userId, sessionId, key, updatedAt, activeAt, archived, bytes };
+}
+
+/** When a session was imported, or adopted from a file that was put into the folder; 0 if neither. */
+function importedAt({ importedFrom }: SessionMeta): number {
+  if (!isRecord(importedFrom)) return 0;
+  return Date.parse(String(importedFrom.importedAt ?? importedFrom.adoptedAt)) || 0;
 }
 
 function scopeOf(userId: string | null): Scope {

@@ -1,15 +1,21 @@
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import { SkeinError } from "../../src/core/errors.ts";
 import { createSkein } from "../../src/create-skein.ts";
+import type { ImportPayload } from "../../src/protocol/interchange.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
+import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 
+const sample = (name: string) => fileURLToPath(new URL(`../golden/interchange/${name}`, import.meta.url));
 let home: TemporaryFolder;
 
 beforeEach(() => {
@@ -99,6 +105,39 @@ describe("requests that cannot be carried out", () => {
       await skein.close();
     },
   );
+});
+
+describe("sessions import", () => {
+  async function importing(...args: readonly string[]) {
+    const { out } = await cli("sessions", "import", ...args, "--json");
+    return JSON.parse(out) as ImportPayload;
+  }
+
+  test("[NWC20] a session is not old on the day of its import", async () => {
+    writeFileSync(
+      join(home.path, "skein.yaml"),
+      "session: { maintenance: { mode: enforce, pruneAfter: 30d, trashAfter: 1d } }\n",
+    );
+    const { imported } = await importing(sample("codex.jsonl"));
+    const decisions = async (days: number) => {
+      const now = () => Date.now() + days * 86_400_000;
+      const { out } = await run(["doctor", "--json"], { cwd: home.path, env: { SKEIN_DIR: "data" }, now });
+      return (JSON.parse(out) as DoctorPayload).maintenance?.decisions;
+    };
+    expect(await decisions(29)).toEqual([]);
+    expect(await decisions(31)).toMatchObject([{ sessionId: imported[0]?.sessionId, action: "trash" }]);
+  });
+
+  test("[NWC21] what is in the trash is skipped, with the command that restores it", async () => {
+    const { imported } = await importing(sample("codex.jsonl"));
+    const { sessionId = "" } = imported[0] ?? {};
+    await cli("sessions", "rm", sessionId, "--yes");
+    const { out } = await cli("sessions", "import", sample("codex.jsonl"));
+    const command = `skein sessions restore ${sessionId}`;
+    expect(out).toContain(`1 session: in the trash; restore with\n    ${command}\n`);
+    expect(await cli(...command.split(" ").slice(1))).toMatchObject({ exit: 0 });
+    expect((await importing(sample("codex.jsonl"))).skipped).toMatchObject([{ why: "imported before" }]);
+  });
 });
 
 describe("a webhook of a gateway", () => {

@@ -47,17 +47,19 @@ export async function importCommand(
   const settings = settingsFrom(terminal, options);
   const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
   checkNamesOne(settings, found);
-  const done = await withCalls(
+  const { done, toType } = await withCalls(
     terminal,
     options,
-    (open) =>
-      withProgress(terminal, "Importing", (update) =>
+    async (open) => ({
+      done: await withProgress(terminal, "Importing", (update) =>
         importFound(terminal, open, found, { from, isDry, settings }, update),
       ),
+      toType: open.toType,
+    }),
     isDry ? "scratch" : "create",
   );
   if (options.json === true) printJson(terminal, done);
-  else printImport(terminal, done, { isDry });
+  else printImport(terminal, done, { isDry, toType });
   return done.failed.length === 0;
 }
 
@@ -116,7 +118,7 @@ async function importFound(
   const scope = present({ userId: reader.userId });
   const files = configuredFileBoundary(loaded, processFolder(terminal));
   const importer = new SessionImporter(store.sessions, scope, {
-    ...{ agentId, dryRun: isDry, settings },
+    ...{ agentId, dryRun: isDry, settings, clock: terminal },
     cwdFor: (agent, wanted) =>
       chosenCwd(wanted, (path) =>
         files.resolveCwd({ userId: reader.userId ?? null, agentId: agent }, path, "operator"),

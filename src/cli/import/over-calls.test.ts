@@ -52,7 +52,8 @@ const over = (path: string, userId: string, room = plenty, from: "codex" | null 
 
 async function directly(path: string, userId: string) {
   const cwdFor = (_agentId: string, wanted: string | null) => wanted ?? process.cwd();
-  const options = { agentId: "main", dryRun: false, settings: { keepMetadata: true }, cwdFor };
+  const [settings, clock] = [{ keepMetadata: true }, { now: () => 0 }];
+  const options = { agentId: "main", dryRun: false, settings, clock, cwdFor };
   const importer = new SessionImporter(folder.store.sessions, { userId }, options);
   return importAll(importer, findSources(path, "main"), null);
 }

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import type { ImportPayload } from "../../protocol/interchange.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
 import { counted } from "./amounts.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
@@ -12,7 +13,7 @@ const longest = 2000;
 export function printImport(
   terminal: Terminal,
   { imported, skipped = [], failed }: ImportPayload,
-  { isDry }: { readonly isDry: boolean },
+  { isDry, toType }: { readonly isDry: boolean; readonly toType: OpenCalls["toType"] },
 ): void {
   const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
   const title = (text: string) => terminal.out(`\n${paint(terminal, "bold", text)}\n`);
@@ -41,7 +42,9 @@ export function printImport(
   }
   if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; --json shows them all`);
   if (skipped.length > 0) title("Skipped");
-  for (const { why, rows } of byReason(skipped)) terminal.out(`  ${counted(rows, "session")}: ${why}\n`);
+  for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
+    terminal.out(`  ${counted(rows.length, "session")}: ${why}${remedyFor(toType, why, rows)}\n`);
+  }
   if (failed.length > 0) title("Failed");
   for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
 }
@@ -67,6 +70,14 @@ function sumUp(losses: readonly Loss[]): Loss[] {
   });
 }
 
-function byReason(skipped: readonly { readonly why: string }[]): { why: string; rows: number }[] {
-  return [...Map.groupBy(skipped, ({ why }) => why)].map(([why, rows]) => ({ why, rows: rows.length }));
+/** What to do about sessions that were skipped because they are in the trash. */
+function remedyFor(
+  toType: OpenCalls["toType"],
+  why: string,
+  rows: readonly { readonly sessionId: string }[],
+): string {
+  if (why !== "in the trash") return "";
+  const restore = rows.slice(0, mostShown).map(({ sessionId }) => toType("sessions", "restore", sessionId));
+  const rest = rows.length > mostShown ? [toType("sessions", "ls", "--trash")] : [];
+  return `; restore with${[...restore, ...rest].map((command) => `\n    ${command}`).join("")}`;
 }

@@ -21,7 +21,7 @@ export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import
       const sources = sourcesAmong(files, agentId);
       checkNamesOne(settings, sources);
       const importer = new SessionImporter(deps.store.sessions, scopeOf(call), {
-        ...{ agentId, dryRun, settings },
+        ...{ agentId, dryRun, settings, clock: deps.clock },
         cwdFor: (agent, wanted) =>
           chosenCwd(wanted, (path) =>
             deps.files.resolveCwd({ userId: call.userId, agentId: agent }, path, "operator"),
