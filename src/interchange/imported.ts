@@ -52,7 +52,12 @@ export class Losses {
 /** A session id of ours for a source's: itself where that is one, else always the same stand-in. */
 export function ownSessionId(sessionId: string): string {
   if (sessionIdProblem(sessionId) === null) return sessionId;
-  return `imported-${createHash("sha256").update(sessionId).digest("hex").slice(0, 32)}`;
+  return standInId(sessionId);
+}
+
+/** The same text always gives the same session ID. */
+export function standInId(text: string): string {
+  return `imported-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
 /** A file's name without its last ending. */

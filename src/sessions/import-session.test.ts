@@ -65,10 +65,15 @@ describe("importing", () => {
     expect(await importer().import(source("one"))).toMatchObject({ skipped: { why: "in the trash" } });
   });
 
-  test("[CLI26] an id that a session of another origin has is a conflict", async () => {
+  test("[NWC23] an ID that another session has costs the ID, once", async () => {
     const { sessions, importer } = importing();
     await sessions.create({}, { key: "agent:main:main", sessionId: "one", cwd: "/w" });
-    await expect(importer().import(source("one"))).rejects.toMatchObject({ code: "conflict" });
+    const sessionId = expect.stringMatching(/^imported-[0-9a-f]{32}$/);
+    const notKept = [{ what: expect.stringContaining("another session has it"), count: 1, example: "one" }];
+    expect(await importer().import(source("one"))).toMatchObject({ imported: { sessionId, notKept } });
+    expect(await importer().import(source("one"))).toMatchObject({
+      skipped: { sessionId, why: "imported before" },
+    });
   });
 
   test("[CLI26] a key or label that is taken costs the key or label, and that is told", async () => {

@@ -3,7 +3,7 @@ import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import type { ImportedSession, NotKept } from "../interchange/imported.ts";
-import { ownSessionId } from "../interchange/imported.ts";
+import { ownSessionId, standInId } from "../interchange/imported.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
 import { claimsForDisplay, harmlessMeta, readMeta } from "../store/claimed-meta.ts";
 import type {
@@ -79,10 +79,18 @@ export class SessionImporter {
   }
 
   async import(source: ImportedSession, wish: ImportWish = {}): Promise<ImportOutcome> {
-    const sessionId = wish.sessionId ?? ownSessionId(source.sessionId);
-    const before = await this.#importedBefore(sessionId, source);
-    if (before !== null) return { skipped: before };
     const notes: NotKept[] = [...source.notKept, ...(wish.notKept ?? [])];
+    const wanted = wish.sessionId ?? ownSessionId(source.sessionId);
+    let sessionId = wanted;
+    let known = await this.#knownSession(sessionId, source);
+    if (known === "taken") {
+      sessionId = standInId(`${source.source} ${source.tree.header.skein?.uid} ${wanted}`);
+      known = await this.#knownSession(sessionId, source);
+      const what = "The session ID was left out: another session has it.";
+      notes.push({ what, count: 1, example: wanted });
+    }
+    if (known === "taken") throw taken("session ID", sessionId);
+    if (known !== null) return { skipped: known };
     const own = metaOf(source.tree.header, source.tree.entries());
     const claims: Claims = {
       key: wish.key ?? own.key,
@@ -112,10 +120,11 @@ export class SessionImporter {
     };
   }
 
-  async #importedBefore(
+  /** Why the session is skipped; `taken`: a session from elsewhere has the ID; `null`: the ID is free. */
+  async #knownSession(
     sessionId: string,
     source: ImportedSession,
-  ): Promise<Omit<SkippedRow, "file"> | null> {
+  ): Promise<Omit<SkippedRow, "file"> | "taken" | null> {
     const id = sessionId.toLowerCase();
     const now = this.#ids.get(id);
     if (now !== undefined) {
@@ -123,7 +132,10 @@ export class SessionImporter {
       return { key: now.key, sessionId, why };
     }
     const found = await this.#sessions.get(this.#scope, sessionId);
-    if (found !== null && isFrom(found.meta.importedFrom, source)) {
+    if (found !== null) {
+      if (found.uid === source.tree.header.skein?.uid)
+        return { key: found.key, sessionId, why: "an export of this very session" };
+      if (!isFrom(found.meta.importedFrom, source)) return "taken";
       const isOld = !isSame(found.meta.importedFrom, source);
       const why = isOld ? "imported before, and changed since" : "imported before";
       return { key: found.key, sessionId, why };
@@ -232,7 +244,7 @@ interface Claims {
   readonly meta: SessionMeta;
 }
 
-function taken(what: "key" | "label", name: string): SkeinError {
+function taken(what: "key" | "label" | "session ID", name: string): SkeinError {
   const problem = `Another session has the ${what} "${name}"`;
   return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
 }

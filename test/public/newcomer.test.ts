@@ -140,6 +140,36 @@ describe("sessions import", () => {
   });
 });
 
+describe("importing exports of Skein", () => {
+  const at = (dir: string, ...args: string[]) => run(args, { cwd: home.path, env: { SKEIN_DIR: dir } });
+
+  test("[NWC22] the export of a session of the same folder is skipped", async () => {
+    await cli("send", "session:trip", "repeat hello");
+    await cli("sessions", "export", "trip", "--output", "trip.jsonl");
+    const { out, exit } = await cli("sessions", "import", "trip.jsonl");
+    expect(out).toContain("Skipped\n  1 session: an export of this very session\n");
+    expect(exit).toBe(0);
+  });
+
+  test("[NWC23] an export whose session ID is taken gets another ID, once", async () => {
+    for (const dir of ["here", "there"]) await at(dir, "send", "session:trip", `repeat from ${dir}`);
+    await at("there", "sessions", "export", "trip", "--output", "trip.jsonl");
+    const { out, exit } = await at("here", "sessions", "import", "trip.jsonl", "--json");
+    expect(exit).toBe(0);
+    const { imported } = JSON.parse(out) as ImportPayload;
+    const [copy] = imported;
+    expect(copy?.notKept).toContainEqual({
+      what: "The session ID was left out: another session has it.",
+      count: 1,
+      example: "trip",
+    });
+    const shown = await at("here", "sessions", "show", copy?.sessionId ?? "");
+    expect(shown.out).toContain("from there");
+    const again = await at("here", "sessions", "import", "trip.jsonl");
+    expect(again.out).toContain("1 session: imported before");
+  });
+});
+
 describe("a webhook of a gateway", () => {
   const secret = "a secret of the desk";
 
