@@ -111,6 +111,11 @@ export function holdsSessions(root: string): boolean {
 }
 
 /** Makes a root folder of a backup; see `restoreFiles`. */
-export function restoreFolder(backup: string, root: string, progress: Progress): Promise<BackupManifest> {
-  return restoreFiles(realDisk, backup, root, progress);
+export function restoreFolder(
+  backup: string,
+  root: string,
+  progress: Progress,
+  configure?: (text: string) => string | null,
+): Promise<BackupManifest> {
+  return restoreFiles(realDisk, backup, root, progress, configure);
 }

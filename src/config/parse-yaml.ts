@@ -51,6 +51,16 @@ export function scalarOf(text: string): Written | undefined {
   return asWritten(document.contents.value);
 }
 
+/** The text of a configuration file with another `store`, everything else untouched; `null`: it sets none. */
+export function replaceStore(text: string, address: string): string | null {
+  const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
+  const written = isMap(document.contents) ? document.contents.get("store", true) : null;
+  if (document.errors.length > 0 || !isScalar(written) || !written.range) return null;
+  const [begin, end] = written.range;
+  // A JSON string is a YAML string as well.
+  return text.slice(0, begin) + JSON.stringify(address) + text.slice(end);
+}
+
 class TreeBuilder {
   readonly problems: ConfigProblem[] = [];
   readonly #text: string;

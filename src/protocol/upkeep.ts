@@ -56,7 +56,15 @@ export const BackupSchema = Type.Object(copied, strict);
 export type BackupPayload = Static<typeof BackupSchema>;
 
 /** `restore`. */
-export const RestoreSchema = Type.Object({ ...copied, createdAt: Type.String() }, strict);
+export const RestoreSchema = Type.Object(
+  {
+    ...copied,
+    createdAt: Type.String(),
+    /** What `store` of the configuration says now; absent: the configuration sets none. */
+    store: Type.Optional(Type.String()),
+  },
+  strict,
+);
 export type RestorePayload = Static<typeof RestoreSchema>;
 
 /** Something that a look at the files found. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 const sample = (name: string) => fileURLToPath(new URL(`../golden/interchange/${name}`, import.meta.url));
 let home: TemporaryFolder;
@@ -167,6 +168,51 @@ describe("importing exports of Skein", () => {
     expect(shown.out).toContain("from there");
     const again = await at("here", "sessions", "import", "trip.jsonl");
     expect(again.out).toContain("1 session: imported before");
+  });
+});
+
+describe("commands of a new user", () => {
+  test.each([
+    ["a relative store", "# mine\nstore: files:./data # here\nlogging: { level: error }\n"],
+    ["JSON", '{ "store": "files:./data", "logging": { "level": "error" } }'],
+  ])("[NWC24] a restored folder with %s is found from within", async (_, config) => {
+    writeFileSync(join(home.path, "skein.yaml"), config);
+    await cli("send", "session:trip", "repeat hello");
+    await cli("backup", "bk");
+    const { out } = await run(["restore", "bk", "--dir", "restored"], { cwd: home.path });
+    expect(out).toContain("store in skein.yaml is files:. now");
+    const restored = join(home.path, "restored");
+    expect(readFileSync(join(restored, "skein.yaml"), "utf8")).toBe(
+      config.replace(/"?files:\.\/data"?/, '"files:."'),
+    );
+    const listed = await run(["sessions", "ls"], { cwd: restored });
+    expect(listed.err).not.toContain("error");
+    expect(listed.out).toContain("session:trip ");
+  });
+
+  test("[NWC25] send to a name without a session says how to begin one", async () => {
+    await cli("send", "main", "repeat hello");
+    const { err, exit } = await cli("send", "trip", "repeat hello");
+    expect(exit).toBe(1);
+    expect(err).toMatch(
+      /Session not found: "trip".*session:trip begins a new session, or see skein sessions ls/,
+    );
+    expect(await cli("send", "session:trip", "repeat hello")).toMatchObject({ exit: 0 });
+    expect(await cli("send", "trip", "repeat again")).toMatchObject({ exit: 0 });
+    expect((await cli("sessions", "show", "kyoto")).err).not.toContain("begins");
+  });
+
+  test("[NWC26] a session that is not found is not one of the token's user", async () => {
+    const gateway = await wholeGateway({ folder: home });
+    try {
+      const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
+      const as = (env: object) =>
+        run(["sessions", "reset", "main"], { cwd: home.path, env: { SKEIN_DIR: "root", ...env } });
+      expect((await as({ SKEIN_TOKEN: token })).err).toContain("as agent main of user ann");
+      expect((await as({})).err).toContain("as agent main of the unnamed user");
+    } finally {
+      await gateway.close();
+    }
   });
 });
 

@@ -73,6 +73,7 @@ function chatting(typed = false) {
     store,
     asker: { agentId: "main" },
     reader: {},
+    userId: null,
     config,
     loaded,
     place: home,

@@ -47,6 +47,9 @@ export async function backupCommand(
   });
 }
 
+/** What `store` of a restored configuration names: the folder that it lies in, not the one that was backed up. */
+const storeHere = "files:.";
+
 /** Makes a new folder of a backup. */
 export async function restoreCommand(
   terminal: Terminal,
@@ -58,8 +61,14 @@ export async function restoreCommand(
     throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder with --dir" });
   }
   const folder = pathFrom(terminal, options.dir);
+  const { replaceStore } = await import("../../config/parse-yaml.ts");
+  let store: string | null = null;
   const { files, configuration, createdAt } = await withProgress(terminal, "Restoring", (update) =>
-    restoreFolder(pathFrom(terminal, backup), folder, update),
+    restoreFolder(pathFrom(terminal, backup), folder, update, (text) => {
+      const changed = replaceStore(text, storeHere);
+      if (changed !== null) store = storeHere;
+      return changed;
+    }),
   );
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const payload: RestorePayload = {
@@ -69,10 +78,12 @@ export async function restoreCommand(
     ...present({ configuration }),
     leftOut: leftOutOf(folder, configuration),
     createdAt,
+    ...present({ store }),
   };
   const config = configuration === null ? {} : { config: join(folder, configuration) };
   answer(terminal, options, payload, [
     `restored ${counted(files.length, "file")}, ${shownBytes(bytes)}, to ${folder}, as of ${createdAt}`,
+    ...(store === null ? [] : [["changed", `store in ${configuration} is ${store} now`] as const]),
     ...payload.leftOut.map(leftOutLine),
     ["start it", commandLine(terminal, { dir: folder, ...config }, ["start"])],
   ]);

@@ -13,6 +13,6 @@ export async function findSession(folder: Folder, name: string): Promise<Session
   const { store, scope, asker, toType } = folder;
   const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
   if (found !== null) return found;
-  const looked = { place: store.root, asker, reader: scope, toType };
+  const looked = { place: store.root, asker, reader: scope, userId: scope.userId ?? null, toType };
   throw noSuchSession(looked, name, await store.sessions.trashed(scope));
 }

@@ -12,16 +12,24 @@ export interface OnBehalf {
   readonly asker: Asker;
   /** `--user` and `--agent` as params of methods about one session have them. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
+  /** Whose sessions: those of `--user`, else of the gateway's token; `null`: the unnamed user's. */
+  readonly userId: string | null;
   readonly config: Config;
   /** A command for the user to type next, about this same place. */
   toType(...words: readonly string[]): string;
 }
 
-export function onBehalf(terminal: Terminal, options: GlobalOptions, config: Config): OnBehalf {
+export function onBehalf(
+  terminal: Terminal,
+  options: GlobalOptions,
+  config: Config,
+  tokenUser?: string,
+): OnBehalf {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   return {
     asker: { agentId, scope: config.session.scope },
     reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
+    userId: options.user ?? tokenUser ?? null,
     config,
     toType: (...words) => commandLine(terminal, options, words),
   };

@@ -12,7 +12,11 @@ type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
  * The session that a person means, or an error that says where was looked. A label that nothing of the agent has may be that of a
  * child which it gave to another agent, as those of ACP agents are.
  */
-export async function resolveRef(open: OpenCalls, name: string): Promise<Resolved> {
+export async function resolveRef(
+  open: OpenCalls,
+  name: string,
+  { canBegin = false }: { readonly canBegin?: boolean } = {},
+): Promise<Resolved> {
   const { calls, reader } = open;
   try {
     return await calls.call("sessions.resolve", { key: name, prefix: true, ...reader });
@@ -23,7 +27,7 @@ export async function resolveRef(open: OpenCalls, name: string): Promise<Resolve
     if (children.length > 1) throw severalHaveIt(name, children);
     if (children[0] !== undefined) return { key: children[0].key, sessionId: children[0].sessionId };
     const { sessions } = await calls.call("sessions.trash", reader);
-    throw noSuchSession(open, name, sessions, agentOf(labelled[0]?.key ?? ""));
+    throw noSuchSession(open, name, sessions, { elsewhere: agentOf(labelled[0]?.key ?? ""), canBegin });
   }
 }
 

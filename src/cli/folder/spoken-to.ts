@@ -8,6 +8,6 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 export async function spokenTo(open: OpenSkeinCalls, ref: string): Promise<NamedSession> {
   const { asker, reader } = open;
   const { agentId } = asker;
-  const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref)).key : ref;
+  const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
   return { key, agentId, ...present({ userId: reader.userId }) };
 }

@@ -46,8 +46,8 @@ export async function withCalls<T>(
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   checkScope(present({ userId: options.user }));
-  const about = onBehalf(terminal, options, config);
   const running = await connectRunning(terminal, options, config.store.path);
+  const about = onBehalf(terminal, options, config, running?.hello.userId);
   if (running !== null) {
     try {
       return await use({ ...about, calls: running, store: null, loaded, place: config.store.path });

@@ -41,8 +41,9 @@ export async function withSkeinCalls<T>(
   if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  const about = { ...onBehalf(terminal, options, config), place: config.store.path, loaded };
   const running = await connectRunning(terminal, options, config.store.path);
+  const behalf = onBehalf(terminal, options, config, running?.hello.userId);
+  const about = { ...behalf, place: config.store.path, loaded };
   if (running !== null) {
     try {
       const may = (method: MethodName) => running.hello.methods.includes(method);

@@ -5,7 +5,7 @@ import type { BackupFile, BackupManifest } from "./backup.ts";
 import { copyBytes, isWithin, manifestFormat, manifestName } from "./backup.ts";
 import type { Progress } from "./check.ts";
 import type { Disk } from "./disk.ts";
-import { makeFolderDurably, readOwn, removeTreeDurably } from "./disk-files.ts";
+import { makeFolderDurably, readOwn, removeTreeDurably, replaceWhole } from "./disk-files.ts";
 import { workDbName } from "./layout.ts";
 
 /**
@@ -17,6 +17,8 @@ export async function restoreFiles(
   backup: string,
   target: string,
   progress: Progress,
+  /** The configuration as the new folder needs it; `null`: as it is. */
+  configure: (text: string) => string | null = () => null,
 ): Promise<BackupManifest> {
   const manifest = readManifest(disk, backup);
   checkTarget(disk, backup, target);
@@ -29,6 +31,11 @@ export async function restoreFiles(
       await restoreFile(disk, backup, file, join(unfinished, file.path));
     }
     progress(manifest.files.length, manifest.files.length);
+    if (manifest.configuration !== null) {
+      const path = join(unfinished, manifest.configuration);
+      const text = configure(Buffer.from(readOwn(disk, path) ?? []).toString("utf8"));
+      if (text !== null) await replaceWhole(disk, path, Buffer.from(text), randomUUID());
+    }
     putInPlace(disk, unfinished, target);
   } catch (error) {
     await removeTreeDurably(disk, unfinished);
