@@ -1,4 +1,5 @@
 import type { SkeinOptions } from "./compose/open-skein.ts";
+import { checkOptions } from "./core/check-options.ts";
 import type { Skein } from "./sessions/skein/skein.ts";
 
 /**
@@ -15,6 +16,7 @@ import type { Skein } from "./sessions/skein/skein.ts";
  * ```
  */
 export async function createSkein(options: SkeinOptions = {}): Promise<Skein> {
-  const { openSkein } = await import("./compose/open-skein.ts");
+  const { openSkein, skeinOptionNames } = await import("./compose/open-skein.ts");
+  checkOptions("createSkein", options, skeinOptionNames);
   return openSkein(options);
 }

@@ -3,6 +3,7 @@ import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
 import type { Config, ConfigInput } from "../config/sections/all.ts";
+import type { OptionNames } from "../core/check-options.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -116,6 +117,28 @@ export interface SkeinOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
+
+export const skeinOptionNames: OptionNames<SkeinOptions> = {
+  dir: true,
+  memory: true,
+  store: true,
+  stores: true,
+  agents: true,
+  app: true,
+  config: true,
+  hooks: true,
+  channels: true,
+  models: true,
+  metrics: true,
+  workers: true,
+  report: true,
+  quiet: true,
+  leaseMs: true,
+  env: true,
+  cwd: true,
+  clock: true,
+  newId: true,
+};
 
 /** For tools of our own; not for users. */
 export interface OpenOptions extends SkeinOptions {

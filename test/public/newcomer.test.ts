@@ -108,6 +108,41 @@ describe("requests that cannot be carried out", () => {
   );
 });
 
+describe("options of the library", () => {
+  const withOption = (option: string) => ({ [option]: 1 }) as object;
+
+  test("[NWC27] unknown options are refused by name", async () => {
+    const refused = (name: string) => ({
+      code: "invalid_arguments",
+      message: expect.stringContaining(name),
+    });
+    await expect(createSkein(withOption("dirr"))).rejects.toMatchObject(
+      refused('createSkein has no option "dirr"'),
+    );
+    const skein = await createSkein({ memory: true, config: null });
+    const session = skein.session();
+    const misspelled = withOption("timeoutSeconds");
+    const noOption = refused('send has no option "timeoutSeconds"');
+    await expect(session.send("repeat hello", misspelled).result).rejects.toMatchObject(noOption);
+    await expect(session.accept("repeat hello", misspelled)).rejects.toMatchObject(noOption);
+    expect(await session.record()).toBeNull();
+    await session.send("repeat hello").result;
+    await expect(skein.xray({}, withOption("modle"))).rejects.toMatchObject(
+      refused('xray has no option "modle"'),
+    );
+    expect(() => skein.session("trip" as unknown as object)).toThrow('{ sessionId: "trip" }');
+    await skein.close();
+  });
+
+  test("[NWC28] skein.xray takes the model as a text", async () => {
+    const skein = await createSkein({ memory: true, config: null });
+    await skein.session().send("repeat hello").result;
+    const { request } = await skein.xray({}, "openai/gpt-5");
+    expect(request).toMatchObject({ provider: "openai", model: "gpt-5" });
+    await skein.close();
+  });
+});
+
 describe("sessions import", () => {
   async function importing(...args: readonly string[]) {
     const { out } = await cli("sessions", "import", ...args, "--json");

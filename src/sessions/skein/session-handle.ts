@@ -1,3 +1,5 @@
+import type { OptionNames } from "../../core/check-options.ts";
+import { checkOptions } from "../../core/check-options.ts";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus } from "../../core/events.ts";
@@ -51,6 +53,22 @@ export interface SendOptions
   /** Who says it; left out: somebody outside, on the session's channel. */
   readonly provenance?: Provenance;
 }
+
+const sendOptionNames: OptionNames<SendOptions> = {
+  model: true,
+  thinking: true,
+  runTimeoutSeconds: true,
+  system: true,
+  extraSystemPrompt: true,
+  tools: true,
+  deliverTo: true,
+  origin: true,
+  idempotencyKey: true,
+  queueMode: true,
+  schema: true,
+  images: true,
+  provenance: true,
+};
 
 /** A message as the AI SDK has it: `ModelMessage`. */
 export interface ModelMessageLike {
@@ -337,6 +355,7 @@ export class SessionHandle {
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     this.#deps.closed.throwIfAborted();
+    checkOptions("send", options, sendOptionNames);
     checkWords(options);
     const { queueMode, idempotencyKey, schema, images = [], ...given } = options;
     const { provenance, ...rest } = given;

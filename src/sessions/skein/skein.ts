@@ -3,6 +3,8 @@ import type { Duplex } from "node:stream";
 import type { AccessExplanation } from "../../access/visibility/decide.ts";
 import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
+import type { OptionNames } from "../../core/check-options.ts";
+import { checkObject, checkOptions } from "../../core/check-options.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
@@ -63,6 +65,8 @@ export interface ShowRequestOptions {
   /** Adds the body as the provider receives it. */
   readonly wire?: boolean;
 }
+
+const showRequestOptionNames: OptionNames<ShowRequestOptions> = { model: true, baseUrl: true, wire: true };
 
 /** On whose behalf a session tool is called, and how. */
 export interface ToolCallOptions extends RuntimeContext {
@@ -196,6 +200,7 @@ export class Skein {
 
   /** A session by its user, agent, key or id. Nothing is made until something is said to it. */
   session(context: RuntimeContext = {}): SessionHandle {
+    checkObject("session()", context, '{ sessionId: "trip" }');
     return new SessionHandle(this.#parts.handles, context);
   }
 
@@ -297,9 +302,11 @@ export class Skein {
 
   /**
    * Shows the request that a session's model is answering now, or would be sent next, with everything that was changed for
-   * the provider. Nothing is sent, and no server is started. `not_found` where this process does not have the agent.
+   * the provider. A text instead of options names the model. Nothing is sent, and no server is started. `not_found` where this process does not have the agent.
    */
-  async xray(context: RuntimeContext, options: ShowRequestOptions = {}): Promise<SessionXray> {
+  async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
+    const options = typeof given === "string" ? { model: given } : given;
+    checkOptions("xray", options, showRequestOptionNames);
     const record = await this.#recordOf(context);
     const shown = await this.#open.showRequest(record, options);
     if (shown !== null) return shown;
@@ -322,6 +329,7 @@ export class Skein {
   }
 
   async #recordOf(context: RuntimeContext): Promise<SessionRecord> {
+    checkObject("The session", context, '{ sessionId: "trip" }');
     const { store, defaults } = this.#open.handles;
     const resolved = resolveRuntimeContext(context, defaults);
     return (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);

@@ -1,0 +1,28 @@
+import { SkeinError } from "./errors.ts";
+
+/** The names of all options of a type; the compiler checks that none is missing. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
+/** Throws `invalid_arguments` for an option that the function does not have: JavaScript would ignore it in silence. */
+export function checkOptions<Options extends object>(
+  name: string,
+  given: Options,
+  known: OptionNames<Options>,
+): void {
+  checkObject(name, given);
+  const unknown = Object.keys(given).find((option) => !Object.hasOwn(known, option));
+  if (unknown === undefined) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `${name} has no option "${unknown}"`,
+    advice: `The options are ${Object.keys(known).join(", ")}`,
+  });
+}
+
+/** Throws `invalid_arguments` for a value in the place of an object, such as a session's name. */
+export function checkObject(name: string, given: object, example = "{ … }"): void {
+  if (typeof given === "object" && given !== null && !Array.isArray(given)) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `${name} got ${JSON.stringify(given)} in the place of an object`,
+    advice: `Pass an object: ${example}`,
+  });
+}
