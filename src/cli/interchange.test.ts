@@ -112,7 +112,7 @@ describe("sessions import", () => {
     const files = imported.map(({ file }: { file: string }) => file.slice(samples.length));
     expect(files.every((file: string) => file.startsWith("codex"))).toBe(true);
     const wrong = await importing(join(samples, "codex.jsonl"), "--from", "claude-code");
-    expect(wrong.failed).toMatchObject([{ code: "not_a_session" }]);
+    expect(wrong.failed).toMatchObject([{ code: "invalid_arguments" }]);
   });
 
   test("[CLI26] what is no session fails alone, and links and packages are not followed", async () => {

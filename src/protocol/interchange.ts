@@ -37,12 +37,15 @@ export const ImportSchema = Type.Object(
         ),
       ),
     ),
+    /** Files of other programs than `from` names; absent when there are none. */
+    ignored: Type.Optional(Type.Array(Type.Object({ file: Type.String(), why: Type.String() }, strict))),
   },
   strict,
 );
 export type ImportPayload = Static<typeof ImportSchema>;
 export type ImportedRow = ImportPayload["imported"][number];
 export type FailedRow = ImportPayload["failed"][number];
+export type IgnoredRow = NonNullable<ImportPayload["ignored"]>[number];
 export type SkippedRow = NonNullable<ImportPayload["skipped"]>[number];
 
 /** `sessions.export`, `sessions export`: the text itself, or where it was written. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -173,6 +173,38 @@ describe("sessions import", () => {
     expect(out).toContain(`1 session: in the trash; restore with\n    ${command}\n`);
     expect(await cli(...command.split(" ").slice(1))).toMatchObject({ exit: 0 });
     expect((await importing(sample("codex.jsonl"))).skipped).toMatchObject([{ why: "imported before" }]);
+  });
+});
+
+describe("sessions import --from", () => {
+  test("[NWC29] a file of another program fails, with the name of its program", async () => {
+    const { out, exit } = await cli("sessions", "import", sample("claude-code.jsonl"), "--from", "codex");
+    expect(exit).toBe(1);
+    expect(out).toContain(
+      "claude-code.jsonl is a file of Claude Code, not of Codex. Name its program, or none",
+    );
+  });
+
+  test("[NWC29] files of other programs in a folder are counted", async () => {
+    mkdirSync(join(home.path, "found"));
+    const importFound = () => cli("sessions", "import", "found", "--from", "codex");
+    expect(await importFound()).toMatchObject({
+      out: expect.stringContaining("no file with a session was found"),
+      exit: 1,
+    });
+    cpSync(sample("claude-code.jsonl"), join(home.path, "found/a.jsonl"));
+    writeFileSync(join(home.path, "found/b.jsonl"), "notes\n");
+    const none = await importFound();
+    expect(none.out).toContain("imported 0 sessions");
+    expect(none.out).toContain(
+      "Ignored\n  1 file of Claude Code, not of Codex\n  1 file of no program that is known\n",
+    );
+    expect(none.exit).toBe(1);
+    cpSync(sample("codex.jsonl"), join(home.path, "found/c.jsonl"));
+    expect(await importFound()).toMatchObject({
+      out: expect.stringContaining("imported 1 session "),
+      exit: 0,
+    });
   });
 });
 

@@ -35,7 +35,7 @@ export interface ImportOptions extends GlobalOptions {
   readonly keepMetadata?: boolean;
 }
 
-/** Brings in sessions of other programs. `false`: something could not be imported. */
+/** Brings in sessions of other programs. `false`: something could not be imported, or there was nothing to import. */
 export async function importCommand(
   terminal: Terminal,
   paths: readonly string[],
@@ -60,7 +60,7 @@ export async function importCommand(
   );
   if (options.json === true) printJson(terminal, done);
   else printImport(terminal, done, { isDry, toType });
-  return done.failed.length === 0;
+  return done.failed.length === 0 && done.imported.length + (done.skipped?.length ?? 0) > 0;
 }
 
 function settingsFrom(terminal: Terminal, options: ImportOptions): ImportSettings {

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
-import type { FailedRow, ImportPayload } from "../../protocol/interchange.ts";
+import type { FailedRow, IgnoredRow, ImportPayload } from "../../protocol/interchange.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import { failedRow } from "../../sessions/importing/failed-row.ts";
 import type { GivenFile } from "../../sessions/importing/given-files.ts";
 import type { Program } from "../../sessions/importing/read-source.ts";
-import { isWanted } from "../../sessions/importing/read-source.ts";
+import { otherProgram } from "../../sessions/importing/read-source.ts";
 import type { Sources } from "../../sessions/importing/sources.ts";
+import { importPayload } from "../../sessions/importing/sources.ts";
 import type { FoundSource } from "./find-sources.ts";
 
 /** What goes into one call, as JSON: a frame has room for 25 MiB. */
@@ -24,10 +25,11 @@ export async function importOverCalls(
 ): Promise<ImportPayload> {
   const imported: ImportPayload["imported"] = [];
   const skipped: NonNullable<ImportPayload["skipped"]> = [];
+  const ignored: IgnoredRow[] = [];
   const failed: FailedRow[] = [...found.failed];
   const program = from === null ? {} : { from };
   const lists = new Set(found.sources.map(({ list }) => list));
-  for (const { files, done } of batches(found.sources, from, failed, room)) {
+  for (const { files, done } of batches(found.sources, from, { failed, ignored }, room)) {
     const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
     imported.push(...answer.imported);
     skipped.push(...(answer.skipped ?? []));
@@ -35,7 +37,7 @@ export async function importOverCalls(
     failed.push(...answer.failed.filter(({ file }) => !lists.has(file)));
     update(done, found.sources.length);
   }
-  return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };
+  return importPayload({ imported, failed, skipped, ignored });
 }
 
 interface Batch {
@@ -44,20 +46,25 @@ interface Batch {
   readonly done: number;
 }
 
+interface LeftOut {
+  readonly failed: FailedRow[];
+  readonly ignored: IgnoredRow[];
+}
+
 /** Each with the lists that its transcripts need. What cannot be read or is too large goes to `failed`. */
 function* batches(
   sources: readonly FoundSource[],
   from: Program | null,
-  failed: FailedRow[],
+  leftOut: LeftOut,
   most: typeof roomInACall,
 ): Generator<Batch> {
   const readOnce = listReader();
   let batch = new Map<string, Weighed>();
   for (const [index, source] of sources.entries()) {
-    const needed = weighed(source, from, readOnce, failed);
+    const needed = weighed(source, from, readOnce, leftOut);
     if (needed.length === 0) continue;
     if (sizeOf(needed) > most.bytes) {
-      failed.push(tooLarge(source.file));
+      leftOut.failed.push(tooLarge(source.file));
       continue;
     }
     const together = new Map([...batch, ...needed.map((each) => [each.name, each] as const)]);
@@ -79,11 +86,15 @@ function weighed(
   source: FoundSource,
   from: Program | null,
   readOnce: (list: string) => Weighed,
-  failed: FailedRow[],
+  { failed, ignored }: LeftOut,
 ): readonly Weighed[] {
   try {
     const content = source.read();
-    if (!isWanted(source, content, from)) return [];
+    const why = source.isNamed ? null : otherProgram(source, content, from);
+    if (why !== null) {
+      ignored.push({ file: source.file, why });
+      return [];
+    }
     const list = source.list === null ? [] : [readOnce(source.list)];
     return [...list, weigh(source.file, content)];
   } catch (error) {

@@ -12,7 +12,7 @@ const longest = 2000;
 /** What an import came to, for people: sessions, what of them was not kept, and what could not be imported. */
 export function printImport(
   terminal: Terminal,
-  { imported, skipped = [], failed }: ImportPayload,
+  { imported, skipped = [], ignored = [], failed }: ImportPayload,
   { isDry, toType }: { readonly isDry: boolean; readonly toType: OpenCalls["toType"] },
 ): void {
   const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
@@ -20,6 +20,8 @@ export function printImport(
   const entries = imported.reduce((sum, each) => sum + each.entries, 0);
   const verb = isDry ? "would import" : "imported";
   line(`${verb} ${counted(imported.length, "session")} with ${counted(entries, "entry", "entries")}`);
+  if (imported.length + skipped.length + ignored.length + failed.length === 0)
+    line("no file with a session was found there");
   if (imported.length > 0) {
     const columns = [
       { title: "KEY", text: ({ key }: (typeof imported)[number]) => key, whole: true },
@@ -45,6 +47,9 @@ export function printImport(
   for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
     terminal.out(`  ${counted(rows.length, "session")}: ${why}${remedyFor(toType, why, rows)}\n`);
   }
+  if (ignored.length > 0) title("Ignored");
+  for (const [why, rows] of Map.groupBy(ignored, (each) => each.why))
+    terminal.out(`  ${counted(rows.length, "file")} ${why}\n`);
   if (failed.length > 0) title("Failed");
   for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
 }

@@ -19,24 +19,37 @@ const readers = {
   codex: importCodex,
 } as const satisfies Record<Program, unknown>;
 
+const programNames: Readonly<Record<Program | "skein", string>> = {
+  skein: "Skein",
+  pi: "pi",
+  openclaw: "OpenClaw",
+  "claude-code": "Claude Code",
+  codex: "Codex",
+};
+
 interface Named {
   readonly file: string;
   readonly isNamed: boolean;
 }
 
-/** Whether it is to be imported at all: of what was found in a folder, only sessions of the program that is wanted. */
-export function isWanted({ isNamed }: Named, bytes: Uint8Array, from: Program | null): boolean {
-  return from === null || isNamed || isOf(from, recognise(bytes));
+/**
+ * Why a transcript is not imported with `--from`, `null` if it is: only sessions of that program are. A file that the user names is
+ * read as the user says, unless it is another program's.
+ */
+export function otherProgram({ isNamed }: Named, bytes: Uint8Array, from: Program | null): string | null {
+  if (from === null) return null;
+  const found = recognise(bytes);
+  if (isOf(from, found) || (found === null && isNamed)) return null;
+  if (found === null) return "of no program that is known";
+  return `of ${programNames[found]}, not of ${programNames[from]}`;
 }
 
-/** Reads one transcript; `null`: it is not wanted. What the user names is read as the user says it is. */
+/** Reads one transcript that {@link otherProgram} has nothing against. */
 export function* readSource(
-  source: Named,
+  { file, isNamed }: Named,
   bytes: Uint8Array,
   from: Program | null,
-): Steps<ImportedSession | null> {
-  const { file, isNamed } = source;
-  if (!isWanted(source, bytes, from)) return null;
+): Steps<ImportedSession> {
   const options = { file: splitPath(file).name };
   if (from !== null && isNamed) return orNothing(file, yield* readers[from](bytes, options));
   const imported = yield* importSession(bytes, options);

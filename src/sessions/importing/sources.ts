@@ -1,11 +1,17 @@
 import { SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
-import type { ImportedSession } from "../../interchange/imported.ts";
-import type { FailedRow, ImportedRow, ImportPayload, SkippedRow } from "../../protocol/interchange.ts";
+import type {
+  FailedRow,
+  IgnoredRow,
+  ImportedRow,
+  ImportPayload,
+  SkippedRow,
+} from "../../protocol/interchange.ts";
 import type { ImportSettings, ImportWish, SessionImporter } from "../import-session.ts";
 import { failedRow } from "./failed-row.ts";
+import { splitPath } from "./paths.ts";
 import type { Program } from "./read-source.ts";
-import { readSource } from "./read-source.ts";
+import { otherProgram, readSource } from "./read-source.ts";
 
 /** A transcript to be read, and what is known of it from beside. */
 export interface Source {
@@ -41,13 +47,20 @@ export async function importAll(
   const slices = new Slices();
   const imported: ImportedRow[] = [];
   const skipped: SkippedRow[] = [];
+  const ignored: IgnoredRow[] = [];
   const failed: FailedRow[] = [...before];
   for (const [index, source] of sources.entries()) {
     update(index, sources.length);
     const { file } = source;
     try {
-      const session: ImportedSession | null = await slices.run(readSource(source, source.read(), from));
-      if (session === null) continue;
+      const bytes = source.read();
+      const why = otherProgram(source, bytes, from);
+      if (why !== null && source.isNamed) throw wrongProgram(file, why);
+      if (why !== null) {
+        ignored.push({ file, why });
+        continue;
+      }
+      const session = await slices.run(readSource(source, bytes, from));
       const outcome = await importer.import(session, source.wish);
       if ("imported" in outcome) imported.push({ file, ...outcome.imported });
       else skipped.push({ file, ...outcome.skipped });
@@ -57,5 +70,25 @@ export async function importAll(
     await slices.turn();
   }
   update(sources.length, sources.length);
-  return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };
+  return importPayload({ imported, failed, skipped, ignored });
+}
+
+/** Lists that may be absent are left out when they are empty. */
+export function importPayload({
+  imported,
+  failed,
+  skipped,
+  ignored,
+}: Required<ImportPayload>): ImportPayload {
+  return {
+    imported,
+    failed,
+    ...(skipped.length === 0 ? {} : { skipped }),
+    ...(ignored.length === 0 ? {} : { ignored }),
+  };
+}
+
+function wrongProgram(file: string, why: string): SkeinError {
+  const advice = "Name its program, or none, and it is recognized";
+  return new SkeinError("invalid_arguments", { problem: `${splitPath(file).name} is a file ${why}`, advice });
 }

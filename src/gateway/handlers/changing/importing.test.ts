@@ -62,7 +62,7 @@ describe("sessions.import", () => {
   test("[GCH5] a file is read as it is said to be", async () => {
     const files = [sample("codex.jsonl")];
     const wrong = await folder.as().call("sessions.import", { files, from: "claude-code" });
-    expect(wrong).toMatchObject({ imported: [], failed: [{ code: "not_a_session" }] });
+    expect(wrong).toMatchObject({ imported: [], failed: [{ code: "invalid_arguments" }] });
     const right = await folder.as().call("sessions.import", { files, from: "codex" });
     expect(right.imported).toHaveLength(1);
   });
