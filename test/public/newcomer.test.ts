@@ -4,10 +4,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import Type from "typebox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
+
 import { SkeinError } from "../../src/core/errors.ts";
-import { createSkein } from "../../src/create-skein.ts";
+import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import type { ImportPayload } from "../../src/protocol/interchange.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
 import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
@@ -141,6 +143,26 @@ describe("options of the library", () => {
     expect(request).toMatchObject({ provider: "openai", model: "gpt-5" });
     await skein.close();
   });
+});
+
+test("[NWC30] a hook's context before the prompt does not hide the request from the rehearsal model", async () => {
+  const hooks = new HookRegistry(() => undefined);
+  hooks.on("before_agent_start", ({ ctx }) => ({
+    prependContext: `The user is ${ctx.userId ?? "unnamed"}.\n\nIt is a fine day.`,
+  }));
+  const add = defineTool({
+    name: "add",
+    description: "Adds.",
+    parameters: Type.Object({ a: Type.Number(), b: Type.Number() }),
+    execute: ({ a, b }) => String(a + b),
+  });
+  const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [add] })];
+  const skein = await createSkein({ memory: true, config: null, agents, hooks });
+  const session = skein.session({ userId: "ann" });
+  expect((await session.send("repeat hello").result).reply).toBe("hello");
+  expect((await session.send('use the tool add with {"a": 2, "b": 3}').result).reply).toContain("5");
+  expect((await session.send("Nothing of the kind").result).reply).toContain("You said");
+  await skein.close();
 });
 
 describe("sessions import", () => {
