@@ -107,6 +107,12 @@ export type RedactedPayload = Static<typeof RedactedSchema>;
 
 /** `users.remove`, `users rm`. */
 export const UserRemovedSchema = Type.Object(
-  { userId: Type.String(), sessions: Type.Integer(), erasePending },
+  {
+    userId: Type.String(),
+    sessions: Type.Integer(),
+    /** `false`: the user had neither sessions nor access tokens. Absent otherwise. */
+    found: Type.Optional(Type.Literal(false)),
+    erasePending,
+  },
   strict,
 );

@@ -27,6 +27,10 @@ export const UserListSchema = Type.Object(
         {
           /** Absent: the unnamed user. */
           userId: Type.Optional(Type.String()),
+          /** The folders of the sessions, where a program named a namespace; absent: those of the user. */
+          namespace: Type.Optional(Type.Array(Type.String())),
+          /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
+          store: Type.Optional(Type.String()),
           /** Those in the trash are left out. */
           sessions: Type.Integer(),
           runs: Type.Integer(),

@@ -1,5 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
+import { spaceOf } from "../core/space.ts";
 import type { UserListPayload, UserRow } from "../protocol/upkeep.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { SessionPage, SessionQuery } from "../store/contract.ts";
@@ -53,8 +54,11 @@ export async function listUsers(
     const { sessions = 0, totalTokens = 0, bytes = 0, lastActiveAt } = figuresOf.get(userId) ?? {};
     const { runs = 0, open = 0 } = runsOf?.get(userId ?? "") ?? {};
     const accessTokens = withTokens.get(userId) ?? 0;
+    const { namespace, store, userId: name } = spaceOf(userId);
     return present({
-      userId,
+      userId: name,
+      namespace: namespace === null ? null : [...namespace],
+      store,
       sessions,
       runs,
       openRuns: open,

@@ -12,7 +12,7 @@ import { SkeinError } from "../../src/core/errors.ts";
 import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import type { ImportPayload } from "../../src/protocol/interchange.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
-import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
+import type { DoctorPayload, UserListPayload } from "../../src/protocol/upkeep.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
@@ -303,6 +303,52 @@ describe("commands of a new user", () => {
       await gateway.close();
     }
   });
+});
+
+describe("users of a folder", () => {
+  test("[NWC31] users rm of a user that has nothing fails", async () => {
+    await cli("send", "main", "repeat hello", "--user", "ann");
+    const { err, exit } = await cli("users", "rm", "nobody", "--yes");
+    expect({ err, exit }).toEqual({
+      err: expect.stringMatching(/User not found: "nobody"\..* has no sessions and no tokens of this user/),
+      exit: 1,
+    });
+    expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({
+      out: expect.stringContaining("user ann is gone for good, with 1 session"),
+      exit: 0,
+    });
+    expect(await cli("users", "rm", "ann", "--yes")).toMatchObject({ exit: 1 });
+  });
+
+  test("[NWC32] users ls shows a namespace by its name", async () => {
+    const skein = await createSkein({ dir: join(home.path, "data"), config: null });
+    for (const context of [{ userId: "ann" }, { userId: "ann", namespace: ["acme", "desk"] }])
+      await skein.session(context).send("repeat hello").result;
+    await skein.close();
+    const { out } = await cli("users", "ls");
+    expect(out).toMatch(/^ann +1 /m);
+    expect(out).toMatch(/^ann in acme\/desk +1 /m);
+    const listed = await cli("users", "ls", "--json");
+    const { users } = JSON.parse(listed.out) as UserListPayload;
+    expect(users.map(({ userId, namespace }) => ({ userId, namespace }))).toEqual(
+      expect.arrayContaining([
+        { userId: "ann", namespace: undefined },
+        { userId: "ann", namespace: ["acme", "desk"] },
+      ]),
+    );
+    expect((await cli("sessions", "ls", "--all-users")).out).toMatch(/^ann in acme\/desk /m);
+  });
+});
+
+test("[NWC33] the command that init --dir suggests reads the new file", async () => {
+  writeFileSync(join(home.path, "skein.yaml"), "logging: { level: error }\n");
+  const started = await run(["init", "--dir", "new project"], { cwd: home.path });
+  const command = /To check the configuration: skein (.*)$/m.exec(started.out)?.[1] ?? "";
+  const words = [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
+  const { out } = await run([...words, "--json"], { cwd: home.path });
+  expect((JSON.parse(out) as DoctorPayload).configuration.file).toBe(
+    join(home.path, "new project/skein.yaml"),
+  );
 });
 
 describe("a webhook of a gateway", () => {

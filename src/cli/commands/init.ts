@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { rehearsalModel } from "../../config/default-model.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { InitPayload } from "../../protocol/init.ts";
@@ -46,9 +46,17 @@ export async function initCommand(terminal: Terminal, options: InitOptions): Pro
     model: chosenModel(found),
     keys: [...keys],
     ...(ollama === null ? {} : { ollama: { baseUrl: ollama.baseUrl, models: [...ollama.models] } }),
-    next: nextSteps(found, commandLine(terminal, options, ["doctor"])),
+    next: nextSteps(found, doctorLine(terminal, options, file)),
   };
   answer(terminal, options, payload, linesOf(payload));
+}
+
+/** In another folder the file has to be named: a `skein.yaml` where the user stands would be read instead. */
+function doctorLine(terminal: Terminal, options: InitOptions, file: string): string {
+  const { dir } = options;
+  if (dir === undefined || pathFrom(terminal, dir) === terminal.cwd)
+    return commandLine(terminal, options, ["doctor"]);
+  return commandLine(terminal, { ...options, config: join(dir, basename(file)) }, ["doctor"]);
 }
 
 function nextSteps(found: Found, doctor: string): string[] {

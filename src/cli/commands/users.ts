@@ -8,7 +8,7 @@ import { counted, shownAge, shownBytes, shownCount } from "../output/amounts.ts"
 import { answer, pendingLines } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { userColumn } from "../output/global-options.ts";
+import { commandLine, userColumn } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -71,9 +71,13 @@ export async function removeUserCommand(
       advice: "Leave --user and --agent out",
     });
   }
-  await withCalls(terminal, { ...options, user: userId }, async ({ calls }) => {
+  await withCalls(terminal, { ...options, user: userId }, async ({ calls, place }) => {
     await confirm(terminal, `Delete everything of user ${userId} for good?`, options);
     const done = await calls.call("users.remove", { userId });
+    if (done.found === false) {
+      const advice = `${place} has no sessions and no tokens of this user; ${commandLine(terminal, options, ["users", "ls"])} lists those it has`;
+      throw new SkeinError("not_found", { what: "User", name: userId, advice });
+    }
     answer(terminal, options, done, [
       `user ${userId} is gone for good, with ${counted(done.sessions, "session")}`,
       ...pendingLines(done),

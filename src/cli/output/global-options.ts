@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { spaceOf } from "../../core/space.ts";
 import type { Column } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -28,9 +29,22 @@ export function whoseRows({ user, allUsers }: GlobalOptions & AllUsersOption): {
 }
 
 /** Whose a row is. */
-export const userColumn: Column<{ readonly userId?: string }> = {
+export const userColumn: Column<{
+  readonly userId?: string;
+  readonly namespace?: readonly string[];
+  readonly store?: string;
+}> = {
   title: "USER",
-  text: ({ userId }) => userId ?? "(unnamed)",
+  text: ({ userId, namespace, store }) => {
+    const user = spaceOf(userId ?? null);
+    const folders = namespace ?? user.namespace;
+    const named = store ?? user.store;
+    return [
+      user.userId ?? "(unnamed)",
+      ...(folders === null ? [] : [`in ${folders.join("/")}`]),
+      ...(named === null ? [] : [`of store ${named}`]),
+    ].join(" ");
+  },
   whole: true,
 };
 

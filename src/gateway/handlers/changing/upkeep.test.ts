@@ -119,7 +119,11 @@ describe("users.remove", () => {
   test("[GCH8] a user called as everybody is written takes nobody's token along", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["admin"], user: "*" }, null);
-    expect(await folder.as().call("users.remove", { userId: "*" })).toEqual({ userId: "*", sessions: 0 });
+    expect(await folder.as().call("users.remove", { userId: "*" })).toEqual({
+      userId: "*",
+      sessions: 0,
+      found: false,
+    });
     expect(folder.tokens.verify(secret)).not.toBe(null);
   });
 });

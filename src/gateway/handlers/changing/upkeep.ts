@@ -57,9 +57,10 @@ export function upkeepHandlers(
 
     "users.remove": async ({ userId }) => {
       // First of all nobody comes in for that user any more, who could begin a session behind our back.
-      deps.tokens.removeUser(userId);
+      const tokens = deps.tokens.removeUser(userId);
       const { sessions } = await deps.store.purgeUser(userId);
-      return { userId, sessions, ...pendingErase(deps) };
+      const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);
+      return { userId, sessions, ...found, ...pendingErase(deps) };
     },
   };
 }
