@@ -38,6 +38,8 @@ import type { SkeinStore } from "./open-store.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
 
 export interface SessionToolParts {
+  /** Throws for a model that cannot be asked. */
+  readonly checkModel: (name: string) => void;
   readonly store: SkeinStore;
   readonly runs: EmbeddedRuns;
   readonly agents: Agents;
@@ -210,6 +212,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     owner,
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
+    checkModel: parts.checkModel,
     hooks: parts.hooks,
     ungrantedTools: async (session, entries) => {
       const agent = agents.find(session.agentId);

@@ -99,6 +99,8 @@ const sessionsSend = either(
     code: maybeText,
     error: maybeText,
     note: maybeText,
+    /** The app without which the target cannot run; no process of it does now. */
+    waitsForApp: maybeText,
     delivery: Type.Optional(Type.Object({ status: Type.Literal("pending"), mode: Type.Literal("announce") })),
   }),
 );

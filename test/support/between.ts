@@ -36,6 +36,7 @@ export class Between {
       report: (error) => void this.reports.push(error),
       runs: {
         get: (runId, userId) => runs.get(runId, userId),
+        waits: (runId) => runs.waits(runId),
         accept: async (request) => {
           const accepted = await runs.accept(request);
           if (!accepted.isNew) return accepted;

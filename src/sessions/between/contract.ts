@@ -43,6 +43,8 @@ export interface BetweenDeps {
   /** The run, once it has ended, whoever runs it; rejects with the signal's reason. */
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
   readonly files: FileBoundary;
+  /** Throws for a model that cannot be asked. */
+  checkModel?(name: string): void;
   /** What of the tools that these entries name a child does not get. */
   ungrantedTools(child: RunSession, entries: readonly string[]): Promise<UngrantedTools>;
   /** Asked before a child is made, and told of it. */

@@ -5,7 +5,7 @@ import type { BetweenDeps } from "./contract.ts";
 /** What sending needs of {@link BetweenDeps}. */
 export interface SendDeps
   extends Pick<BetweenDeps, "store" | "access" | "settings" | "clock" | "owner" | "untilEnded" | "report"> {
-  readonly runs: Pick<RunStore, "accept" | "get" | "replyWait" | "stopAwaiting">;
+  readonly runs: Pick<RunStore, "accept" | "get" | "replyWait" | "stopAwaiting" | "waits">;
 }
 
 /** A message to another session. Texts are trimmed; blank ones are left out. */
@@ -31,6 +31,8 @@ export type SendResult = {
   readonly code?: string;
   readonly error?: string;
   readonly note?: string;
+  /** The app without which the target cannot run; no process of it does now. */
+  readonly waitsForApp?: string;
   readonly retryable?: boolean;
   /** Of `budget_exceeded`: the limit and the figures. */
   readonly budget?: Readonly<Record<string, string | number>>;

@@ -123,12 +123,15 @@ async function resultOf(
   switch (awaited.how) {
     case "ended":
       return endedResult(sent, awaited.run);
-    case "late":
+    case "late": {
+      const app = (await deps.runs.waits(runId))?.app;
       return {
         ...pending,
+        ...present({ waitsForApp: app }),
         status: "timeout",
         note: `No reply within ${timeoutSeconds} seconds. The session goes on, and ${later}; do not send again.`,
       };
+    }
     case "circle":
       return {
         ...pending,

@@ -99,7 +99,7 @@ export async function checkSpawn(
   if ("status" in place) return place;
   const thread = checkThread(deps, caller, request);
   if ("status" in thread) return thread;
-  const unfit = thinkingProblem(request) ?? toolsProblem(request.tools);
+  const unfit = thinkingProblem(request, deps.checkModel) ?? toolsProblem(request.tools);
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };

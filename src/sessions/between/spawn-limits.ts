@@ -88,7 +88,10 @@ export function sandboxProblem(
 }
 
 /** Of the words of somebody else's agent nothing is known here. */
-export function thinkingProblem({ thinking, model, runtime }: SpawnRequest): SpawnRefusal | null {
+export function thinkingProblem(
+  { thinking, model, runtime }: SpawnRequest,
+  checkModel: (name: string) => void = () => undefined,
+): SpawnRefusal | null {
   if (runtime === "acp") return null;
   if (thinking !== undefined && !thinkingLevels.includes(thinking)) {
     return unfit(
@@ -98,6 +101,7 @@ export function thinkingProblem({ thinking, model, runtime }: SpawnRequest): Spa
   if (model === undefined) return null;
   try {
     parseModel(model);
+    checkModel(model);
     return null;
   } catch (error) {
     return unfit(error instanceof Error ? error.message : String(error));
