@@ -20,8 +20,16 @@ export async function runCli(
   const terminal: Terminal = { ...processTerminal(), ...surroundings };
   const json = args.includes("--json");
   const program = createProgram(terminal, version);
+  let typed = program;
+  program.hook("preAction", (_, command) => {
+    typed = command;
+  });
   for (const command of withChildren(program)) {
-    command.exitOverride().configureOutput({
+    const refuse = (error: CommanderError) => {
+      typed = command;
+      throw error;
+    };
+    command.exitOverride(refuse).configureOutput({
       writeOut: terminal.out,
       writeErr: json ? () => undefined : terminal.err,
       // Told by reportFailure, in our own words.
@@ -32,11 +40,17 @@ export async function runCli(
     await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
-    if (!(error instanceof CommanderError)) return reportFailure(error, terminal, json);
+    const told = { ...terminal, command: [terminal.command, ...pathOf(typed)].join(" ") };
+    if (!(error instanceof CommanderError)) return reportFailure(error, told, json);
     if (error.exitCode === 0) return 0;
     const helpShown = error.code === "commander.help" && !json;
-    return helpShown ? 2 : reportFailure(error, terminal, json);
+    return helpShown ? 2 : reportFailure(error, told, json);
   }
+}
+
+/** The words of a command below the program. */
+function pathOf(command: Command): string[] {
+  return command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 }
 
 function withChildren(command: Command): Command[] {

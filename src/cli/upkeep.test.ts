@@ -64,7 +64,7 @@ describe("doctor", () => {
     const config = join(home, "few.yaml");
     writeFileSync(config, "lock: { timeoutMs: 5000 }\n");
     const few = await skein(["doctor", "--config", config]);
-    expect(few.out).toMatch(/\nMaintenance \(warn\)\n.*\n\nConfiguration in effect\n/);
+    expect(few.out).toMatch(/\nMaintenance \(mode: warn, only reported\)\n.*\n\nConfiguration in effect\n/);
     expect(few.out.split("Configuration in effect\n")[1]).toBe(
       [
         `  store: files:${dir} # --dir`,
@@ -159,8 +159,8 @@ describe("doctor", () => {
     const hers = await doctor(["--config", config, "--user", "alice"]);
     expect(hers.maintenance.decisions).toHaveLength(1);
     const { out } = await skein(["doctor", "--config", config]);
-    expect(out).toContain("Maintenance (warn)\n");
-    expect(out).toMatch(/\n {2}trash +agent:main:session:trip of alice: No activity/);
+    expect(out).toContain("Maintenance (mode: warn, only reported)\n");
+    expect(out).toMatch(/\n {2}would trash +agent:main:session:trip of alice: No activity/);
   });
 
   test("[CLI25] [GCH12] a session whose run is open is none of what maintenance would do", async () => {

@@ -266,6 +266,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const models = createModels({ config, env: variable, loop, ...given });
   const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
   const session = new SessionTools({
+    checkModel,
     ...here,
     channels,
     defaults,
@@ -323,6 +324,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
         ...receiving,
         ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
         ...loopTurns(runs, owner, () => engine.wake()),
+        awaitedRuns: watching.awaitedRuns,
       },
       newId,
     ),

@@ -1,6 +1,6 @@
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
-import type { EventBus } from "../core/events.ts";
+import type { EventBus, SkeinEvent } from "../core/events.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -11,6 +11,8 @@ import { watch } from "../telemetry/watch.ts";
 export interface Watching {
   readonly log: Log;
   readonly metrics: Metrics | null;
+  /** Runs whose result a caller in this process waits for. On stderr, their failure is no warning: the caller gets it. */
+  readonly awaitedRuns: Set<string>;
   start(bus: EventBus): () => Promise<void>;
 }
 
@@ -22,12 +24,16 @@ export async function openWatching(
   { quiet: isQuiet = false, metrics: hasMetrics = false }: { quiet?: boolean; metrics?: boolean } = {},
 ): Promise<Watching> {
   const level = isQuiet && logging.file === null ? "silent" : logging.level;
-  const log = await createLog({ level, destination: logging.file ?? 2, clock, redact });
+  const awaitedRuns = new Set<string>();
+  const isHandled = ({ type, runId }: SkeinEvent) =>
+    logging.file === null && type === "run.ended" && runId !== undefined && awaitedRuns.has(runId);
+  const log = await createLog({ level, destination: logging.file ?? 2, clock, redact, isHandled });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
   const metrics = hasMetrics ? createMetrics() : null;
   return {
     log,
     metrics,
+    awaitedRuns,
     start: (bus) => {
       const watching = watch(bus, { tracing, metrics, log });
       return () => watching.close();

@@ -192,7 +192,7 @@ class Reader {
     const corrupt = cutText(raw.text ?? "(not UTF-8)", 120).toWellFormed();
     this.#lines.push({ corrupt, line: raw.line, reason });
     this.#places.push({ offset: raw.offset, length: raw.length });
-    this.#report("corrupt_line", `the line was passed over: ${reasonText[reason]}`, raw.line);
+    this.#report("corrupt_line", `the line was passed over: ${corruptReasonText[reason]}`, raw.line);
   }
 
   #report(code: Diagnostic["code"], note: string, line?: number, entryId?: string): void {
@@ -203,7 +203,8 @@ class Reader {
 
 const foreignNote = "a line before the header is not ours";
 
-const reasonText: Record<CorruptReason, string> = {
+/** Why a line could not be read, for people. */
+export const corruptReasonText: Readonly<Record<CorruptReason, string>> = {
   not_utf8: "it is not UTF-8",
   not_json: "it is not JSON",
   torn: "it breaks off at the end of the file",

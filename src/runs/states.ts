@@ -1,5 +1,5 @@
 import { decideAnew, SkeinError } from "../core/errors.ts";
-import type { RunState } from "./contract.ts";
+import type { Run, RunState } from "./contract.ts";
 
 /** What can happen to a run. */
 export const runEvents = [
@@ -158,4 +158,22 @@ export function isEnded(state: RunState): boolean {
 function cannotHappen({ runId, state }: RunFacts, event: RunEvent): SkeinError {
   const problem = `Run ${runId} is ${state}; "${event}" cannot happen to it`;
   return new SkeinError("conflict", { problem, advice: decideAnew });
+}
+
+/** Why a run timed out: its limit, and the settings that raise it. */
+export function timeoutText({
+  options,
+  deadline,
+  startedAt,
+  session,
+}: Pick<Run, "options" | "deadline" | "startedAt" | "session">): string {
+  const { runTimeoutSeconds } = options;
+  const ofAgent = deadline === null || startedAt === null ? null : Math.round((deadline - startedAt) / 1000);
+  const seconds = runTimeoutSeconds ?? ofAgent;
+  const limit = seconds === null ? "its time limit" : `its limit of ${seconds} s`;
+  const setting =
+    runTimeoutSeconds === undefined
+      ? `Raise agents.${session.agentId}.runTimeoutSeconds or defaults.runTimeoutSeconds, or set runTimeoutSeconds for one message.`
+      : "Raise the runTimeoutSeconds of the message (--timeout).";
+  return `The run took longer than ${limit}. ${setting}`;
 }

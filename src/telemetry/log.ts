@@ -18,6 +18,8 @@ export interface LogSettings {
   /** Values that may stand in no line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
+  /** Whether a caller in this process is told of an event anyway: then it is no warning. */
+  readonly isHandled?: (event: SkeinEvent) => boolean;
   /** Told when the destination cannot be written; by default nobody is. */
   readonly report?: (error: unknown) => void;
 }
@@ -53,11 +55,17 @@ export async function createLog(settings: LogSettings): Promise<Log> {
       report(error);
     }
   };
-  return { write, onEvent: (event) => writeEvent(event, logger, write), close: sink.close };
+  return { write, onEvent: (event) => writeEvent(event, settings, logger, write), close: sink.close };
 }
 
-function writeEvent(event: SkeinEvent, logger: Logger, write: Log["write"]): void {
-  const level = levelOf(event);
+function writeEvent(
+  event: SkeinEvent,
+  { isHandled = () => false }: Pick<LogSettings, "isHandled">,
+  logger: Logger,
+  write: Log["write"],
+): void {
+  const usual = levelOf(event);
+  const level = usual === "warn" && isHandled(event) ? "info" : usual;
   if (level === null || !logger.isLevelEnabled(level)) return;
   const { text, fields } = textAndFields(event);
   const { type, at, userId, sessionKey, sessionId, runId } = event;

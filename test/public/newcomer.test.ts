@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
 
 import { SkeinError } from "../../src/core/errors.ts";
+import type { ConfigInput, SendOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import type { ImportPayload } from "../../src/protocol/interchange.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
@@ -16,6 +17,8 @@ import type { DoctorPayload, UserListPayload } from "../../src/protocol/upkeep.t
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
+import { Started } from "../support/cli-process.ts";
+import { sessionText, userLine } from "../support/session-text.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 const sample = (name: string) => fileURLToPath(new URL(`../golden/interchange/${name}`, import.meta.url));
@@ -349,6 +352,160 @@ test("[NWC33] the command that init --dir suggests reads the new file", async ()
   expect((JSON.parse(out) as DoctorPayload).configuration.file).toBe(
     join(home.path, "new project/skein.yaml"),
   );
+});
+
+describe("errors that say what to do", () => {
+  test("[NWC34] a run that timed out names its limit and the setting", async () => {
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      parameters: Type.Object({}),
+      execute: (_, { signal }) => once(signal, "abort").then(() => "stopped"),
+    });
+    const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [wait] })];
+    const failing = async (config: ConfigInput, options: SendOptions) => {
+      const skein = await createSkein({ memory: true, config, agents });
+      const error = await skein
+        .session()
+        .send("use the tool wait", options)
+        .result.catch((reason: Error) => reason.message);
+      await skein.close();
+      return error;
+    };
+    const [ofAgent, ofMessage] = await Promise.all([
+      failing({ agents: { main: { runTimeoutSeconds: 1 } } }, {}),
+      failing({}, { runTimeoutSeconds: 1 }),
+    ]);
+    expect(ofAgent).toMatch(
+      /longer than its limit of 1 s\. Raise agents\.main\.runTimeoutSeconds or defaults/,
+    );
+    expect(ofMessage).toMatch(/longer than its limit of 1 s\. Raise the runTimeoutSeconds of the message/);
+  });
+
+  test.each([
+    [["sessions", "ls"], 1000],
+    [["sessions", "show", "main"], 1000],
+    [["sessions", "search", "word"], 50],
+    [["users", "ls"], 500],
+    [["runs", "ls"], 500],
+    [["approvals", "ls"], 500],
+    [["outbox", "ls"], 1000],
+  ] as const)("[NWC35] [NWC36] %j --limit out of range names the range and the help", async (args, most) => {
+    for (const limit of ["0", String(most + 1), "many"]) {
+      const { err, exit } = await cli(...args, "--limit", limit);
+      const path = args.slice(0, 2).join(" ");
+      expect(err).toContain(`It must be a whole number from 1 to ${most}`);
+      expect(err).toContain(`\`skein ${path} --help\` shows what can be typed`);
+      expect(exit).toBe(2);
+    }
+  });
+
+  test("[NWC35] an unknown option names the help of its command", async () => {
+    expect((await cli("sessions", "show", "main", "--jsn")).err).toContain("`skein sessions show --help`");
+    expect((await cli("send", "main")).err).toContain("`skein send --help`");
+    expect((await cli("--jsn")).err).toContain("`skein --help`");
+  });
+
+  test("[NWC37] spawn under an agent that is not allowed names the setting", async () => {
+    writeFileSync(join(home.path, "skein.yaml"), "agents: { main: {}, reh: {} }\n");
+    await cli("send", "main", "repeat hello");
+    const { err, exit } = await cli("spawn", "repeat hello", "--under", "reh");
+    expect(exit).toBe(1);
+    expect(err).toContain("agentId is not allowed for sessions_spawn (allowed: none)");
+    expect(err).toContain("add reh to agents.main.subagents.allowAgents in the configuration");
+  });
+
+  test("[NWC38] a failed run is thrown and not logged, where the program waits for it", async () => {
+    const library = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
+    const program = `
+      import { createSkein, HookRegistry, HookStop } from ${JSON.stringify(library)};
+      const hooks = new HookRegistry(() => undefined);
+      hooks.on("before_agent_start", () => { throw new HookStop("not today"); });
+      const skein = await createSkein({ memory: true, config: null, hooks });
+      const session = skein.session();
+      if (process.argv[1] === "wait") await session.send("hello").result.catch(({ message }) => console.log(message));
+      else await skein.ended((await session.accept("hello")).runId);
+      await skein.close();`;
+    const runProgram = async (how: string) => {
+      const started = new Started(["--input-type=module", "-e", program, how]);
+      expect(await started.end()).toBe(0);
+      return started;
+    };
+    const [waits, leaves] = await Promise.all([runProgram("wait"), runProgram("leave")]);
+    expect(waits.out).toContain("not today");
+    expect(waits.err).not.toContain("not today");
+    expect(leaves.err).toContain("not today");
+  });
+});
+
+describe("session tools", () => {
+  test.each([["foo/bar"], ["rehearsal/nothing"]])(
+    "[NWC43] no child is spawned with the model %s",
+    async (model) => {
+      const skein = await createSkein({ memory: true, config: null });
+      const { result } = await skein.callTool("sessions_spawn", { task: "repeat hello", model });
+      expect(result).toMatchObject({
+        status: "error",
+        error: expect.stringMatching(/Provider "foo" is not known|There is no model rehearsal\/nothing/),
+      });
+      expect(await skein.runs.list({})).toEqual([]);
+      await skein.close();
+    },
+  );
+
+  test("[NWC44] sessions_send that timed out names the app that the target waits for", async () => {
+    const dir = join(home.path, "data");
+    const agents = [defineAgent({ id: "desk", model: "rehearsal/basic" })];
+    const desk = await createSkein({ dir, config: null, app: "desk", agents });
+    await desk.session({ agentId: "desk" }).send("repeat hello").result;
+    await desk.close();
+    const config = {
+      tools: { sessions: { visibility: "all" }, agentToAgent: { enabled: true, allow: ["*"] } },
+    } as const;
+    const other = await createSkein({ dir, config, app: "other" });
+    const args = { sessionKey: "agent:desk:main", message: "repeat hello", timeoutSeconds: 1 };
+    const { result } = await other.callTool("sessions_send", args);
+    expect(result).toMatchObject({ status: "timeout", waitsForApp: "desk" });
+    await other.close();
+  });
+});
+
+describe("output that is not misread", () => {
+  test("[NWC39] sessions repair says in words what is wrong with a line", async () => {
+    const lines = [userLine("a", null), "no JSON", userLine("c", "b")];
+    writeFileSync(join(home.path, "trip.jsonl"), sessionText(...lines));
+    const { out } = await cli("sessions", "repair", "trip.jsonl");
+    expect(out).toContain("line 3 was left out: it is not JSON\n");
+    expect(out).toContain("1 entry now attached to the entry before the damage\n");
+    expect((await cli("sessions", "repair", "trip.jsonl")).out).toContain("nothing to repair, 2 entries");
+  });
+
+  test("[NWC40] doctor shows what maintenance would do as not done", async () => {
+    writeFileSync(join(home.path, "skein.yaml"), "session: { maintenance: { pruneAfter: 1d } }\n");
+    await cli("send", "session:trip", "repeat hello");
+    const now = () => Date.now() + 2 * 86_400_000;
+    const { out } = await run(["doctor"], { cwd: home.path, env: { SKEIN_DIR: "data" }, now });
+    expect(out).toMatch(
+      /Maintenance \(mode: warn, only reported\)\n {2}would trash +agent:main:session:trip/,
+    );
+  });
+
+  test("[NWC41] [NWC42] another Skein gateway on the port, and the link of a start", async () => {
+    const gateway = await wholeGateway({ folder: home });
+    using other = temporaryFolder();
+    try {
+      const { port } = new URL(gateway.url);
+      writeFileSync(join(other.path, "skein.yaml"), `gateway: { port: ${port} }\n`);
+      const at = { cwd: other.path, env: { SKEIN_DIR: "data" } };
+      const taken = `Port ${port} at 127.0.0.1 is taken by the Skein gateway of another folder`;
+      expect((await run(["doctor"], at)).out).toContain(taken);
+      const { out } = await run(["start", "--dir", gateway.root], { cwd: other.path });
+      expect(out).toContain("POST /link");
+      expect(out).toContain("there is nothing to see in a browser yet");
+    } finally {
+      await gateway.close();
+    }
+  });
 });
 
 describe("a webhook of a gateway", () => {

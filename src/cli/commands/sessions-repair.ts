@@ -1,8 +1,11 @@
 import { logPath, readLog, repairSessionFile } from "../../compose.ts";
+import type { CorruptReason } from "../../core/entries.ts";
+import { corruptReasonText } from "../../core/parse-session.ts";
 import type { RepairPayload } from "../../protocol/session-payloads.ts";
 import { damageIn } from "../../sessions/damage.ts";
 import { findSession, isFileName } from "../folder/find-session.ts";
 import { withFolder } from "../folder/with-folder.ts";
+import { counted } from "../output/amounts.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, pathFrom, printJson, wholeLine } from "../output/terminal.ts";
@@ -30,33 +33,42 @@ async function damageOf(terminal: Terminal, name: string, options: GlobalOptions
 function printRepair(terminal: Terminal, name: string, report: RepairPayload): void {
   const shown = wholeLine(name);
   if (report.backup === null) {
-    terminal.out(`${shown}: nothing to repair, ${report.kept} entries\n`);
+    terminal.out(`${shown}: nothing to repair, ${entries(report.kept)}\n`);
     return;
   }
-  terminal.out(`${paint(terminal, "bold", shown)}: repaired, ${report.kept} entries kept\n`);
-  if (report.headerRebuilt) terminal.out("  the header was lost and is made anew\n");
+  terminal.out(`${paint(terminal, "bold", shown)}: repaired, ${entries(report.kept)} kept\n`);
+  if (report.headerRebuilt) terminal.out("  the header was lost; a new one was written\n");
   printLines(terminal, report, " was left out");
   if (report.bridged.length > 0)
-    terminal.out(`  ${report.bridged.length} entries hang on the entry before the damage now\n`);
+    terminal.out(`  ${entries(report.bridged.length)} now attached to the entry before the damage\n`);
   terminal.out(`  as it was: ${wholeLine(report.backup)}\n`);
 }
 
 function printDamage(terminal: Terminal, name: string, report: RepairPayload): void {
   const shown = wholeLine(name);
   if (report.damaged.length === 0) {
-    terminal.out(`${shown}: no damage, ${report.kept} entries\n`);
+    terminal.out(`${shown}: no damage, ${entries(report.kept)}\n`);
     return;
   }
-  terminal.out(`${paint(terminal, "bold", shown)}: ${report.kept} entries can be read\n`);
+  terminal.out(`${paint(terminal, "bold", shown)}: ${entries(report.kept)} can be read\n`);
   printLines(terminal, report, "");
   if (report.bridged.length > 0)
-    terminal.out(`  ${report.bridged.length} entries are read as hanging on the entry before the damage\n`);
+    terminal.out(`  ${entries(report.bridged.length)} read as attached to the entry before the damage\n`);
   terminal.out("  the log of a session is never rewritten; the damaged lines stay where they are\n");
   terminal.out(`  the log: ${wholeLine(report.file)}\n`);
 }
 
+function entries(count: number): string {
+  return counted(count, "entry", "entries");
+}
+
+/** The payload of a repaired file has a code as the reason, that of a log a text. */
+function reasonText(reason: string): string {
+  return Object.hasOwn(corruptReasonText, reason) ? corruptReasonText[reason as CorruptReason] : reason;
+}
+
 function printLines(terminal: Terminal, { damaged }: RepairPayload, what: string): void {
   for (const { line, reason } of damaged.slice(0, mostLines))
-    terminal.out(`  line ${line}${what}: ${oneLine(reason, terminal.columns)}\n`);
+    terminal.out(`  line ${line}${what}: ${oneLine(reasonText(reason), terminal.columns)}\n`);
   if (damaged.length > mostLines) terminal.out(`  and ${damaged.length - mostLines} more lines\n`);
 }

@@ -1,9 +1,11 @@
+import { readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import type { Watched } from "../folder/call-tool.ts";
 import { callToolFor } from "../folder/call-tool.ts";
 import type { ComingChild } from "../folder/shown-child.ts";
 import { ShownChild } from "../folder/shown-child.ts";
+import { tell } from "../folder/with-folder.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownCount } from "../output/amounts.ts";
@@ -53,7 +55,7 @@ export async function spawnCommand(
       {
         ...options,
         waits,
-        show: (result) => show(terminal, options, result),
+        show: (result) => show(terminal, options, result, open.asker.agentId),
         ...(isShown ? { watch: () => watchChild(terminal, open, { ref, task: words.join(" ") }) } : {}),
       },
     ),
@@ -90,9 +92,13 @@ function argumentsOf(terminal: Terminal, words: readonly string[], options: Spaw
   };
 }
 
-function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): ExitCode {
-  if (options.json === true || exitOf(result) !== 0)
-    return printToolResult(terminal, options, result) || endOf(result);
+function show(terminal: Terminal, options: SpawnOptions, result: ToolResult, agentId: string): ExitCode {
+  if (options.json === true || exitOf(result) !== 0) {
+    const exit = printToolResult(terminal, options, result) || endOf(result);
+    if (result.code === "agent_not_allowed" && options.runtime !== "acp")
+      tell(terminal, options, allowingSetting(options, agentId));
+    return exit;
+  }
   const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: said } = result;
   const line = (title: string, value: unknown) =>
     value === undefined ? [] : [[title, typeof value === "string" ? value : JSON.stringify(value)] as const];
@@ -108,6 +114,13 @@ function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): Ex
   ]);
   if (typeof said === "string" && said !== "") printText(terminal, said);
   return endOf(result);
+}
+
+/** The refusal is worded for a model; a person can change what is allowed. */
+function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
+  const parsed = readKey(session);
+  const asker = "agentId" in parsed ? parsed.agentId : agentId;
+  return `to allow it, add ${under} to agents.${asker}.subagents.allowAgents in the configuration`;
 }
 
 function tokensIn(usage: unknown): string | undefined {

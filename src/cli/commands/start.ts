@@ -87,7 +87,8 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   const where: AnswerLine[] = [
     ["address", url],
     ["link", link],
-    ["", "good once, for ten minutes; the same command again prints a new one"],
+    ["", "for a program: it exchanges the code after # for a token, once, within ten minutes (POST /link)"],
+    ["", "there is nothing to see in a browser yet; the same command again prints a new link"],
   ];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";

@@ -157,7 +157,7 @@ describe("what a gateway refuses", () => {
     for (const error of [new Refused(wire), new CallError(wire)]) {
       printed.err = "";
       expect(report(error)).toBe(2);
-      expect(printed.err).toMatch(/^error: "label" is too long\. The --help.* \(invalid_request\)\n$/);
+      expect(printed.err).toMatch(/^error: "label" is too long\. `skein --help`.* \(invalid_request\)\n$/);
     }
   });
 });

@@ -50,11 +50,12 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     }
     for (const finding of findings) if (finding.area === mcpArea) printFinding(terminal, finding);
   }
-  title(`Maintenance (${maintenance.mode})`);
+  const does = maintenance.mode === "enforce" ? "the gateway does this within the hour" : "only reported";
+  title(`Maintenance (mode: ${maintenance.mode}, ${does})`);
   if (maintenance.decisions.length === 0) line("  nothing to do");
   for (const { action, key, userId, why } of maintenance.decisions) {
     const whose = userId === undefined ? key : `${key} of ${userId}`;
-    line(`  ${pad(action, 8)} ${oneLine(`${whose}: ${why}`, longest)}`);
+    line(`  ${pad(`would ${action}`, 14)} ${oneLine(`${whose}: ${why}`, longest)}`);
   }
   if (maintenance.explained !== undefined) {
     title(`Maintenance of ${maintenance.explained.key}`);

@@ -21,7 +21,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Tells what went wrong: one line for people, one JSON object with `--json`. */
+/** Tells what went wrong: one line for people, one JSON object with `--json`. `terminal.command` is the command that failed, with its words. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
   if (error instanceof CommandFailed) return error.exit;
   const { code, text, exit } = describe(error, terminal.command);
@@ -44,7 +44,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (wire !== null) {
     // As it would be called without a gateway.
     const code = wire.details?.reason ?? wire.code;
-    return { code, text: mistyped(wire) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
+    return { code, text: mistyped(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
@@ -56,10 +56,10 @@ function describe(error: unknown, command: string): { code: string; text: string
 }
 
 /** Params that do not fit are what somebody typed; they know no params. */
-function mistyped({ details }: WireError): string | null {
+function mistyped({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
-  return `"${first.path}" ${first.problem}. The --help of the command shows what can be typed.`;
+  return `"${first.path}" ${first.problem}. \`${command} --help\` shows what can be typed.`;
 }
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);

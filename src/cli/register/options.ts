@@ -24,10 +24,19 @@ export function globalOptions(): Option[] {
   ];
 }
 
+const largestNumber = 999_999;
+
 export function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text))
-    throw new InvalidArgumentError("It must be a whole number from 1 to 999999.");
-  return Number(text);
+  return upTo(largestNumber)(text);
+}
+
+/** Reads a whole number from 1 to `largest`. */
+export function upTo(largest: number): (text: string) => number {
+  return (text) => {
+    const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : largest + 1;
+    if (number <= largest) return number;
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${largest}.`);
+  };
 }
 
 /** Of commands that list. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
-import { allUsersOption, examples, sessionHelp, wholeNumber } from "./options.ts";
+import { allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./options.ts";
 
 /** What ids look like, for examples; the runs are those of `send … --key order-17`, `order-18` and `order-19`. */
 const run = "71784a37-767d-8ff4-8474-7668da850727";
@@ -22,7 +22,7 @@ export function registerRuns(program: Command, terminal: Terminal): void {
       "only in these states, with commas between; open and ended stand for several; lost: lost input that can be retried",
     )
     .option("--session <ref>", `only of ${sessionHelp}`)
-    .option("--limit <number>", "at most so many (default: 50)", wholeNumber)
+    .option("--limit <number>", "runs at the most, up to 500 (default: 50)", upTo(500))
     .option("--before <seq>", "older ones, as the end of a list says", wholeNumber)
     .addOption(allUsersOption())
     .addHelpText(
@@ -115,7 +115,7 @@ export function registerApprovalList(program: Command, terminal: Terminal): void
     )
     .option("--session <ref>", `only of ${sessionHelp}`)
     .option("--all", "answered ones too")
-    .option("--limit <number>", "at most so many (default: 100)", wholeNumber)
+    .option("--limit <number>", "approvals at the most, up to 500 (default: 100)", upTo(500))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein approvals ls", "skein approvals ls --all --limit 10"))
     .action(async (_, command: Command) => {
@@ -133,7 +133,7 @@ export function registerOutbox(program: Command, terminal: Terminal): void {
     .command("ls", { isDefault: true })
     .description("List messages, the last first.")
     .option("--state <states>", "only queued, delivered, dead or dropped; several with commas between")
-    .option("--limit <number>", "at most so many (default: 100)", wholeNumber)
+    .option("--limit <number>", "messages at the most, up to 1000 (default: 100)", upTo(1000))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
     .action(async (_, command: Command) => {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
-import { allUsersOption, examples, refHelp, wholeNumber } from "./options.ts";
+import { allUsersOption, examples, refHelp, upTo, wholeNumber } from "./options.ts";
 
 /** Commands that change nothing. */
 export function registerReading(sessions: Command, terminal: Terminal): void {
@@ -10,7 +10,7 @@ export function registerReading(sessions: Command, terminal: Terminal): void {
     .command("show")
     .description("Print the messages of the active branch, by default the newest 200.")
     .argument("<ref>", refHelp)
-    .option("--limit <n>", "messages at the most, up to 1000 (default: 200)", wholeNumber)
+    .option("--limit <n>", "messages at the most, up to 1000 (default: 200)", upTo(1000))
     .option("--before <entryId>", "the page that ends before this entry (its id, or a unique ending of it)")
     .option("--after <entryId>", "the page that begins behind this entry")
     .addHelpText(
@@ -43,7 +43,7 @@ function registerList(sessions: Command, terminal: Terminal): void {
     .option("--active <minutes>", "only those used in the last so many minutes", wholeNumber)
     .option("--archived", "the archived ones instead")
     .option("--trash", "what is in the trash instead")
-    .option("--limit <n>", "sessions at the most, up to 1000 (default: 100)", wholeNumber)
+    .option("--limit <n>", "sessions at the most, up to 1000 (default: 100)", upTo(1000))
     .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .addOption(allUsersOption())
     .addHelpText(
@@ -70,7 +70,7 @@ function registerSearch(sessions: Command, terminal: Terminal): void {
     .option("--role <role>", "only what this role said: user, assistant, toolResult")
     .option("--since <time>", "only from then on: a date, or a span back from now such as 90m, 24h, 7d")
     .option("--until <time>", "only up to then")
-    .option("--limit <n>", "hits at the most, up to 50 (default: 10)", wholeNumber)
+    .option("--limit <n>", "hits at the most, up to 50 (default: 10)", upTo(50))
     .addHelpText(
       "after",
       examples(

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
-import { examples, wholeNumber, yesOption } from "./options.ts";
+import { examples, upTo, yesOption } from "./options.ts";
 
 export function registerUsers(program: Command, terminal: Terminal): void {
   const users = program
@@ -10,7 +10,7 @@ export function registerUsers(program: Command, terminal: Terminal): void {
   users
     .command("ls")
     .description("List users by ID, with what they have and when they were last active.")
-    .option("--limit <number>", "users at the most, up to 500 (default: 100)", wholeNumber)
+    .option("--limit <number>", "users at the most, up to 500 (default: 100)", upTo(500))
     .option("--cursor <cursor>", "go on behind an earlier list")
     .addHelpText("after", examples("skein users ls", "skein users ls --limit 10 --json"))
     .action(async (_, command: Command) => {

@@ -31,7 +31,7 @@ export async function checkPort({
     await tryListening(host, port);
     return [];
   } catch (error) {
-    const told = portError(error, gateway);
+    const told = await portError(error, gateway);
     if (!(told instanceof SkeinError)) throw told;
     return [finding("warning", told.message.slice(0, -told.remedy.length).trim(), told.remedy)];
   }

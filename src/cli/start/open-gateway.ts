@@ -117,7 +117,7 @@ async function start(options: GatewayOptions & InsideOptions): Promise<OpenGatew
     // The port may be that of a start that was a moment quicker.
     const other = isTaken(error) ? await soonRunning(folder.root, clock) : findRunning(folder.root, clock);
     if (other !== null) return other;
-    throw portError(error, settings);
+    throw await portError(error, settings);
   }
 }
 

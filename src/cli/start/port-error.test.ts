@@ -13,21 +13,21 @@ describe("why a gateway cannot listen", () => {
     ["EACCES", "Port 80 at 127.0.0.1 is not for this user."],
     ["EADDRNOTAVAIL", "This machine has no address 127.0.0.1."],
     ["ENOTFOUND", "The name 127.0.0.1 stands for no address."],
-  ])("[NWU5] %s, whoever told it first", (code, text) => {
+  ])("[NWU5] %s, whoever told it first", async (code, text) => {
     for (const error of [system(code), wrapped(code)]) {
-      const told = portError(error, place) as SkeinError;
+      const told = (await portError(error, place)) as SkeinError;
       expect(told.message.startsWith(text)).toBe(true);
       expect(told.remedy).toMatch(/--(?:port|host) </);
     }
   });
 
-  test("[NWU5] everything else is as it was", () => {
+  test("[NWU5] everything else is as it was", async () => {
     const others = [
       system("ESTRANGE"),
       wrapped("ESTRANGE"),
       new SkeinError("internal", { problem: "no" }),
       null,
     ];
-    for (const error of others) expect(portError(error, place)).toBe(error);
+    for (const error of others) expect(await portError(error, place)).toBe(error);
   });
 });

@@ -2,12 +2,15 @@ import { SkeinError } from "../../core/errors.ts";
 import type { ServerSettings } from "../../gateway/contract.ts";
 
 /** Why it cannot listen there, with what to do; everything else as it is. */
-export function portError(error: unknown, { host, port }: Pick<ServerSettings, "host" | "port">): unknown {
+export async function portError(
+  error: unknown,
+  { host, port }: Pick<ServerSettings, "host" | "port">,
+): Promise<unknown> {
   // The server may have told it in words of its own already.
   const system = error instanceof SkeinError ? error.cause : error;
   const reason = reasons[(system as { readonly code?: string } | undefined)?.code ?? ""];
   if (reason === undefined) return error;
-  const [problem, advice] = reason(host, port);
+  const [problem, advice] = reason(host, port, isTaken(error) && (await isGateway(host, port)));
   return new SkeinError("unavailable", { problem, advice }, { cause: system });
 }
 
@@ -17,11 +20,25 @@ export function isTaken(error: unknown): boolean {
   return code === "EADDRINUSE" || cause?.code === "EADDRINUSE";
 }
 
-type Reason = (host: string, port: number) => readonly [problem: string, advice: string];
+/** How long a program on the port may take to say that it is a gateway. */
+const answerMs = 1000;
+
+async function isGateway(host: string, port: number): Promise<boolean> {
+  const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
+  const { welcomeLine } = await import("../../gateway/server/http/places.ts");
+  try {
+    const answer = await fetch(`http://${name}:${port}/`, { signal: AbortSignal.timeout(answerMs) });
+    return (await answer.text()).startsWith(welcomeLine);
+  } catch {
+    return false; // another protocol, or nothing that answers in time
+  }
+}
+
+type Reason = (host: string, port: number, isSkein: boolean) => readonly [problem: string, advice: string];
 
 const reasons: Readonly<Record<string, Reason>> = {
-  EADDRINUSE: (host, port) => [
-    `Port ${port} at ${host} is taken by another program`,
+  EADDRINUSE: (host, port, isSkein) => [
+    `Port ${port} at ${host} is taken by ${isSkein ? "the Skein gateway of another folder" : "another program"}`,
     "End that one, or listen elsewhere: --port <number>, 0 for any that is free, or gateway.port in the configuration",
   ],
   EACCES: (host, port) => [

@@ -3,7 +3,7 @@ import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext, ranks } from "../lanes.ts";
-import { lostCode, nextState, retryHint } from "../states.ts";
+import { lostCode, nextState, retryHint, timeoutText } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
@@ -154,7 +154,7 @@ function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_fou
   const row = books.row(runId);
   if (row?.state !== "queued") return;
   if (why === "deadline") {
-    endRun(books, row, { state: "timeout", code: "timeout", error: "Its time was over before it went on." });
+    endRun(books, row, { state: "timeout", code: "timeout", error: timeoutText(row) });
     return;
   }
   if (why instanceof SkeinError) {

@@ -3,7 +3,8 @@ import type { Claim } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { notForEver } from "./not-for-ever.ts";
 
-const claim = { run: { runId: "r1", fence: 2 } } as unknown as Claim;
+const run = { runId: "r1", fence: 2, options: {}, deadline: 1, startedAt: 0, session: { agentId: "main" } };
+const claim = { run } as unknown as Claim;
 
 function watched() {
   const done: unknown[] = [];

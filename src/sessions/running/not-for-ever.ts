@@ -42,7 +42,7 @@ async function leave(
   runs: Pick<RunStore, "end" | "release">,
 ): Promise<void> {
   const held = { runId: run.runId, fence: run.fence };
-  const outcome = outcomeOf(reason);
+  const outcome = outcomeOf(reason, run);
   try {
     if (outcome !== null) await runs.end(held, outcome);
     else if (reason instanceof RunStopped && reason.why === "closing") await runs.release(held);

@@ -1,11 +1,12 @@
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
-import type { Outcome } from "../../runs/contract.ts";
+import type { Outcome, Run } from "../../runs/contract.ts";
+import { timeoutText } from "../../runs/states.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { HookStop } from "../hooks.ts";
 
 /** How a run ends that could not go on; `null`: it is not ours to end. */
-export function outcomeOf(error: unknown): Outcome | null {
-  if (error instanceof RunStopped) return stopped(error);
+export function outcomeOf(error: unknown, run: Run): Outcome | null {
+  if (error instanceof RunStopped) return stopped(error, run);
   if (error instanceof SkeinError) {
     if (error.code === "fenced") return null;
     return { state: "error", code: error.code, error: messageWithoutPaths(error) };
@@ -14,12 +15,12 @@ export function outcomeOf(error: unknown): Outcome | null {
   return { state: "error", code: "internal", error: messageWithoutPaths(error) };
 }
 
-function stopped({ why }: RunStopped): Outcome | null {
+function stopped({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":
       return { state: "aborted", code: "aborted", error: "The run was aborted." };
     case "timeout":
-      return { state: "timeout", code: "timeout", error: "The run took longer than it may." };
+      return { state: "timeout", code: "timeout", error: timeoutText(run) };
     case "lost":
     case "closing":
       return null;

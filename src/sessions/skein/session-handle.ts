@@ -115,6 +115,8 @@ export interface HandleDeps {
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string, reason?: string): Promise<unknown>;
+  /** Runs whose result a caller waits for. */
+  readonly awaitedRuns: Set<string>;
   readonly calls: ServiceCalls;
   readonly hooks: HookRegistry;
   /** Throws `conflict` while a run has the session. */
@@ -195,6 +197,7 @@ export class SessionHandle {
       waits: (id) => runs.waits(id),
       untilEnded: (id) => watcher.untilEnded(id),
       abort,
+      awaitedRuns: this.#deps.awaitedRuns,
     });
   }
 

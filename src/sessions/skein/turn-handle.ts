@@ -79,12 +79,14 @@ export interface TurnSource {
   /** Resolves when the run has ended, whoever ran it. */
   untilEnded(runId: string): Promise<Run>;
   abort(runId: string): Promise<unknown>;
+  /** Runs whose result somebody has asked for and has not got yet. */
+  readonly awaitedRuns: Set<string>;
 }
 
 /** Follows a run by its events; everything is there from the beginning, for whoever begins to read. */
 export class TurnHandle implements Turn {
   readonly runId: string;
-  readonly result: Promise<TurnResult>;
+  readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #events: TurnEvent[] = [];
   readonly #approvals: Approvals = new Map();
@@ -101,9 +103,17 @@ export class TurnHandle implements Turn {
     this.runId = source.runId;
     this.#following = source.runId;
     const leave = source.subscribe((event) => this.#take(event));
-    this.result = this.#follow().finally(leave);
+    this.#result = this.#follow().finally(() => {
+      leave();
+      source.awaitedRuns.delete(this.runId);
+    });
     // Whoever does not ask for the result does not want to hear of it.
-    this.result.catch(() => undefined);
+    this.#result.catch(() => undefined);
+  }
+
+  get result(): Promise<TurnResult> {
+    if (!this.#isOver) this.#source.awaitedRuns.add(this.runId);
+    return this.#result;
   }
 
   async abort(): Promise<void> {

@@ -9,8 +9,11 @@ import type { Exchange } from "./exchange.ts";
 
 /** The places beside the methods. */
 
+/** What the text at `/` begins with. */
+export const welcomeLine = "This is a Skein gateway: sessions of AI agents, for programs, people and agents.";
+
 const welcome = [
-  "This is a Skein gateway: sessions of AI agents, for programs, people and agents.",
+  welcomeLine,
   "",
   "  skein chat              talk with an agent",
   "  skein sessions ls       what is there",
