@@ -264,9 +264,8 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const loop = { clock, redact };
   const given = present({ given: options.models as GivenModels });
   const models = createModels({ config, env: variable, loop, ...given });
-  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
+  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact, checkModel };
   const session = new SessionTools({
-    checkModel,
     ...here,
     channels,
     defaults,
@@ -323,8 +322,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
       {
         ...receiving,
         ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
-        ...loopTurns(runs, owner, () => engine.wake()),
-        awaitedRuns: watching.awaitedRuns,
+        ...{ ...loopTurns(runs, owner, () => engine.wake()), awaitedRuns: watching.awaitedRuns },
       },
       newId,
     ),

@@ -1,10 +1,12 @@
 import { relative } from "node:path";
 import type { ImportPayload } from "../../protocol/interchange.ts";
-import type { OpenCalls } from "../folder/with-calls.ts";
 import { counted } from "./amounts.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
+
+/** A command for the user to type next. */
+type ToType = (...words: readonly string[]) => string;
 
 const mostShown = 20;
 const longest = 2000;
@@ -13,7 +15,7 @@ const longest = 2000;
 export function printImport(
   terminal: Terminal,
   { imported, skipped = [], ignored = [], failed }: ImportPayload,
-  { isDry, toType }: { readonly isDry: boolean; readonly toType: OpenCalls["toType"] },
+  { isDry, toType }: { readonly isDry: boolean; readonly toType: ToType },
 ): void {
   const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
   const title = (text: string) => terminal.out(`\n${paint(terminal, "bold", text)}\n`);
@@ -76,11 +78,7 @@ function sumUp(losses: readonly Loss[]): Loss[] {
 }
 
 /** What to do about sessions that were skipped because they are in the trash. */
-function remedyFor(
-  toType: OpenCalls["toType"],
-  why: string,
-  rows: readonly { readonly sessionId: string }[],
-): string {
+function remedyFor(toType: ToType, why: string, rows: readonly { readonly sessionId: string }[]): string {
   if (why !== "in the trash") return "";
   const restore = rows.slice(0, mostShown).map(({ sessionId }) => toType("sessions", "restore", sessionId));
   const rest = rows.length > mostShown ? [toType("sessions", "ls", "--trash")] : [];
