@@ -20,7 +20,7 @@ describe("doctor and the port", () => {
 
   test("[GST12] one that is taken is told, unless it is taken by the gateway of this folder", async () => {
     using folder = temporaryFolder();
-    const other = createServer();
+    const other = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as AddressInfo;
     try {

@@ -163,7 +163,7 @@ describe("a start", () => {
   });
 
   test("[GST3] a port that somebody else has is told with what to do, and nothing is left behind", async () => {
-    const other = createServer();
+    const other = createServer((socket) => socket.destroy());
     others.push(other);
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as AddressInfo;
