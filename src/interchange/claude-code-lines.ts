@@ -1,66 +1,64 @@
 import type { Steps } from "../core/slices.ts";
-import type { Losses } from "./imported.ts";
+import type { Losses } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { objectField, readJsonLines, textField, timeField } from "./json-lines.ts";
 
-/** One line of a Claude Code session: part of the chain if it has a uuid, else bookkeeping. */
+/** One line of a Claude Code session: part of the conversation if it has a uuid, else bookkeeping. */
 export interface ClaudeLine {
   readonly line: number;
   readonly type: string;
-  /** `null` for lines outside the chain. */
   readonly uuid: string | null;
-  /** Absent in the earliest versions, whose lines follow one another. */
+  /** Absent in the earliest versions, where each line follows the one before. */
   readonly parentUuid: string | null | undefined;
   readonly time: number;
-  readonly sidechain: boolean;
-  /** Right behind a damaged line. */
-  readonly behindDamage: boolean;
+  readonly isSidechain: boolean;
+  readonly isAfterDamage: boolean;
   readonly value: JsonObject;
 }
 
 export interface ClaudeFile {
+  /** Parents before their children. */
   readonly lines: readonly ClaudeLine[];
   readonly byUuid: ReadonlyMap<string, ClaudeLine>;
-  /** The line with the summary, by the uuid of its compaction's boundary. */
+  /** The line with the summary, by the uuid of its compaction boundary. */
   readonly summaries: ReadonlyMap<string, ClaudeLine>;
-  /** The other way round. */
+  /** The uuid of the compaction boundary, by the line with its summary. */
   readonly boundaries: ReadonlyMap<ClaudeLine, string>;
 }
 
 const messageTypes = ["user", "assistant"];
 
-/** Reads the lines; damaged ones and repeated uuids are told of and passed over. */
 export function* readClaudeLines(source: string | Uint8Array, losses: Losses): Steps<ClaudeFile> {
   const lines: ClaudeLine[] = [];
   const byUuid = new Map<string, ClaudeLine>();
   let time = 0;
-  let damaged = false;
+  let isAfterDamage = false;
   for (const each of readJsonLines(source)) {
     yield each.length;
     const type = each.value === null ? null : textField(each.value, "type");
     if (each.value === null || type === null) {
-      damaged = true;
-      losses.add("A damaged line was passed over.", `line ${each.line}`);
+      isAfterDamage = true;
+      losses.add("A damaged line was skipped.", `line ${each.line}`);
       continue;
     }
     time = timeField(each.value, "timestamp") ?? time;
-    const line = claudeLine(each.value, { line: each.line, type, time, behindDamage: damaged });
-    damaged = false;
+    const line = toClaudeLine(each.value, { line: each.line, type, time, isAfterDamage });
+    isAfterDamage = false;
     if (line.uuid !== null && byUuid.has(line.uuid)) {
-      losses.add("A line that repeats the uuid of an earlier one was passed over.", line.uuid);
+      losses.add("A line that repeats an earlier uuid was skipped.", line.uuid);
       continue;
     }
     lines.push(line);
     if (line.uuid !== null) byUuid.set(line.uuid, line);
   }
-  const summaries = summariesIn(lines, byUuid);
+  const summaries = findSummaries(lines, byUuid);
   const boundaries = new Map(Array.from(summaries, ([uuid, line]) => [line, uuid]));
-  return { lines: parentsFirst(lines, byUuid), byUuid, summaries, boundaries };
+  return { lines: sortParentsFirst(lines, byUuid), byUuid, summaries, boundaries };
 }
 
-function claudeLine(
+function toClaudeLine(
   value: JsonObject,
-  place: Pick<ClaudeLine, "line" | "type" | "time" | "behindDamage">,
+  place: Pick<ClaudeLine, "line" | "type" | "time" | "isAfterDamage">,
 ): ClaudeLine {
   const isMessage = messageTypes.includes(place.type) && objectField(value, "message") !== null;
   const uuid = textField(value, "uuid") || (isMessage ? `line-${place.line}` : null);
@@ -68,22 +66,25 @@ function claudeLine(
   return {
     ...place,
     uuid,
-    parentUuid: typeof parentUuid === "string" ? parentUuid : parentUuid === null ? null : undefined,
-    sidechain: value.isSidechain === true,
+    parentUuid: typeof parentUuid === "string" || parentUuid === null ? parentUuid : undefined,
+    isSidechain: value.isSidechain === true,
     value,
   };
 }
 
-/** The order of the file, but a line that names a later one as its parent waits for it; those in a circle come last. */
-function parentsFirst(lines: readonly ClaudeLine[], byUuid: ReadonlyMap<string, ClaudeLine>): ClaudeLine[] {
-  const taken = new Set<ClaudeLine>();
+/** Keeps the order of the file, but moves a line behind its parent. Lines in a cycle come last. */
+function sortParentsFirst(
+  lines: readonly ClaudeLine[],
+  byUuid: ReadonlyMap<string, ClaudeLine>,
+): ClaudeLine[] {
+  const sorted = new Set<ClaudeLine>();
   const done = new Set<string>();
   const waiting = new Map<string, ClaudeLine[]>();
   const take = (first: ClaudeLine) => {
     const ready = [first];
     for (let line = ready.pop(); line !== undefined; line = ready.pop()) {
-      if (taken.has(line)) continue;
-      taken.add(line);
+      if (sorted.has(line)) continue;
+      sorted.add(line);
       if (line.uuid === null) continue;
       done.add(line.uuid);
       for (const child of waiting.get(line.uuid)?.toReversed() ?? []) ready.push(child);
@@ -96,13 +97,13 @@ function parentsFirst(lines: readonly ClaudeLine[], byUuid: ReadonlyMap<string, 
     else if (waiting.has(parentUuid)) waiting.get(parentUuid)?.push(line);
     else waiting.set(parentUuid, [line]);
   }
-  const stuck = [...waiting.values()].flat().toSorted((a, b) => a.line - b.line);
-  for (const line of stuck) if (!taken.has(line)) take(line);
-  return [...taken];
+  const inCycle = [...waiting.values()].flat().toSorted((a, b) => a.line - b.line);
+  for (const line of inCycle) take(line);
+  return [...sorted];
 }
 
-/** A summary hangs on its boundary, with nothing said between the two. */
-function summariesIn(
+/** A summary is a descendant of its boundary, with no message between the two. */
+function findSummaries(
   lines: readonly ClaudeLine[],
   byUuid: ReadonlyMap<string, ClaudeLine>,
 ): Map<string, ClaudeLine> {
@@ -118,4 +119,34 @@ function summariesIn(
       summaries.set(above.uuid, line);
   }
   return summaries;
+}
+
+/** The field that holds a title, by the type of its line; the best kind first. */
+const titleFields = new Map([
+  ["custom-title", "customTitle"],
+  ["ai-title", "aiTitle"],
+  ["agent-name", "agentName"],
+  ["summary", "summary"],
+]);
+
+export function isTitle(type: string): boolean {
+  return titleFields.has(type);
+}
+
+/** The last title of the best kind. A summary counts only if it belongs to a conversation in this file. */
+export function findTitle(file: ClaudeFile, losses: Losses): string | null {
+  const lastByType = new Map<string, string>();
+  let count = 0;
+  for (const { type, value } of file.lines) {
+    const field = titleFields.get(type);
+    if (field === undefined) continue;
+    count += 1;
+    const title = textField(value, field)?.trim() ?? "";
+    const isInFile = type !== "summary" || file.byUuid.has(textField(value, "leafUuid") ?? "");
+    if (title !== "" && isInFile) lastByType.set(type, title);
+  }
+  const name = [...titleFields.keys()].flatMap((type) => lastByType.get(type) ?? [])[0] ?? null;
+  const unused = count - (name === null ? 0 : 1);
+  if (unused > 0) losses.add("A title that another one replaced was left out.", undefined, unused);
+  return name;
 }

@@ -1,76 +1,65 @@
-import type { AssistantBlock, ToolCallBlock } from "../core/messages.ts";
+import type { AssistantBlock, ImageBlock, TextBlock, ToolCallBlock } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
-import { assistantBlocks, claudeStopReason, claudeUsage, contentBlocks } from "./claude-code-blocks.ts";
+import { isRecord, isUsableBlock } from "../core/shape.ts";
 import type { ClaudeLine } from "./claude-code-lines.ts";
-import type { Losses } from "./imported.ts";
+import type { AnswerDraft, Losses, ResultDraft } from "./imported-session.ts";
+import { convertBlocks, noCost, shortType, toArguments } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { countField, objectField, textField } from "./json-lines.ts";
-import type { AnswerDraft, ResultDraft } from "./message-drafts.ts";
 
-/** What a line of Claude Code says, as drafts of ours. */
+/** Converts Claude Code's messages, which are Anthropic's, into drafts of entries. */
 
-/** A user line holds results of calls, or what was said, or both; the results come first. */
+/** A user line holds tool results, a prompt, or both; the results come first. */
 export function userDrafts(
   line: ClaudeLine,
   toolName: (callId: string) => string,
   losses: Losses,
-): { results: ResultDraft[]; said: EntryDraft | null } {
+): { results: ResultDraft[]; prompt: EntryDraft | null } {
   const content = objectField(line.value, "message")?.content;
   const blocks = Array.isArray(content) ? content : [];
   const isResult = (block: unknown) => isRecord(block) && block.type === "tool_result";
   const found = blocks.filter(isResult) as JsonObject[];
   const details = line.value.toolUseResult;
   if (details !== undefined && found.length !== 1)
-    losses.add("The details of results that share a line were left out.", line.uuid ?? undefined);
-  const results = found.flatMap((block) => {
+    losses.add("The details of several results on one line were left out.", line.uuid ?? undefined);
+  const more = details !== undefined && found.length === 1 ? { details } : {};
+  const results = found.flatMap((block): ResultDraft[] => {
     const toolCallId = textField(block, "tool_use_id");
     if (toolCallId === null) {
-      losses.add("A result that names no call was left out.", line.uuid ?? undefined);
+      losses.add("A tool result without a call id was left out.", line.uuid ?? undefined);
       return [];
     }
-    const more = details !== undefined && found.length === 1 ? { details } : {};
-    return [resultDraft(block, toolCallId, toolName(toolCallId), more, losses)];
+    const result = { toolCallId, toolName: toolName(toolCallId), content: toContent(block.content, losses) };
+    const isError = block.is_error === true;
+    return [{ type: "message", message: { role: "toolResult", ...result, ...more, isError } }];
   });
   const rest = Array.isArray(content) ? blocks.filter((block) => !isResult(block)) : content;
-  const nothing = Array.isArray(rest) && rest.length === 0 && found.length > 0;
-  return { results, said: nothing ? null : saidDraft(line, rest, losses) };
+  const hasOnlyResults = Array.isArray(rest) && rest.length === 0 && found.length > 0;
+  return { results, prompt: hasOnlyResults ? null : promptDraft(line, rest, losses) };
 }
 
-function resultDraft(
-  block: JsonObject,
-  toolCallId: string,
-  toolName: string,
-  more: { details?: unknown },
-  losses: Losses,
-): ResultDraft {
-  const content = contentBlocks(block.content, losses);
-  const isError = block.is_error === true;
-  return {
-    type: "message",
-    message: { role: "toolResult", toolCallId, toolName, content, ...more, isError },
-  };
+/** Text that Claude Code inserted itself goes to the model as user text, but is not shown to people. */
+function promptDraft(line: ClaudeLine, source: unknown, losses: Losses): EntryDraft {
+  const content = typeof source === "string" ? source : toContent(source, losses);
+  if (typeof source !== "string" && !Array.isArray(source))
+    losses.add(
+      "A message whose content is neither text nor blocks was imported empty.",
+      line.uuid ?? undefined,
+    );
+  if (line.value.isMeta !== true) return { type: "message", message: { role: "user", content } };
+  return { type: "custom_message", customType: "claude-code.meta", content, display: false };
 }
 
-/** What Claude Code put in itself reaches the model as if a user had said it, but is not shown to people. */
-function saidDraft(line: ClaudeLine, content: unknown, losses: Losses): EntryDraft {
-  const ours = typeof content === "string" ? content : contentBlocks(content, losses);
-  if (typeof content !== "string" && !Array.isArray(content))
-    losses.add("A message whose content is neither text nor blocks is empty.", line.uuid ?? undefined);
-  if (line.value.isMeta !== true) return { type: "message", message: { role: "user", content: ours } };
-  return { type: "custom_message", customType: "claude-code.meta", content: ours, display: false };
-}
+/** The model that Claude Code names on messages of its own, such as provider errors. */
+const syntheticModel = "<synthetic>";
 
-/** Model of messages that Claude Code made up itself, such as errors of the provider. */
-const madeUp = "<synthetic>";
-
-/** An assistant line; `model` stands in where no model answered. */
+/** `model` is used where the line names none. */
 export function answerDraft(line: ClaudeLine, model: string | null, losses: Losses): AnswerDraft {
   const { value } = line;
   const message = objectField(value, "message") ?? {};
-  const content = assistantBlocks(message.content, losses);
+  const content = convertBlocks(message.content, (block) => toAssistantBlock(block, losses));
   const named = textField(message, "model");
-  const failed = value.isApiErrorMessage === true;
+  const isError = value.isApiErrorMessage === true;
   const text = content.find((block) => block.type === "text")?.text ?? "The provider answered with an error.";
   return {
     type: "message",
@@ -79,56 +68,125 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
       content,
       api: "anthropic-messages",
       provider: "anthropic",
-      // Nothing here means that the model is not known: a context then names none.
-      model: (named === madeUp ? model : named) ?? "",
-      usage: claudeUsage(objectField(message, "usage"), countField(value, "costUSD")),
-      stopReason: failed ? "error" : claudeStopReason(message.stop_reason, content),
-      ...(failed ? { errorMessage: text } : {}),
+      // An empty model means unknown; the context then names none.
+      model: (named === syntheticModel ? model : named) ?? "",
+      usage: toUsage(objectField(message, "usage") ?? {}, countField(value, "costUSD")),
+      stopReason: isError ? "error" : toStopReason(message.stop_reason, content),
+      ...(isError ? { errorMessage: text } : {}),
     },
   };
 }
 
-/** The model that a line names, if one answered. */
+/** `null` when no model wrote the line. */
 export function modelOf(line: ClaudeLine): string | null {
   const model = textField(objectField(line.value, "message") ?? {}, "model");
-  return model === madeUp ? null : model;
+  return model === syntheticModel ? null : model;
 }
 
-/** Adds a further line of the same answer: its blocks, and what it says last of usage and end. */
+/** Appends another line of the same answer. The last line's usage and stop reason win. */
 export function mergeAnswers(first: AnswerDraft, more: AnswerDraft, losses: Losses): void {
-  const known = new Set(callsIn(first.message.content).map(({ id }) => id));
+  const known = new Set(callsIn(first).map(({ id }) => id));
   const fresh = more.message.content.filter((block) => block.type !== "toolCall" || !known.has(block.id));
   if (fresh.length < more.message.content.length)
-    losses.add("A call that an answer repeats was left out.", callsIn(more.message.content)[0]?.id);
-  const content = [...first.message.content, ...fresh];
-  const calls = callsIn(content).length > 0;
-  const stopReason = more.message.stopReason === "stop" && calls ? "toolUse" : more.message.stopReason;
-  Object.assign(first.message, { ...more.message, content, stopReason });
+    losses.add("A repeated tool call was left out.", callsIn(more)[0]?.id);
+  Object.assign(first.message, { ...more.message, content: [...first.message.content, ...fresh] });
+  if (first.message.stopReason === "stop" && callsIn(first).length > 0) first.message.stopReason = "toolUse";
 }
 
-export function callsIn(content: readonly AssistantBlock[]): ToolCallBlock[] {
-  return content.filter((block) => block.type === "toolCall");
+export function callsIn({ message }: AnswerDraft): ToolCallBlock[] {
+  return message.content.filter((block) => block.type === "toolCall");
 }
 
-const levels: ReadonlyMap<unknown, string> = new Map(
-  ["off", "minimal", "low", "medium", "high", "xhigh"].map((level) => [level, level]),
-);
+const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-/** The thinking level that a prompt was sent with, if it says. */
+/** The thinking level that a prompt was sent with; `null` when the line does not say. */
 export function thinkingLevelOf(line: ClaudeLine): string | null {
   const level = objectField(line.value, "thinkingMetadata")?.level;
-  return level === "none" ? "off" : (levels.get(level) ?? null);
+  return level === "none" ? "off" : (thinkingLevels.find((known) => known === level) ?? null);
 }
 
-const usedFields = new Set(
-  [
-    "type uuid parentUuid logicalParentUuid timestamp sessionId cwd message isSidechain isMeta isCompactSummary",
-    "toolUseResult compactMetadata subtype content level attachment agentId isApiErrorMessage costUSD thinkingMetadata",
-    "isVisibleInTranscriptOnly version gitBranch",
-  ].flatMap((names) => names.split(" ")),
-);
+/** Blocks of other types are kept unchanged; readers ignore them. */
+export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
+  return convertBlocks(content, (block) => {
+    if (typeof block === "string") return { type: "text", text: block };
+    if (!isRecord(block) || typeof block.type !== "string") return dropBlock(losses);
+    if (block.type === "text") return toTextBlock(block, losses);
+    const image = block.type === "image" ? toImageBlock(objectField(block, "source")) : null;
+    // An image by reference must not be taken for an inline one.
+    const type = block.type === "image" ? "image_reference" : block.type;
+    return image ?? keepBlock<TextBlock>({ ...block, type }, block.type, losses);
+  });
+}
 
-/** Fields that our entries have no place for. */
-export function leftOutFields(line: ClaudeLine): string[] {
-  return Object.keys(line.value).filter((field) => !usedFields.has(field) && line.value[field] !== null);
+function toAssistantBlock(block: unknown, losses: Losses): AssistantBlock | null {
+  if (!isRecord(block) || typeof block.type !== "string") return dropBlock(losses);
+  switch (block.type) {
+    case "text":
+      return toTextBlock(block, losses);
+    case "thinking": {
+      const thinking = textField(block, "thinking") ?? "";
+      const signature = textField(block, "signature");
+      if (thinking === "" && !signature) return dropBlock(losses);
+      return { type: "thinking", thinking, ...(signature ? { thinkingSignature: signature } : {}) };
+    }
+    case "redacted_thinking": {
+      const data = textField(block, "data") ?? "";
+      return { type: "thinking", thinking: "", thinkingSignature: data, redacted: true };
+    }
+    case "tool_use": {
+      const [id, name] = [textField(block, "id"), textField(block, "name")];
+      if (id === null || name === null) return dropBlock(losses);
+      return { type: "toolCall", id, name, arguments: toArguments(block.input) };
+    }
+    default:
+      return isUsableBlock("assistant", block) ? keepBlock(block, block.type, losses) : dropBlock(losses);
+  }
+}
+
+function toTextBlock(block: JsonObject, losses: Losses): TextBlock | null {
+  const text = textField(block, "text");
+  return text === null ? dropBlock(losses) : { type: "text", text };
+}
+
+function toImageBlock(source: JsonObject | null): ImageBlock | null {
+  if (source?.type !== "base64") return null;
+  const [data, mimeType] = [textField(source, "data"), textField(source, "media_type")];
+  return data === null || mimeType === null ? null : { type: "image", data, mimeType };
+}
+
+function keepBlock<B>(block: JsonObject, type: string, losses: Losses): B {
+  losses.add(`A block of type "${shortType(type)}" is kept, but is not sent to models.`);
+  return block as B;
+}
+
+function dropBlock(losses: Losses): null {
+  losses.add("A message block without a type or content was left out.");
+  return null;
+}
+
+function toUsage(usage: JsonObject, cost: number): AnswerDraft["message"]["usage"] {
+  const input = countField(usage, "input_tokens");
+  const output = countField(usage, "output_tokens");
+  const cacheRead = countField(usage, "cache_read_input_tokens");
+  const cacheWrite = countField(usage, "cache_creation_input_tokens");
+  const totalTokens = input + output + cacheRead + cacheWrite;
+  return { input, output, cacheRead, cacheWrite, totalTokens, cost: { ...noCost, total: cost } };
+}
+
+type StopReason = AnswerDraft["message"]["stopReason"];
+
+const stopReasons: ReadonlyMap<unknown, StopReason> = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["pause_turn", "stop"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "toolUse"],
+  ["refusal", "error"],
+]);
+
+/** Most versions write the reason only on the last line of an answer, some on none. */
+function toStopReason(reason: unknown, content: readonly AssistantBlock[]): StopReason {
+  const hasCalls = content.some((block) => block.type === "toolCall");
+  return stopReasons.get(reason) ?? (hasCalls ? "toolUse" : "stop");
 }

@@ -1,211 +1,221 @@
+import { textOf } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import { cutText } from "../core/text.ts";
-import { ClaudeChains } from "./claude-code-chain.ts";
-import { claudeCompaction, keptBy } from "./claude-code-compaction.ts";
 import type { ClaudeFile, ClaudeLine } from "./claude-code-lines.ts";
+import { isTitle } from "./claude-code-lines.ts";
 import {
   answerDraft,
   callsIn,
-  leftOutFields,
   mergeAnswers,
   modelOf,
   thinkingLevelOf,
+  toContent,
   userDrafts,
 } from "./claude-code-messages.ts";
-import { isTitle } from "./claude-code-name.ts";
-import type { CollectedEntry } from "./entry-collector.ts";
-import { EntryCollector } from "./entry-collector.ts";
-import type { Losses } from "./imported.ts";
-import { objectField, textField } from "./json-lines.ts";
-import type { AnswerDraft, ResultDraft } from "./message-drafts.ts";
-import { shortType } from "./message-drafts.ts";
+import type { AnswerDraft, CollectedEntry, Losses, ResultDraft } from "./imported-session.ts";
+import { EntryCollector, shortType, UnusedFields } from "./imported-session.ts";
+import { countField, listField, objectField, textField } from "./json-lines.ts";
 
-/** Turns the chain of a Claude Code session into entries, line by line. */
+/** Converts the lines of a Claude Code session into entries, one by one. */
 export class ClaudeReader {
   readonly collector = new EntryCollector();
-  readonly chains = new ClaudeChains();
-  /** First entries of sub-agents' conversations, with the agent's id if there is one. */
+  readonly unusedFields = new UnusedFields(
+    "type uuid parentUuid logicalParentUuid timestamp sessionId cwd message isSidechain isMeta isCompactSummary " +
+      "toolUseResult compactMetadata subtype content level attachment agentId isApiErrorMessage costUSD " +
+      "thinkingMetadata isVisibleInTranscriptOnly version gitBranch",
+  );
+  /** The first entry of each sub-agent's conversation. */
   readonly sidechains: { id: string; agentId: string | null }[] = [];
-  /** The last entry of the main conversation. */
-  mainEnd: string | null = null;
+  readonly #chains = new ClaudeChains();
+  /** The last entry of the main conversation, and its line. */
+  #mainEnd: string | null = null;
   #mainLine = 0;
   readonly #file: ClaudeFile;
   readonly #losses: Losses;
-  /** A sub-agent's own file has nothing but a sidechain: there it is the conversation. */
-  readonly #allSide: boolean;
-  readonly #sideIds = new Set<string>();
+  /** A sub-agent's own file holds only a sidechain, which is then the main conversation. */
+  readonly #isAllSidechain: boolean;
+  readonly #sidechainIds = new Set<string>();
   readonly #toolNames = new Map<string, string>();
   readonly #levels = new Map<string, string>();
-  readonly #fields = new Set<string>();
-  #linesWithFields = 0;
   #model: string | null = null;
 
   constructor(file: ClaudeFile, losses: Losses) {
     this.#file = file;
     this.#losses = losses;
-    this.#allSide = !file.lines.some(({ uuid, sidechain }) => uuid !== null && !sidechain);
+    this.#isAllSidechain = !file.lines.some(({ uuid, isSidechain }) => uuid !== null && !isSidechain);
   }
 
   read(line: ClaudeLine): void {
-    if (line.uuid !== null) this.chains.place(line.uuid, this.#entryFor(line));
-    else if (!isTitle(line.type)) this.#leaveOut(line, bookkeeping(line.type));
+    if (line.uuid !== null) this.#chains.setEntry(line.uuid, this.#entryFor(line));
+    else if (!isTitle(line.type)) this.#skip(line);
   }
 
-  /** At the end: what was left out of the lines that were read. */
-  reportFields(): void {
-    const what = "A line's fields that our entries have no place for were left out.";
-    const names = cutText([...this.#fields].toSorted().join(", "), 300);
-    if (this.#linesWithFields > 0) this.#losses.add(what, names, this.#linesWithFields);
+  /** The leaf that Claude Code names after the last message, else the end of the conversation. */
+  get leaf(): string | null {
+    const last = this.#file.lines.findLast(({ uuid, type }) => uuid !== null || type === "last-prompt");
+    const leafUuid = last?.type === "last-prompt" ? (textField(last.value, "leafUuid") ?? "") : "";
+    const leaf = this.#chains.entryOf(leafUuid);
+    return leaf === null ? this.#mainEnd : this.#chains.endAfter(leaf);
   }
 
-  /** The entry that those who name this line as their parent hang on. */
+  /** The entry that the line's children hang on. */
   #entryFor(line: ClaudeLine): string | null {
     const isMessage = objectField(line.value, "message") !== null;
-    if (line.type === "user" && isMessage) return this.#user(line);
-    if (line.type === "assistant" && isMessage) return this.#answer(line);
-    if (line.type === "system") return this.#system(line);
-    if (line.type === "attachment") return this.#attachment(line);
-    return this.#leaveOut(line, bookkeeping(line.type));
+    if (line.type === "user" && isMessage) return this.#readUser(line);
+    if (line.type === "assistant" && isMessage) return this.#readAnswer(line);
+    if (line.type === "system") return this.#readSystem(line);
+    if (line.type === "attachment") return this.#readAttachment(line);
+    return this.#skip(line);
   }
 
-  #user(line: ClaudeLine): string | null {
-    if (line.value.isCompactSummary === true) return this.#summary(line);
-    this.#noteFields(line);
-    const { results, said } = userDrafts(line, (id) => this.#toolNames.get(id) ?? "unknown", this.#losses);
+  #readUser(line: ClaudeLine): string | null {
+    if (line.value.isCompactSummary === true) return this.#readSummary(line);
+    this.unusedFields.check(line.value);
+    const toolName = (id: string) => this.#toolNames.get(id) ?? "unknown";
+    const { results, prompt } = userDrafts(line, toolName, this.#losses);
     let end = this.#parentOf(line);
-    for (const result of results) end = this.#result(line, result, end);
-    return said === null ? end : this.#say(line, said, end);
+    for (const result of results) end = this.#addResult(line, result, end);
+    return prompt === null ? end : this.#addPrompt(line, prompt, end);
   }
 
-  /** A result follows the other results of its answer; a second one for the same call begins a branch. */
-  #result(line: ClaudeLine, draft: ResultDraft, parent: string | null): string {
-    const chain = this.chains.at(parent);
+  /** Results of one answer follow one another; a second result for the same call starts a branch. */
+  #addResult(line: ClaudeLine, draft: ResultDraft, parent: string | null): string {
+    const chain = this.#chains.at(parent);
     const { toolCallId } = draft.message;
-    const answers = chain?.open.delete(toolCallId) === true;
-    const again = !answers && this.#toolNames.has(toolCallId);
-    const item = this.#add(line, draft, again ? parent : this.chains.behind(parent));
-    if (chain !== null && answers) this.chains.extend(chain, item.id);
-    return item.id;
+    const isAwaited = chain?.openCalls.delete(toolCallId) === true;
+    const isRepeated = !isAwaited && this.#toolNames.has(toolCallId);
+    const { id } = this.#add(line, draft, isRepeated ? parent : this.#chains.endAfter(parent));
+    if (chain !== null && isAwaited) this.#chains.extend(chain, id);
+    return id;
   }
 
-  #say(line: ClaudeLine, draft: EntryDraft, parent: string | null): string {
-    const behind = this.chains.behind(parent);
+  #addPrompt(line: ClaudeLine, draft: EntryDraft, parent: string | null): string {
+    const end = this.#chains.endAfter(parent);
     const level = thinkingLevelOf(line);
-    if (level === null || level === (this.#levels.get(behind ?? "") ?? "off"))
-      return this.#add(line, draft, behind).id;
+    if (level === null || level === (this.#levels.get(end ?? "") ?? "off"))
+      return this.#add(line, draft, end).id;
     const change = { type: "thinking_level_change", thinkingLevel: level } as const;
-    const changed = this.#add(line, change, behind, `${line.uuid}.thinking`);
+    const changed = this.#add(line, change, end, `${line.uuid}.thinking`);
     return this.#add(line, draft, changed.id).id;
   }
 
-  #answer(line: ClaudeLine): string {
-    this.#noteFields(line);
+  #readAnswer(line: ClaudeLine): string {
+    this.unusedFields.check(line.value);
     const parent = this.#parentOf(line);
     const messageId = textField(objectField(line.value, "message") ?? {}, "id");
     this.#model = modelOf(line) ?? this.#model;
     const draft = answerDraft(line, this.#model, this.#losses);
-    const calls = callsIn(draft.message.content);
-    let chain = this.chains.at(parent);
-    if (chain !== null && messageId !== null && chain.messageId === messageId) {
+    const calls = callsIn(draft);
+    let chain = this.#chains.at(parent);
+    if (chain !== null && messageId !== null && chain.messageId === messageId)
       mergeAnswers(chain.head.draft as AnswerDraft, draft, this.#losses);
-    } else chain = this.chains.begin(this.#add(line, draft, this.chains.behind(parent)), messageId);
+    else chain = this.#chains.begin(this.#add(line, draft, this.#chains.endAfter(parent)), messageId);
     for (const { id, name } of calls) {
       this.#toolNames.set(id, name);
-      chain.open.add(id);
+      chain.openCalls.add(id);
     }
     return chain.head.id;
   }
 
-  #system(line: ClaudeLine): string | null {
+  #readSystem(line: ClaudeLine): string | null {
     const { subtype, level } = line.value;
     const content = textField(line.value, "content");
-    if (subtype === "compact_boundary") return this.#boundary(line);
+    if (subtype === "compact_boundary") return this.#readBoundary(line);
     if (subtype === "microcompact_boundary")
-      return this.#leaveOut(line, "Results that Claude Code had taken out of its context are whole again.");
+      return this.#skip(
+        line,
+        "Tool results that Claude Code had cleared from its context are complete again.",
+      );
     if (content === null)
-      return this.#leaveOut(line, `A note of Claude Code on "${shortType(String(subtype))}" was left out.`);
-    this.#noteFields(line);
-    const parent = this.chains.behind(this.#parentOf(line));
+      return this.#skip(line, `A Claude Code system note of type "${shortType(subtype)}" was left out.`);
+    this.unusedFields.check(line.value);
+    const parent = this.#chains.endAfter(this.#parentOf(line));
     if (subtype !== "local_command")
-      return this.#aside(line, "claude-code.system", { subtype, content, level }, parent);
+      return this.#addNote(line, "claude-code.system", { subtype, content, level }, parent);
     const customType = "claude-code.local_command";
     return this.#add(line, { type: "custom_message", customType, content, display: true }, parent).id;
   }
 
-  /** What was typed while the model was busy reaches the session in this way alone. */
-  #attachment(line: ClaudeLine): string {
-    this.#noteFields(line);
+  /** A prompt typed while the model was busy appears in the file only as an attachment. */
+  #readAttachment(line: ClaudeLine): string {
+    this.unusedFields.check(line.value);
     const attachment = objectField(line.value, "attachment") ?? {};
     const { type, prompt, commandMode } = attachment;
     if (type !== "queued_command" || (typeof prompt !== "string" && !Array.isArray(prompt))) {
-      const kind = shortType(String(type));
-      this.#losses.add(`An attachment of type "${kind}" is kept, but no model is shown it.`);
-      const parent = this.chains.behind(this.#parentOf(line));
-      return this.#aside(line, "claude-code.attachment", attachment, parent);
+      this.#losses.add(`An attachment of type "${shortType(type)}" is kept, but is not sent to models.`);
+      const parent = this.#chains.endAfter(this.#parentOf(line));
+      return this.#addNote(line, "claude-code.attachment", attachment, parent);
     }
     const isMeta = commandMode !== undefined && commandMode !== "prompt";
-    const spoken = { ...line, value: { ...line.value, isMeta, message: { content: prompt } } };
-    const { said } = userDrafts(spoken, () => "unknown", this.#losses);
+    const asUser = { ...line, value: { ...line.value, isMeta, message: { content: prompt } } };
+    const { prompt: draft } = userDrafts(asUser, () => "unknown", this.#losses);
     const empty: EntryDraft = { type: "message", message: { role: "user", content: "" } };
-    return this.#say(line, said ?? empty, this.#parentOf(line));
+    return this.#addPrompt(line, draft ?? empty, this.#parentOf(line));
   }
 
-  #boundary(line: ClaudeLine): string {
-    this.#noteFields(line);
+  #readBoundary(line: ClaudeLine): string {
+    this.unusedFields.check(line.value);
     const logical = textField(line.value, "logicalParentUuid") ?? "";
-    const known = [line.parentUuid ?? "", logical].find((uuid) => this.chains.has(uuid));
-    const end = this.#isSide(line) ? null : this.mainEnd;
-    const parent = this.chains.behind(known === undefined ? end : this.chains.entryOf(known));
+    const known = [line.parentUuid ?? "", logical].find((uuid) => this.#chains.has(uuid));
+    const end = this.#isSide(line) ? null : this.#mainEnd;
+    const parent = this.#chains.endAfter(known === undefined ? end : this.#chains.entryOf(known));
     const summary = this.#file.summaries.get(line.uuid ?? "");
     if (summary === undefined) {
-      const what = "The summary of a compaction is lost: what came before it stays in the context.";
+      const what = "A compaction has no summary; the messages before it stay in the context.";
       this.#losses.add(what, line.uuid ?? "");
-      return this.#aside(line, "claude-code.compact_boundary", line.value.compactMetadata, parent);
+      return this.#addNote(line, "claude-code.compact_boundary", line.value.compactMetadata, parent);
     }
-    const kept = keptBy(line, this.chains, this.collector, parent);
-    if (kept.lost) {
+    const kept = keptUuids(line).flatMap((uuid) => this.#chains.entryOf(uuid) ?? []);
+    const first = this.#firstKept(kept, parent);
+    if (kept.length > 0 && first === null) {
       const what = "Messages that a compaction kept whole are in the session, but not in the context.";
       this.#losses.add(what, line.uuid ?? "");
     }
-    const item = this.#add(line, claudeCompaction(line, summary, kept.first, this.#losses), parent);
-    for (const id of kept.entries) this.chains.move(id, item.id);
-    return this.chains.begin(item).head.id;
+    const item = this.#add(line, compactionDraft(line, summary, first, this.#losses), parent);
+    for (const id of kept) this.#chains.move(id, item.id);
+    return this.#chains.begin(item).head.id;
   }
 
-  /** A summary whose boundary was met is in its compaction; else it stands for what came before it in this file. */
-  #summary(line: ClaudeLine): string | null {
+  /** The oldest kept entry. Skein's compactions can keep only the end of a branch, so `null` for anything else. */
+  #firstKept(kept: readonly string[], parent: string | null): string | null {
+    const [first, last] = [kept[0], kept.at(-1)];
+    if (first === undefined || last === undefined || this.#chains.endAfter(last) !== parent) return null;
+    return Array.from(this.collector.ancestors(parent)).some(({ id }) => id === first) ? first : null;
+  }
+
+  /** A summary belongs to its boundary; without one, it compacts everything before it. */
+  #readSummary(line: ClaudeLine): string | null {
     const boundary = this.#file.boundaries.get(line) ?? "";
-    if (this.chains.has(boundary)) return this.chains.entryOf(boundary);
-    this.#noteFields(line);
-    const parent = this.chains.behind(this.#parentOf(line));
-    const compaction = claudeCompaction(line, line, null, this.#losses);
+    if (this.#chains.has(boundary)) return this.#chains.entryOf(boundary);
+    this.unusedFields.check(line.value);
+    const parent = this.#chains.endAfter(this.#parentOf(line));
+    const compaction = compactionDraft(line, line, null, this.#losses);
     if (parent !== null) return this.#add(line, compaction, parent).id;
-    const content = compaction.type === "compaction" ? compaction.summary : "";
+    const content = compaction.summary;
     const customType = "claude-code.summary";
     return this.#add(line, { type: "custom_message", customType, content, display: true }, parent).id;
   }
 
-  /** Kept in its place, shown to no model. What belongs to the entry before it goes on behind it. */
-  #aside(line: ClaudeLine, customType: string, data: unknown, parent: string | null): string {
-    const chain = this.chains.at(parent);
-    const item = this.#add(line, { type: "custom", customType, data }, parent);
-    if (chain !== null && chain.tail === parent) this.chains.extend(chain, item.id);
-    return item.id;
+  /** Kept in place, but never sent to a model. Results of the answer before it follow after it. */
+  #addNote(line: ClaudeLine, customType: string, data: unknown, parent: string | null): string {
+    const chain = this.#chains.at(parent);
+    const { id } = this.#add(line, { type: "custom", customType, data }, parent);
+    if (chain !== null && chain.tail === parent) this.#chains.extend(chain, id);
+    return id;
   }
 
-  #leaveOut(line: ClaudeLine, what: string): string | null {
-    this.#losses.add(what, line.uuid ?? `line ${line.line}`);
+  #skip(line: ClaudeLine, what?: string): string | null {
+    const text = what ?? `A line of type "${shortType(line.type)}" holds no message and was left out.`;
+    this.#losses.add(text, line.uuid ?? `line ${line.line}`);
     return line.uuid === null ? null : this.#parentOf(line);
   }
 
-  /** The entry that a line hangs on, not yet looking at what else hangs there. */
   #parentOf(line: ClaudeLine): string | null {
     const last = this.collector.last?.id ?? null;
     if (line.parentUuid === undefined) return last;
     if (line.parentUuid === null) return null;
-    if (this.chains.has(line.parentUuid)) return this.chains.entryOf(line.parentUuid);
-    if (line.behindDamage) return last;
-    this.#losses.add("A line whose parent is not in the file begins a branch of its own.", line.uuid ?? "");
+    if (this.#chains.has(line.parentUuid)) return this.#chains.entryOf(line.parentUuid);
+    if (line.isAfterDamage) return last;
+    this.#losses.add("A line whose parent is missing starts its own branch.", line.uuid ?? "");
     return null;
   }
 
@@ -214,33 +224,108 @@ export class ClaudeReader {
     const before = this.#levels.get(parentId ?? "");
     const level = draft.type === "thinking_level_change" ? draft.thinkingLevel : before;
     if (level !== undefined) this.#levels.set(item.id, level);
-    if (!this.#isSide(line)) this.#mainGoesOn(line, item.id);
-    else {
-      const begins = parentId === null || !this.#sideIds.has(parentId);
-      if (begins) this.sidechains.push({ id: item.id, agentId: textField(line.value, "agentId") });
-      this.#sideIds.add(item.id);
+    if (this.#isSide(line)) {
+      const isFirst = parentId === null || !this.#sidechainIds.has(parentId);
+      if (isFirst) this.sidechains.push({ id: item.id, agentId: textField(line.value, "agentId") });
+      this.#sidechainIds.add(item.id);
+    } else if (line.line >= this.#mainLine) {
+      // Lines are not read in file order, but the file's last line ends the conversation.
+      this.#mainLine = line.line;
+      this.#mainEnd = item.id;
     }
     return item;
   }
 
-  /** In the order of the file, whatever order the lines are taken in. */
-  #mainGoesOn({ line }: ClaudeLine, id: string): void {
-    if (line < this.#mainLine) return;
-    this.#mainLine = line;
-    this.mainEnd = id;
-  }
-
   #isSide(line: ClaudeLine): boolean {
-    return line.sidechain && !this.#allSide;
-  }
-
-  #noteFields(line: ClaudeLine): void {
-    const fields = leftOutFields(line);
-    for (const field of fields) this.#fields.add(field);
-    if (fields.length > 0) this.#linesWithFields += 1;
+    return line.isSidechain && !this.#isAllSidechain;
   }
 }
 
-function bookkeeping(type: string): string {
-  return `A line of type "${shortType(type)}" holds no message and was left out.`;
+function keptUuids(boundary: ClaudeLine): string[] {
+  const about = objectField(boundary.value, "compactMetadata") ?? {};
+  const named = listField(objectField(about, "preservedMessages") ?? {}, "uuids");
+  if (named.length > 0) return named.filter((uuid) => typeof uuid === "string");
+  const segment = objectField(about, "preservedSegment") ?? {};
+  return ["headUuid", "tailUuid"].flatMap((field) => textField(segment, field) ?? []);
+}
+
+function compactionDraft(
+  boundary: ClaudeLine,
+  summary: ClaudeLine,
+  firstKeptEntryId: string | null,
+  losses: Losses,
+): Extract<EntryDraft, { type: "compaction" }> {
+  const about = objectField(boundary.value, "compactMetadata");
+  const content = objectField(summary.value, "message")?.content;
+  return {
+    type: "compaction",
+    summary: textOf(toContent(content, losses)),
+    firstKeptEntryId,
+    tokensBefore: countField(about ?? {}, "preTokens"),
+    ...(about === null ? {} : { details: { "claude-code": about } }),
+  };
+}
+
+/**
+ * An entry with the results and notes that follow it. Claude Code writes an answer as several lines and hangs each result
+ * on the line of its call; here the answer is one entry and its results follow one another.
+ */
+interface Chain {
+  readonly head: CollectedEntry;
+  /** The provider's id of an answer; lines that share it are one answer. */
+  readonly messageId: string | null;
+  readonly openCalls: Set<string>;
+  tail: string;
+}
+
+/** Maps uuids to entries, and entries to where their next child hangs. */
+class ClaudeChains {
+  readonly #entries = new Map<string, string | null>();
+  readonly #chains = new Map<string, Chain>();
+  /** Children of entries that a compaction kept follow the compaction. */
+  readonly #movedTo = new Map<string, string>();
+
+  /** `null`: the line was skipped and had no parent. */
+  setEntry(uuid: string, entryId: string | null): void {
+    this.#entries.set(uuid, entryId);
+  }
+
+  has(uuid: string): boolean {
+    return this.#entries.has(uuid);
+  }
+
+  entryOf(uuid: string): string | null {
+    return this.#entries.get(uuid) ?? null;
+  }
+
+  begin(head: CollectedEntry, messageId: string | null = null): Chain {
+    const chain = { head, messageId, openCalls: new Set<string>(), tail: head.id };
+    this.#chains.set(head.id, chain);
+    return chain;
+  }
+
+  at(entryId: string | null): Chain | null {
+    return this.#chains.get(entryId ?? "") ?? null;
+  }
+
+  extend(chain: Chain, entryId: string): void {
+    chain.tail = entryId;
+    this.#chains.set(entryId, chain);
+  }
+
+  move(entryId: string, compactionId: string): void {
+    this.#movedTo.set(entryId, compactionId);
+  }
+
+  /** The entry to use as parent where the source names `entryId`. */
+  endAfter(entryId: string | null): string | null {
+    if (entryId === null) return null;
+    let id = entryId;
+    for (;;) {
+      const tail: string = this.#chains.get(id)?.tail ?? id;
+      const next = this.#movedTo.get(tail) ?? this.#movedTo.get(id);
+      if (next === undefined) return tail;
+      id = next;
+    }
+  }
 }

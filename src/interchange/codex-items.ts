@@ -1,123 +1,164 @@
 import { stringifyJson } from "../core/json.ts";
-import type { AssistantBlock, ImageBlock, TextBlock, ThinkingBlock } from "../core/messages.ts";
+import type { ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock } from "../core/messages.ts";
 import { isRecord } from "../core/shape.ts";
-import type { Losses } from "./imported.ts";
+import type { Steps } from "../core/slices.ts";
+import type { Losses } from "./imported-session.ts";
+import { convertBlocks, shortType, toArguments } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
-import { listField, objectField, parseObject, textField } from "./json-lines.ts";
-import { argumentsOf, shortType } from "./message-drafts.ts";
+import { listField, objectField, parseObject, readJsonLines, textField, timeField } from "./json-lines.ts";
 
-/** The items of OpenAI's Responses API, as blocks of ours. */
+/** Reads the lines of a Codex rollout and converts their items, which are those of OpenAI's Responses API. */
 
-type Block = TextBlock | ImageBlock;
+export interface CodexLine {
+  readonly line: number;
+  readonly time: number;
+  /** `session_meta`, `turn_context`, `response_item`, `event_msg`, `compacted`, and more in later versions. */
+  readonly type: string;
+  readonly payload: JsonObject;
+}
 
-/** Text and inline images; anything else stays as it is, which every reader passes by. */
-export function codexContent(content: unknown, losses: Losses): Block[] {
-  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  if (!Array.isArray(content)) return [];
-  return content.flatMap((block): Block | never[] => {
+export function* readCodexLines(source: string | Uint8Array, losses: Losses): Steps<CodexLine[]> {
+  const document = readDocument(source);
+  if (document !== null) return document;
+  const lines: CodexLine[] = [];
+  let time = 0;
+  for (const { line, value, length } of readJsonLines(source)) {
+    yield length;
+    const found = value === null ? null : unwrapLine(value);
+    if (value === null || found === null) {
+      losses.add("A damaged line was skipped.", `line ${line}`);
+      continue;
+    }
+    time = timeField(value, "timestamp") ?? time;
+    lines.push({ line, time, ...found });
+  }
+  return lines;
+}
+
+function unwrapLine(value: JsonObject): Pick<CodexLine, "type" | "payload"> | null {
+  const type = textField(value, "type");
+  const payload = objectField(value, "payload");
+  if (type !== null && payload !== null) return { type, payload };
+  // Before September 2025 there was no envelope: a header without a type, then the items themselves.
+  if (type !== null) return "payload" in value ? null : { type: "response_item", payload: value };
+  if (value.record_type !== undefined) return { type: "state", payload: value };
+  return typeof value.id === "string" ? { type: "session_meta", payload: value } : null;
+}
+
+/** The earliest rollouts are one JSON document. */
+function readDocument(source: string | Uint8Array): CodexLine[] | null {
+  const decode = (part: string | Uint8Array) =>
+    typeof part === "string" ? part : new TextDecoder().decode(part);
+  if (!/^\ufeff?\s*\{\s*"session"\s*:/.test(decode(source.slice(0, 100)))) return null;
+  const document = parseObject(decode(source)) ?? {};
+  const session = objectField(document, "session");
+  if (session === null) return null;
+  const time = timeField(session, "timestamp") ?? 0;
+  const items = listField(document, "items").flatMap((payload, index) =>
+    isRecord(payload) ? [{ line: index + 2, time, type: "response_item", payload }] : [],
+  );
+  return [{ line: 1, time, type: "session_meta", payload: session }, ...items];
+}
+
+/** Blocks of other types are kept under a prefixed type; readers ignore them. */
+export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
+  return convertBlocks(content, (block): TextBlock | ImageBlock | null => {
     if (!isRecord(block) || typeof block.type !== "string") {
-      losses.add("A block of a message that has no type was left out.");
-      return [];
+      losses.add("A message block without a type was left out.");
+      return null;
     }
     const text = textField(block, "text") ?? textField(block, "refusal");
     if (text !== null) return { type: "text", text };
-    const image = imageOf(textField(block, "image_url") ?? "");
+    const image = toImageBlock(textField(block, "image_url") ?? "");
     if (image !== null) return image;
-    losses.add(`A block of type "${shortType(block.type)}" is kept, but no model is shown it.`);
-    return { ...block, type: `codex_${block.type}` } as unknown as Block;
+    losses.add(`A block of type "${shortType(block.type)}" is kept, but is not sent to models.`);
+    return { ...block, type: `codex_${block.type}` } as unknown as TextBlock;
   });
 }
 
-/** An image that is inline, as a data URL. */
-function imageOf(url: string): ImageBlock | null {
+/** `null` unless the URL is a base64 data URL. */
+function toImageBlock(url: string): ImageBlock | null {
   const comma = url.indexOf(",");
   const mimeType = /^data:([\w.+-]+\/[\w.+-]+);base64$/.exec(url.slice(0, Math.max(0, comma)))?.[1];
   return mimeType === undefined ? null : { type: "image", data: url.slice(comma + 1), mimeType };
 }
 
-/** Reasoning as pi keeps it: its summary to read, and the whole item to send again where it is encrypted. */
-export function reasoningBlock(item: JsonObject): ThinkingBlock {
+/** Like pi, keeps the summary as text and an encrypted item whole, so that it can be sent again. */
+export function toThinkingBlock(item: JsonObject): ThinkingBlock {
   const texts = (field: string) =>
     listField(item, field)
-      .flatMap((part) =>
-        typeof part === "string" ? part : isRecord(part) ? (textField(part, "text") ?? []) : [],
-      )
+      .flatMap((part) => (isRecord(part) ? (textField(part, "text") ?? []) : part))
+      .filter((text) => typeof text === "string")
       .join("\n\n");
   const thinking = texts("summary") || texts("content");
   if (textField(item, "encrypted_content") === null) return { type: "thinking", thinking };
   return { type: "thinking", thinking, thinkingSignature: stringifyJson(item) };
 }
 
-/** A call of a tool, of whichever kind; `null` for an item that is none. */
-export function callBlock(item: JsonObject): Extract<AssistantBlock, { type: "toolCall" }> | null {
+/** `null` for an item that is not a tool call. */
+export function toToolCall(item: JsonObject): ToolCallBlock | null {
   const id = textField(item, "call_id") ?? textField(item, "id");
-  if (id === null) return null;
-  const called = (name: string, input: unknown) => {
-    const namespace = textField(item, "namespace");
-    const more = namespace === null ? {} : { namespace };
-    return { type: "toolCall" as const, id, name, arguments: argumentsOf(input), ...more };
-  };
+  const call = toCall(item);
+  if (id === null || call === null) return null;
+  const namespace = textField(item, "namespace");
+  const more = namespace === null ? {} : { namespace };
+  return { type: "toolCall", id, name: call.name, arguments: toArguments(call.input), ...more };
+}
+
+function toCall(item: JsonObject): { name: string; input: unknown } | null {
+  const name = textField(item, "name") ?? "unknown";
   switch (item.type) {
     case "function_call": {
       const text = textField(item, "arguments");
-      return called(
-        textField(item, "name") ?? "unknown",
-        text === null ? item.arguments : (parseObject(text) ?? text),
-      );
+      return { name, input: text === null ? item.arguments : (parseObject(text) ?? text) };
     }
     case "custom_tool_call":
-      return called(textField(item, "name") ?? "unknown", item.input);
+      return { name, input: item.input };
     case "local_shell_call":
-      return called("local_shell", item.action);
+      return { name: "local_shell", input: item.action };
     case "tool_search_call":
-      return called("tool_search", item.arguments);
+      return { name: "tool_search", input: item.arguments };
     default:
       return null;
   }
 }
 
-export interface CodexResult {
-  readonly content: Block[];
-  readonly isError: boolean;
-  readonly details?: unknown;
-}
-
-/** What a call gave back. Failure is in a flag, in the metadata, or in words at the beginning. */
-export function resultOf(item: JsonObject, losses: Losses): CodexResult {
+/** Codex reports failure in a flag, in the metadata, or in the first lines of the output. */
+export function toToolResult(
+  item: JsonObject,
+  losses: Losses,
+): { content: (TextBlock | ImageBlock)[]; isError: boolean; details?: unknown } {
   const output = item.type === "tool_search_output" ? stringifyJson(item.tools ?? []) : item.output;
   if (isRecord(output)) {
-    const content = codexContent(output.content ?? output.output, losses);
+    const content = toContent(output.content ?? output.output, losses);
     return { content, isError: output.success === false };
   }
-  if (typeof output !== "string") return { content: codexContent(output, losses), isError: false };
-  const wrapped = output.startsWith("{") ? parseObject(output) : null;
-  const metadata = wrapped === null ? null : objectField(wrapped, "metadata");
-  const inner = wrapped === null ? null : textField(wrapped, "output");
+  if (typeof output !== "string") return { content: toContent(output, losses), isError: false };
+  const wrapper = output.startsWith("{") ? (parseObject(output) ?? {}) : {};
+  const metadata = objectField(wrapper, "metadata");
+  const inner = textField(wrapper, "output");
   if (metadata !== null && inner !== null)
-    return { content: codexContent(inner, losses), isError: failed(metadata.exit_code), details: metadata };
-  const said = /^(?:Exit code: |Process exited with code )(-?\d+)$/m.exec(output.slice(0, 400))?.[1];
-  return { content: codexContent(output, losses), isError: failed(Number(said ?? 0)) };
+    return { content: toContent(inner, losses), isError: hasFailed(metadata.exit_code), details: metadata };
+  const code = /^(?:Exit code: |Process exited with code )(-?\d+)$/m.exec(output.slice(0, 400))?.[1];
+  return { content: toContent(output, losses), isError: hasFailed(Number(code ?? 0)) };
 }
 
-export function failed(exitCode: unknown): boolean {
+export function hasFailed(exitCode: unknown): boolean {
   return typeof exitCode === "number" && exitCode !== 0;
 }
 
-const tags =
+const injectedTags =
   /^<(environment_context|user_instructions|permissions instructions|collaboration_mode|multi_agent_mode|apps_instructions|skills_instructions|plugins_instructions|turn_aborted|subagent_notification)>[\s\S]*<\/[^<>]+>$/;
 
-/** What Codex puts in itself under the user's role: for the model, not for people. */
+/** Text that Codex inserts under the user's role: meant for the model, not for people. */
 export function isInjected(text: string): boolean {
   const trimmed = text.trim();
-  return (
-    tags.test(trimmed) ||
-    (trimmed.startsWith("# AGENTS.md instructions") && trimmed.includes("<INSTRUCTIONS>"))
-  );
+  const isAgentsFile = trimmed.startsWith("# AGENTS.md instructions") && trimmed.includes("<INSTRUCTIONS>");
+  return isAgentsFile || injectedTags.test(trimmed);
 }
 
-/** Where the session worked, in the versions that say so in the first message alone. */
-export function cwdIn(text: string): string | null {
-  return (
-    /<cwd>([^<]+)<\/cwd>/.exec(text)?.[1] ?? /^Current working directory: (.+)$/m.exec(text)?.[1] ?? null
-  );
+/** Some versions state the working directory only in the first message. */
+export function findCwd(text: string): string | null {
+  const match = /<cwd>([^<]+)<\/cwd>/.exec(text) ?? /^Current working directory: (.+)$/m.exec(text);
+  return match?.[1] ?? null;
 }

@@ -1,38 +1,35 @@
 import { stringifyJson } from "../core/json.ts";
 import type { SessionTree } from "../core/tree.ts";
-import type { BlobOf } from "./inline-blobs.ts";
-import { inlineBlobs, noBlobs } from "./inline-blobs.ts";
+import type { ReadBlob } from "./export-view.ts";
+import { inlineBlobs, noBlobs } from "./export-view.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { objectField, parseObject } from "./json-lines.ts";
 
 /**
- * A session as a file that pi opens too: the header, then every entry of every branch, line by line, blobs inlined.
- * Of a compacted session hand over the whole log, not the working set.
+ * Exports a session in the file format itself, which pi opens too: the header, then every entry of every branch, with
+ * blobs inlined. Pass the whole log of a compacted session, not its working set.
  */
-export function* exportJsonl(tree: SessionTree, blobOf: BlobOf = noBlobs): Generator<string> {
-  for (const line of tree.encodeLines()) yield line.includes('"blob"') ? withBlobs(line, blobOf) : line;
+export function* exportJsonl(tree: SessionTree, readBlob: ReadBlob = noBlobs): Generator<string> {
+  for (const line of tree.encodeLines())
+    yield line.includes('"blob"') ? inlineLineBlobs(line, readBlob) : line;
 }
 
-function withBlobs(line: string, blobOf: BlobOf): string {
+function inlineLineBlobs(line: string, readBlob: ReadBlob): string {
   const entry = parseObject(line) ?? {};
-  const changed = {
-    ...inlinedIn(entry, "message", blobOf),
-    ...inlinedIn(entry, "replacement", blobOf),
-    ...(entry.type === "custom_message" ? inlinedContent(entry, blobOf) : {}),
-  };
+  const changed: Record<string, unknown> = {};
+  for (const field of ["message", "replacement"]) {
+    const holder = objectField(entry, field);
+    const content = holder === null ? null : inlinedContent(holder, readBlob);
+    if (content !== null) changed[field] = { ...holder, content };
+  }
+  const content = entry.type === "custom_message" ? inlinedContent(entry, readBlob) : null;
+  if (content !== null) changed.content = content;
   return Object.keys(changed).length === 0 ? line : `${stringifyJson({ ...entry, ...changed })}\n`;
 }
 
-/** The field whose content has blobs, with them inlined; nothing when it has none. */
-function inlinedIn(entry: JsonObject, field: string, blobOf: BlobOf): object {
-  const holder = objectField(entry, field);
-  const content = holder === null ? {} : inlinedContent(holder, blobOf);
-  return Object.keys(content).length === 0 ? {} : { [field]: { ...holder, ...content } };
-}
-
-function inlinedContent(holder: JsonObject, blobOf: BlobOf): object {
-  const { content } = holder;
-  if (!Array.isArray(content)) return {};
-  const inlined = inlineBlobs(content, blobOf);
-  return inlined === content ? {} : { content: inlined };
+/** `null` when there is nothing to inline. */
+function inlinedContent({ content }: JsonObject, readBlob: ReadBlob): unknown {
+  if (!Array.isArray(content)) return null;
+  const inlined = inlineBlobs(content, readBlob);
+  return inlined === content ? null : inlined;
 }

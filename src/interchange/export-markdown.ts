@@ -1,100 +1,172 @@
-import type { Entry } from "../core/entries.ts";
 import type { SessionTree } from "../core/tree.ts";
-import type { Branch, Branches } from "./export-branches.ts";
-import { branchesOf } from "./export-branches.ts";
-import type { Part, Shown } from "./export-shown.ts";
-import { plain, shown } from "./export-shown.ts";
-import type { BlobOf } from "./inline-blobs.ts";
-import { noBlobs } from "./inline-blobs.ts";
-import { code, fenced, inLine, quoted } from "./markdown-text.ts";
+import type { Branch, EntryView, ReadBlob, ViewPart } from "./export-view.ts";
+import { endOfCodeBlock, formatTime, listBranches, noBlobs, toPlainText, viewEntry } from "./export-view.ts";
 
 export interface MarkdownOptions {
-  /** `active`, by default: the branch that the session stands on. `all`: each branch under a heading of its own. */
+  /** `active`, the default: only the active branch. `all`: each branch under its own heading. */
   readonly branches?: "active" | "all";
 }
 
-/** A session to read, in Markdown. What somebody said is quoted, so that it cannot pass for a part of the page. */
+/** Exports a session as Markdown. Message text is quoted, so that it cannot be taken for part of the page. */
 export function* exportMarkdown(
   tree: SessionTree,
-  blobOf: BlobOf = noBlobs,
+  readBlob: ReadBlob = noBlobs,
   options: MarkdownOptions = {},
 ): Generator<string> {
-  const show = (entry: Entry) => shown(entry, tree, blobOf);
-  const branches = branchesOf(tree);
-  yield* head(tree, branches);
-  const all = options.branches === "all";
-  for (const branch of all ? branches.list : branches.list.slice(0, 1)) {
-    if (all) yield branchHeading(branch, tree);
-    for (const number of branch.number === 1 ? (branches.leaving.get("") ?? []) : [])
-      yield leaves(number, all);
+  const { list, startingAt } = listBranches(tree);
+  yield* headText(tree, list.length);
+  const isAll = options.branches === "all";
+  const branchNotes = (id: string) =>
+    (startingAt.get(id) ?? []).map((number) =>
+      isAll ? `*Branch ${number} starts here.*\n\n` : "*Another branch starts here.*\n\n",
+    );
+  for (const branch of isAll ? list : list.slice(0, 1)) {
+    if (isAll) yield branchHeading(branch, tree);
+    if (branch.number === 1) yield* branchNotes("");
     for (const entry of branch.entries) {
-      const seen = show(entry);
-      if (seen === null) continue;
-      yield* message(seen);
-      for (const number of branches.leaving.get(entry.id) ?? []) yield leaves(number, all);
+      const view = viewEntry(entry, tree, readBlob);
+      if (view === null) continue;
+      yield* entryText(view);
+      yield* branchNotes(entry.id);
     }
   }
 }
 
-function* head(tree: SessionTree, { list }: Branches): Generator<string> {
-  const { header } = tree;
-  yield `# ${inLine(tree.name === null ? "A session" : plain(tree.name))}\n\n`;
-  yield `- Session: ${code(plain(header.id))}\n`;
-  if (header.cwd) yield `- Folder: ${code(plain(header.cwd))}\n`;
-  if (header.timestamp) yield `- Begun: ${inLine(plain(timeText(header.timestamp)))}\n`;
-  yield `- Branches: ${list.length}\n\n`;
+function* headText({ header, name }: SessionTree, branchCount: number): Generator<string> {
+  yield `# ${escapeMarkdown(name === null ? "Untitled session" : toPlainText(name))}\n\n`;
+  yield `- Session: ${inlineCode(toPlainText(header.id))}\n`;
+  if (header.cwd) yield `- Folder: ${inlineCode(toPlainText(header.cwd))}\n`;
+  if (header.timestamp) yield `- Started: ${escapeMarkdown(toPlainText(formatTime(header.timestamp)))}\n`;
+  yield `- Branches: ${branchCount}\n\n`;
 }
 
 function branchHeading({ number, from }: Branch, tree: SessionTree): string {
-  if (number === 1) return "## Branch 1, the active one\n\n";
-  if (from === null) return `## Branch ${number}\n\n*It begins at the root.*\n\n`;
-  const time = inLine(plain(timeText(tree.entry(from)?.timestamp ?? "")));
-  return `## Branch ${number}\n\n*It leaves from the entry of ${time}, ${code(plain(from))}.*\n\n`;
+  if (number === 1) return "## Branch 1 (active)\n\n";
+  if (from === null) return `## Branch ${number}\n\n*Starts at the root.*\n\n`;
+  const time = escapeMarkdown(toPlainText(formatTime(tree.entry(from)?.timestamp ?? "")));
+  return `## Branch ${number}\n\n*Starts after the entry of ${time}, ${inlineCode(toPlainText(from))}.*\n\n`;
 }
 
-function leaves(number: number, all: boolean): string {
-  return all ? `*Branch ${number} leaves here.*\n\n` : "*Another branch leaves here.*\n\n";
-}
-
-function* message(seen: Shown): Generator<string> {
-  if (seen.kind === "mark") {
-    yield `*${inLine(seen.title)}*\n\n`;
+function* entryText(view: EntryView): Generator<string> {
+  if (view.kind === "mark") {
+    yield `*${escapeMarkdown(view.title)}*\n\n`;
     return;
   }
-  const about = [...seen.details, ...(seen.failed ? ["failed"] : []), timeText(seen.time)];
-  const words = [seen.title, ...about].filter((word) => word !== "").map(inLine);
+  const heading = [view.title, ...view.details, view.isFailed ? "failed" : "", formatTime(view.time)];
+  const words = heading.filter((word) => word !== "").map(escapeMarkdown);
   yield `### ${words.join(" · ")}\n\n`;
-  if (seen.label !== null) yield `**Label:** ${inLine(seen.label)}\n\n`;
-  if (seen.hidden) yield "<details>\n<summary>For the model, not for people</summary>\n\n";
-  for (const part of seen.parts) yield partText(part);
-  if (seen.parts.length === 0) yield "*(nothing)*\n\n";
-  if (seen.hidden) yield "</details>\n\n";
+  if (view.label !== null) yield `**Label:** ${escapeMarkdown(view.label)}\n\n`;
+  if (view.isHidden) yield "<details>\n<summary>Only for the model</summary>\n\n";
+  for (const part of view.parts) yield partText(part);
+  if (view.parts.length === 0) yield "*(empty)*\n\n";
+  if (view.isHidden) yield "</details>\n\n";
 }
 
-function partText(part: Part): string {
+function partText(part: ViewPart): string {
   switch (part.kind) {
     case "text":
-      return quoted(part.text);
+      return quoteMarkdown(part.text);
     case "thinking":
-      return `<details>\n<summary>Thinking</summary>\n\n${quoted(part.text)}</details>\n\n`;
+      return `<details>\n<summary>Thinking</summary>\n\n${quoteMarkdown(part.text)}</details>\n\n`;
     case "call":
-      return `**Call** ${code(part.name)} (${code(part.id)})\n\n${fenced(part.json, "json")}`;
+      return `**Call** ${inlineCode(part.name)} (${inlineCode(part.id)})\n\n${fenceCode(part.json, "json")}`;
     case "output":
-      return `${part.title === null ? "" : `**${inLine(part.title)}**\n\n`}${fenced(part.text, "")}`;
+      return `${part.title === null ? "" : `**${escapeMarkdown(part.title)}**\n\n`}${fenceCode(part.text, "")}`;
     case "image":
       return imageText(part.mimeType, part.data);
     case "note":
-      return `*${inLine(part.text)}*\n\n`;
+      return `*${escapeMarkdown(part.text)}*\n\n`;
   }
 }
 
 function imageText(mimeType: string, data: string): string {
-  const safe = /^image\/[\w.+-]+$/.test(mimeType) && /^[A-Za-z0-9+/=]*$/.test(data);
-  return safe ? `![image](data:${mimeType};base64,${data})\n\n` : "*An image that cannot be shown.*\n\n";
+  const isSafe = /^image\/[\w.+-]+$/.test(mimeType) && /^[A-Za-z0-9+/=]*$/.test(data);
+  return isSafe ? `![image](data:${mimeType};base64,${data})\n\n` : "*An image that cannot be shown.*\n\n";
 }
 
-/** To the second, in UTC, whatever the machine's own time. */
-export function timeText(iso: string): string {
-  const match = /^(\d{4,}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(iso);
-  return match === null ? iso : `${match[1]} ${match[2]} UTC`;
+/** A code block whose fence is longer than any run of backticks in the text. */
+export function fenceCode(text: string, language: string): string {
+  const fence = "`".repeat(Math.max(3, longestRun(text) + 1));
+  return `${fence}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n\n`;
+}
+
+export function inlineCode(text: string): string {
+  const line = text.replaceAll("\n", " ");
+  const longest = longestRun(line);
+  const mark = "`".repeat(longest + 1);
+  const gap = longest > 0 || line === "" || line.startsWith(" ") ? " " : "";
+  return `${mark}${gap}${line}${gap}${mark}`;
+}
+
+/** Plain text on one line. */
+export function escapeMarkdown(text: string): string {
+  return text.replaceAll(/\s+/g, " ").replaceAll(/[\\`*_{}[\]<>#|!~&]/g, "\\$&");
+}
+
+/** Markdown as a quotation that ends where the text ends, whatever the text leaves open. */
+export function quoteMarkdown(text: string): string {
+  const lines = escapeTags(text.split("\n"));
+  return `${lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n")}\n\n`;
+}
+
+function longestRun(text: string): number {
+  let longest = 0;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  return longest;
+}
+
+/**
+ * Escapes `<` outside code, where it would start a tag. Code spans count only if each one ends on its line: otherwise
+ * readers may disagree about what is code.
+ */
+function escapeTags(lines: readonly string[]): string[] {
+  const isFenced = findFencedLines(lines);
+  const spans = lines.map((line, index) => (isFenced[index] === true ? [] : findCodeSpans(line)));
+  const isCertain = spans.every((each) => each !== null);
+  return lines.map((line, index) =>
+    isFenced[index] === true ? line : escapeOutsideSpans(line, isCertain ? (spans[index] ?? []) : []),
+  );
+}
+
+type Span = readonly [start: number, end: number];
+
+function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
+  let text = "";
+  let from = 0;
+  for (const [start, end] of spans) {
+    const span = line.slice(start, end);
+    // A bar ends a table cell, and with it the code span.
+    const code = span.includes("|") ? span.replaceAll("<", "&lt;") : span;
+    text += line.slice(from, start).replaceAll("<", "&lt;") + code;
+    from = end;
+  }
+  return text + line.slice(from).replaceAll("<", "&lt;");
+}
+
+/** Lines in closed code blocks. An indented block may belong to a list and end with it, so it does not count. */
+function findFencedLines(lines: readonly string[]): boolean[] {
+  const isFenced: boolean[] = lines.map(() => false);
+  for (let index = 0; index < lines.length; index++) {
+    const end = endOfCodeBlock(lines, index, 0);
+    if (end === null) continue;
+    if (end === lines.length) return isFenced;
+    isFenced.fill(true, index, end + 1);
+    index = end;
+  }
+  return isFenced;
+}
+
+/** `null` when a run of backticks on the line has no partner. */
+function findCodeSpans(line: string): Span[] | null {
+  if (line.includes("\\`")) return null;
+  const runs = Array.from(line.matchAll(/`+/g), (run) => ({ at: run.index, length: run[0].length }));
+  const spans: Span[] = [];
+  for (let index = 0; index < runs.length; ) {
+    const open = runs[index] as { at: number; length: number };
+    const partner = runs.findIndex(({ length }, later) => later > index && length === open.length);
+    if (partner === -1) return null;
+    spans.push([open.at, (runs[partner]?.at ?? 0) + open.length]);
+    index = partner + 1;
+  }
+  return spans;
 }

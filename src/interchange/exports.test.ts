@@ -5,11 +5,10 @@ import { sessionText, userLine } from "../../test/support/session-text.ts";
 import { parseSession } from "../core/parse-session.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import { SessionTree } from "../core/tree.ts";
-import { branchesOf } from "./export-branches.ts";
 import { exportHtml } from "./export-html.ts";
 import { exportJsonl } from "./export-jsonl.ts";
 import { exportMarkdown } from "./export-markdown.ts";
-import { isShown } from "./export-shown.ts";
+import { isShown, listBranches } from "./export-view.ts";
 import { dark, light, style } from "./html-style.ts";
 
 const open = (text: string) => SessionTree.from(parseSession(text));
@@ -94,12 +93,12 @@ describe("branches", () => {
   test("[INT12] every entry that is shown stands in one branch, the active one first", () => {
     fc.assert(
       fc.property(grown, (tree) => {
-        const { list, leaving } = branchesOf(tree);
+        const { list, startingAt } = listBranches(tree);
         const ids = list.flatMap(({ entries }) => entries.filter(isShown).map(({ id }) => id));
         const all = [...tree.entries()].filter(isShown).map(({ id }) => id);
         expect(ids.toSorted()).toEqual(all.toSorted());
         expect(list[0]?.entries).toEqual(tree.path());
-        const numbers = [...leaving.values()].flat().toSorted((a, b) => a - b);
+        const numbers = [...startingAt.values()].flat().toSorted((a, b) => a - b);
         expect(numbers).toEqual(list.slice(1).map(({ number }) => number));
       }),
     );
@@ -122,13 +121,13 @@ describe("branches", () => {
         },
       ),
     );
-    const { list, leaving } = branchesOf(tree);
+    const { list, startingAt } = listBranches(tree);
     expect(list.map(({ entries }) => entries.map(({ id }) => id))).toEqual([
       ["a", "b", "l"],
       ["c", "e"],
       ["d"],
     ]);
-    expect([...leaving]).toEqual([
+    expect([...startingAt]).toEqual([
       ["a", [2]],
       ["c", [3]],
     ]);

@@ -235,7 +235,7 @@ describe("compactions", () => {
       user("u3", "b", "third"),
     );
     expect(shown(tree)).toEqual(["u1", "a1", "u2", "a2", "u3"]);
-    expect(notKept[0]?.what).toContain("The summary of a compaction is lost");
+    expect(notKept[0]?.what).toContain("A compaction has no summary");
   });
 });
 

@@ -65,7 +65,7 @@ describe("answers", () => {
     const { tree, notKept } = importLines(said("assistant", "one"), tokens(10, 5), tokens(99, 99));
     expect(messages(tree)[0]).toMatchObject({ usage: { input: 10, output: 5, totalTokens: 15 } });
     expect(notKept).toMatchObject([
-      { what: "A count of tokens that is of no answer was left out.", count: 1 },
+      { what: "A token count that belongs to no answer was left out.", count: 1 },
     ]);
   });
 
@@ -145,7 +145,7 @@ test("[INT5] a compaction with a summary, and one without", () => {
   );
   expect(tree.context().entryIds).toEqual(["line-4", "line-5", "line-7"]);
   expect(tree.entry("line-4")).toMatchObject({ type: "compaction", summary: "in short", tokensBefore: 101 });
-  expect(notKept.at(-1)?.what).toContain("The summary of a compaction cannot be read");
+  expect(notKept.at(-1)?.what).toContain("A compaction summary is unreadable");
 });
 
 test("[INT7] [INT8] [INT2] lines damaged in any way", () => {

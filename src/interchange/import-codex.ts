@@ -1,17 +1,35 @@
+import { stringifyJson } from "../core/json.ts";
+import type { Content } from "../core/messages.ts";
+import { textOf } from "../core/messages.ts";
+import type { EntryDraft } from "../core/seal.ts";
+import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
-import type { CodexLine } from "./codex-lines.ts";
-import { readCodexLines } from "./codex-lines.ts";
-import { CodexReader } from "./codex-reader.ts";
-import type { Origin } from "./entry-collector.ts";
-import type { ImportedSession, ImportOptions } from "./imported.ts";
-import { Losses, stemOf } from "./imported.ts";
+import type { CodexLine } from "./codex-items.ts";
+import {
+  findCwd,
+  hasFailed,
+  isInjected,
+  readCodexLines,
+  toContent,
+  toThinkingBlock,
+  toToolCall,
+  toToolResult,
+} from "./codex-items.ts";
+import type {
+  AnswerDraft,
+  CollectedEntry,
+  ImportedSession,
+  ImportOptions,
+  ImportOrigin,
+  ResultDraft,
+} from "./imported-session.ts";
+import { EntryCollector, fileStem, Losses, noCost, shortType, UnusedFields } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
-import { countField, lineBytes, objectField, textField, timeField } from "./json-lines.ts";
-import { shortType } from "./message-drafts.ts";
+import { countField, lineBytes, listField, objectField, textField, timeField } from "./json-lines.ts";
 
 /**
- * A rollout of Codex (`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`): with an envelope around each line, as
- * since September 2025; without, as before; and the single document of the first versions.
+ * Imports a Codex rollout (`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`): lines with an envelope, as since
+ * September 2025; lines without one, as before; and the single document of the first versions.
  */
 export function* importCodex(
   source: string | Uint8Array,
@@ -19,129 +37,294 @@ export function* importCodex(
 ): Steps<ImportedSession> {
   const losses = new Losses();
   const lines = yield* readCodexLines(source, losses);
-  const reader = new CodexReader(losses);
-  const eventsOnly = !lines.some(({ type }) => type === "response_item");
+  const hasItems = lines.some(({ type }) => type === "response_item");
+  const reader = new CodexReader(losses, hasItems);
   for (const line of lines) {
-    readLine(line, reader, losses, eventsOnly);
+    reader.read(line);
     yield lineBytes;
   }
-  const { collector, name } = reader;
-  const time = collector.last?.time ?? 0;
-  if (reader.tip !== (collector.last?.id ?? null)) {
-    const place = { id: "imported-leaf", parentId: reader.tip, time };
-    reader.tip = collector.add({ type: "custom", customType: "skein.leaf" }, place).id;
-  }
-  if (name !== null)
-    collector.add({ type: "session_info", name }, { id: "imported-name", parentId: reader.tip, time });
-  reader.reportFields();
-  const origin = originOf(reader, lines, options);
-  const tree = yield* collector.finish(origin, losses);
-  const { sessionId, cwd, startedAt } = origin;
-  return { source: "codex", sessionId, cwd, startedAt, name: tree.name, tree, notKept: losses.list() };
+  reader.collector.addState({ leaf: reader.tip, name: reader.name });
+  reader.unusedFields.report(losses);
+  const origin = originOf(reader, options, lines[0]?.time ?? 0);
+  return yield* reader.collector.finish(origin, losses);
 }
 
-function readLine(line: CodexLine, reader: CodexReader, losses: Losses, eventsOnly: boolean): void {
-  const { type, payload } = line;
-  switch (type) {
-    case "session_meta":
-      readMeta(line, reader, losses);
-      return;
-    case "turn_context":
-      reader.settings(line);
-      return;
-    case "response_item":
-      reader.item(line);
-      return;
-    case "event_msg":
-      readEvent(line, reader, losses, eventsOnly);
-      return;
-    case "compacted":
-      reader.compaction(line);
-      return;
-    case "inter_agent_communication": {
-      const content = textField(payload, "content");
-      if (content === null) break;
-      const customType = "codex.inter_agent_communication";
-      reader.add(line, { type: "custom_message", customType, content, display: true });
-      return;
-    }
-  }
-  losses.add(`A line of type "${shortType(type)}" holds no message and was left out.`, `line ${line.line}`);
+function originOf({ meta, cwd }: CodexReader, options: ImportOptions, firstTime: number): ImportOrigin {
+  const stem = fileStem(options.file);
+  const idInName = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.exec(stem ?? "")?.[0];
+  return {
+    source: "codex",
+    sessionId: textField(meta, "id") || idInName || stem || "imported",
+    cwd: textField(meta, "cwd") ?? cwd ?? "",
+    startedAt: timeField(meta, "timestamp") ?? firstTime,
+    about: {
+      version: textField(meta, "cli_version"),
+      gitBranch: textField(objectField(meta, "git") ?? {}, "branch"),
+      forkedFrom: textField(meta, "forked_from_id"),
+      parent: textField(meta, "parent_thread_id"),
+    },
+  };
 }
 
-/** A rollout that was forked holds the headers of those it came from as well. */
-function readMeta({ payload, line }: CodexLine, reader: CodexReader, losses: Losses): void {
-  if (Object.keys(reader.meta).length > 0) {
-    losses.add("The header of another session in the file was passed over.", `line ${line}`);
-    return;
-  }
-  reader.meta = payload;
-  const instructions = payload.instructions ?? payload.base_instructions;
-  if (instructions !== undefined && instructions !== null)
-    losses.add("The instructions that Codex gave the model were left out.", `line ${line}`);
-}
-
-/** Events that hold what the items of a conversation hold too. */
-const mirrors = new Map<string, (payload: JsonObject) => JsonObject>([
+/** Events that repeat the items of the conversation; they are read only in files without items. */
+const eventItems = new Map<unknown, (payload: JsonObject) => JsonObject>([
   ["user_message", ({ message }) => ({ type: "message", role: "user", content: message })],
   ["agent_message", ({ message }) => ({ type: "message", role: "assistant", content: message })],
   ["agent_reasoning", ({ text }) => ({ type: "reasoning", summary: [text] })],
 ]);
 
-function readEvent(line: CodexLine, reader: CodexReader, losses: Losses, eventsOnly: boolean): void {
-  const { payload } = line;
-  const type = String(payload.type);
-  const asItem = eventsOnly ? mirrors.get(type) : undefined;
-  if (asItem !== undefined) {
-    reader.item({ ...line, payload: asItem(payload) });
-    return;
-  }
-  switch (type) {
-    case "token_count":
-      reader.tokens(line);
-      return;
-    case "thread_rolled_back":
-      reader.rollBack(countField(payload, "num_turns"));
-      return;
-    case "thread_name_updated":
-      reader.name = textField(payload, "thread_name")?.trim() || null;
-      return;
-    case "turn_aborted":
-      reader.add(line, {
-        type: "custom",
-        customType: "codex.turn_aborted",
-        data: { reason: payload.reason },
-      });
-      return;
-    case "error":
-      reader.add(line, { type: "custom", customType: "codex.error", data: { message: payload.message } });
-      return;
-    case "exec_command_end":
-      reader.commandEnd(line);
-  }
-  losses.add(
-    `An event of type "${shortType(type)}" was left out: the items hold the conversation.`,
-    `line ${line.line}`,
+/** Converts rollout lines into a line of entries; rolled-back turns become branches. */
+class CodexReader {
+  readonly collector = new EntryCollector();
+  readonly unusedFields = new UnusedFields(
+    "type role content summary encrypted_content name namespace arguments call_id input action output tools",
   );
-}
+  meta: JsonObject = {};
+  name: string | null = null;
+  /** From the first message, for versions that state it nowhere else. */
+  cwd: string | null = null;
+  tip: string | null = null;
+  readonly #losses: Losses;
+  readonly #hasItems: boolean;
+  readonly #callNames = new Map<string, string>();
+  readonly #results = new Map<string, ResultDraft>();
+  readonly #exitCodes = new Map<string, number>();
+  /** The user's prompts on the way to the tip. */
+  readonly #prompts: CollectedEntry[] = [];
+  /** The answer that further items belong to. */
+  #open: AnswerDraft["message"] | null = null;
+  /** The answer that the next token count belongs to. */
+  #uncounted: AnswerDraft["message"] | null = null;
+  #model: string | null = null;
+  #level: string | null = null;
+  #tokens = 0;
 
-function originOf(reader: CodexReader, lines: readonly CodexLine[], options: ImportOptions): Origin {
-  const { meta } = reader;
-  const fromName = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.exec(stemOf(options.file) ?? "")?.[0];
-  const git = objectField(meta, "git") ?? {};
-  const about = {
-    version: textField(meta, "cli_version"),
-    gitBranch: textField(git, "branch"),
-    forkedFrom: textField(meta, "forked_from_id"),
-    parent: textField(meta, "parent_thread_id"),
-  };
-  return {
-    source: "codex",
-    sessionId: textField(meta, "id") || fromName || stemOf(options.file) || "imported",
-    cwd: textField(meta, "cwd") ?? reader.cwd ?? "",
-    startedAt: timeField(meta, "timestamp") ?? lines[0]?.time ?? 0,
-    about: Object.fromEntries(
-      Object.entries(about).filter((each): each is [string, string] => each[1] !== null),
-    ),
-  };
+  constructor(losses: Losses, hasItems: boolean) {
+    this.#losses = losses;
+    this.#hasItems = hasItems;
+  }
+
+  read(line: CodexLine): void {
+    const content = textField(line.payload, "content");
+    if (line.type === "session_meta") this.#readMeta(line);
+    else if (line.type === "turn_context") this.#readSettings(line);
+    else if (line.type === "response_item") this.#readItem(line);
+    else if (line.type === "event_msg") this.#readEvent(line);
+    else if (line.type === "compacted") this.#readCompaction(line);
+    else if (line.type === "inter_agent_communication" && content !== null) {
+      const customType = "codex.inter_agent_communication";
+      this.#add(line, { type: "custom_message", customType, content, display: true });
+    } else this.#lose(line, `A line of type "${shortType(line.type)}" holds no message and was left out.`);
+  }
+
+  /** A forked rollout also holds the headers of its ancestors. */
+  #readMeta(line: CodexLine): void {
+    if (Object.keys(this.meta).length > 0) {
+      this.#lose(line, "The header of another session in the file was skipped.");
+      return;
+    }
+    this.meta = line.payload;
+    const instructions = this.meta.instructions ?? this.meta.base_instructions;
+    if (instructions !== undefined && instructions !== null)
+      this.#lose(line, "The instructions that Codex gave the model were left out.");
+  }
+
+  #readSettings(line: CodexLine): void {
+    this.#lose(line, "A turn's settings other than model and effort were left out.");
+    const model = textField(line.payload, "model");
+    const effort = textField(line.payload, "effort");
+    const level = effort === "none" ? "off" : effort;
+    if (model !== null && model !== this.#model) {
+      this.#model = model;
+      this.#add(line, { type: "model_change", provider: this.#provider, modelId: model });
+    }
+    if (level === null || level === this.#level) return;
+    this.#level = level;
+    this.#add(line, { type: "thinking_level_change", thinkingLevel: level }, `line-${line.line}.thinking`);
+  }
+
+  #readItem(line: CodexLine): void {
+    const { payload } = line;
+    const type = String(payload.type);
+    this.unusedFields.check(payload);
+    const call = toToolCall(payload);
+    if (call !== null) {
+      const answer = this.#answer(line);
+      answer.content.push(call);
+      answer.stopReason = "toolUse";
+      this.#callNames.set(call.id, call.name);
+    } else if (type === "message") this.#readMessage(line);
+    else if (type === "reasoning") {
+      const block = toThinkingBlock(payload);
+      if (block.thinking === "" && block.thinkingSignature === undefined)
+        this.#lose(line, "Empty reasoning was left out.");
+      else this.#answer(line).content.push(block);
+    } else if (type.endsWith("_output")) this.#readResult(line);
+    else if (type === "web_search_call" || type === "image_generation_call") {
+      this.#losses.add(`An item of type "${type}" is kept, but is not sent to models.`);
+      this.#answer(line).content.push({ ...payload } as never);
+    } else this.#lose(line, `An item of type "${shortType(type)}" was left out.`);
+  }
+
+  #readMessage(line: CodexLine): void {
+    const { role } = line.payload;
+    const blocks = toContent(line.payload.content, this.#losses);
+    if (role === "assistant") {
+      this.#answer(line).content.push(...(blocks as never[]));
+      return;
+    }
+    const [first] = blocks;
+    const content: Content = blocks.length === 1 && first?.type === "text" ? first.text : blocks;
+    const text = textOf(content);
+    this.cwd ??= findCwd(text);
+    if (role === "user" && !isInjected(text)) {
+      this.#prompts.push(this.#add(line, { type: "message", message: { role: "user", content } }));
+      return;
+    }
+    const customType = role === "developer" || role === "system" ? `codex.${role}` : "codex.context";
+    this.#add(line, { type: "custom_message", customType, content, display: false });
+  }
+
+  /** Consecutive reasoning, text and calls form one answer. */
+  #answer(line: CodexLine): AnswerDraft["message"] {
+    if (this.#open !== null) return this.#open;
+    const message: AnswerDraft["message"] = {
+      role: "assistant",
+      content: [],
+      api: "openai-responses",
+      provider: this.#provider,
+      // An empty model means unknown; the context then names none.
+      model: this.#model ?? "",
+      usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: noCost },
+      stopReason: "stop",
+    };
+    this.#add(line, { type: "message", message });
+    this.#open = message;
+    this.#uncounted = message;
+    return message;
+  }
+
+  #readResult(line: CodexLine): void {
+    const toolCallId = textField(line.payload, "call_id");
+    if (toolCallId === null) {
+      this.#lose(line, "A tool result without a call id was left out.");
+      return;
+    }
+    const { isError, ...result } = toToolResult(line.payload, this.#losses);
+    const toolName = this.#callNames.get(toolCallId) ?? "unknown";
+    const message = { role: "toolResult", toolCallId, toolName, ...result } as const;
+    const hasError = isError || hasFailed(this.#exitCodes.get(toolCallId));
+    const draft: ResultDraft = { type: "message", message: { ...message, isError: hasError } };
+    this.#results.set(toolCallId, draft);
+    this.#add(line, draft);
+  }
+
+  #readEvent(line: CodexLine): void {
+    const { payload } = line;
+    const toItem = this.#hasItems ? undefined : eventItems.get(payload.type);
+    if (toItem !== undefined) {
+      this.#readItem({ ...line, payload: toItem(payload) });
+      return;
+    }
+    switch (payload.type) {
+      case "token_count":
+        this.#readTokenCount(line);
+        return;
+      case "thread_rolled_back":
+        this.#rollBack(countField(payload, "num_turns"));
+        return;
+      case "thread_name_updated":
+        this.name = textField(payload, "thread_name")?.trim() || null;
+        return;
+      case "turn_aborted":
+        this.#addNote(line, "codex.turn_aborted", { reason: payload.reason });
+        return;
+      case "error":
+        this.#addNote(line, "codex.error", { message: payload.message });
+        return;
+      case "exec_command_end":
+        this.#readExitCode(payload);
+    }
+    const type = shortType(payload.type);
+    this.#lose(line, `An event of type "${type}" was left out: the items hold the conversation.`);
+  }
+
+  /** A repeated count, or the count of a compaction, belongs to no answer. */
+  #readTokenCount(line: CodexLine): void {
+    const usage = objectField(objectField(line.payload, "info") ?? {}, "last_token_usage");
+    if (usage === null || this.#uncounted === null)
+      this.#lose(line, "A token count that belongs to no answer was left out.");
+    if (usage === null) return;
+    const total = countField(usage, "input_tokens");
+    const cacheRead = countField(usage, "cached_input_tokens");
+    const output = countField(usage, "output_tokens");
+    const cacheWrite = countField(usage, "cache_write_input_tokens");
+    const totalTokens = countField(usage, "total_tokens") || total + output;
+    this.#tokens = totalTokens;
+    if (this.#uncounted === null) return;
+    const input = Math.max(0, total - cacheRead - cacheWrite);
+    this.#uncounted.usage = { input, output, cacheRead, cacheWrite, totalTokens, cost: noCost };
+    this.#uncounted = null;
+    this.#open = null;
+  }
+
+  /** The end of a command may come before or after its result. */
+  #readExitCode(payload: JsonObject): void {
+    const callId = textField(payload, "call_id");
+    const exitCode = payload.exit_code;
+    if (callId === null || typeof exitCode !== "number") return;
+    this.#exitCodes.set(callId, exitCode);
+    const result = this.#results.get(callId);
+    if (result !== undefined && hasFailed(exitCode)) result.message.isError = true;
+  }
+
+  /** Goes back to before the prompt that many turns ago; the turns after it stay as a branch. */
+  #rollBack(turns: number): void {
+    const [first] = this.#prompts.splice(Math.max(0, this.#prompts.length - turns));
+    if (turns < 1 || first === undefined) return;
+    this.tip = first.parentId;
+    this.#open = null;
+    this.#uncounted = null;
+  }
+
+  #readCompaction(line: CodexLine): void {
+    const summary = textField(line.payload, "message") ?? "";
+    if (summary.trim() === "") {
+      this.#lose(line, "A compaction summary is unreadable; the messages before it stay in the context.");
+      this.#add(line, { type: "custom", customType: "codex.compacted" });
+      return;
+    }
+    const escaped = JSON.stringify(summary).slice(1, -1);
+    const repeated = listField(line.payload, "replacement_history").filter(
+      (item) => isRecord(item) && item.role === "user" && !stringifyJson(item).includes(escaped),
+    ).length;
+    if (repeated > 0)
+      this.#lose(
+        line,
+        "A message that Codex repeats after a compaction is kept only before it, outside the context.",
+        repeated,
+      );
+    this.#add(line, { type: "compaction", summary, firstKeptEntryId: null, tokensBefore: this.#tokens });
+    this.#uncounted = null;
+  }
+
+  #addNote(line: CodexLine, customType: string, data: unknown): void {
+    this.#add(line, { type: "custom", customType, data });
+  }
+
+  /** Appends to the tip and closes the open answer. */
+  #add(line: CodexLine, draft: EntryDraft, id = `line-${line.line}`): CollectedEntry {
+    this.#open = null;
+    const item = this.collector.add(draft, { id, parentId: this.tip, time: line.time });
+    this.tip = item.id;
+    return item;
+  }
+
+  #lose(line: CodexLine, what: string, count = 1): void {
+    this.#losses.add(what, `line ${line.line}`, count);
+  }
+
+  get #provider(): string {
+    return textField(this.meta, "model_provider") || "openai";
+  }
 }

@@ -1,22 +1,22 @@
-import type { Diagnostic, DiagnosticCode } from "../core/diagnostics.ts";
+import type { DiagnosticCode } from "../core/diagnostics.ts";
 import { parsingSession } from "../core/parse-session.ts";
 import type { Steps } from "../core/slices.ts";
 import { SessionTree } from "../core/tree.ts";
-import type { ImportedSession, ImportOptions } from "./imported.ts";
-import { Losses, ownSessionId, stemOf } from "./imported.ts";
+import type { ImportedSession, ImportOptions } from "./imported-session.ts";
+import { fileStem, Losses, toSessionId } from "./imported-session.ts";
 
 /**
- * Sessions of pi and OpenClaw, versions 1 to 3, and our own: the same line format, so nothing is converted. What
- * reading found damaged is in `notKept`; what it read as it was meant is in `tree.diagnostics` alone.
+ * Imports sessions of pi and OpenClaw, versions 1 to 3, and Skein's own. They share one line format, so nothing is
+ * converted. `notKept` lists damage only; everything that reading noticed is in `tree.diagnostics`.
  */
 export function* importPi(source: string | Uint8Array, options: ImportOptions = {}): Steps<ImportedSession> {
   const session = yield* parsingSession(source);
-  const stem = stemOf(options.file) ?? "imported";
-  const tree = yield* SessionTree.growing(session, { lostHeader: { id: ownSessionId(stem) } });
+  const stem = fileStem(options.file) ?? "imported";
+  const tree = yield* SessionTree.growing(session, { lostHeader: { id: toSessionId(stem) } });
   const losses = new Losses();
-  for (const found of tree.diagnostics) {
-    const what = lossOf[found.code];
-    if (what !== undefined) losses.add(what, placeOf(found));
+  for (const { code, line, entryId } of tree.diagnostics) {
+    const what = lossTexts[code];
+    if (what !== undefined) losses.add(what, line === undefined ? entryId : `line ${line}`);
   }
   const { header } = tree;
   return {
@@ -30,18 +30,14 @@ export function* importPi(source: string | Uint8Array, options: ImportOptions = 
   };
 }
 
-const lossOf: Partial<Record<DiagnosticCode, string>> = {
-  corrupt_line: "A damaged line was passed over.",
-  foreign_line: "A line before the header that belongs to another program was passed over.",
-  header_missing: "The header is lost: the working directory is not known.",
-  extra_header: "A second header was passed over.",
-  invalid_entry: "An entry of a wrong shape keeps its place, but no model is shown it.",
-  conflicting_id: "An entry whose id another one has was passed over.",
-  missing_parent: "An entry whose parent is lost begins a branch of its own.",
-  cycle_cut: "An entry that was its own ancestor begins a branch of its own.",
-  unknown_leaf_target: "A move to an entry that is not there was passed over.",
+const lossTexts: Partial<Record<DiagnosticCode, string>> = {
+  corrupt_line: "A damaged line was skipped.",
+  foreign_line: "A line of another program before the header was skipped.",
+  header_missing: "The header is missing, so the working directory is unknown.",
+  extra_header: "A second header was skipped.",
+  invalid_entry: "An invalid entry keeps its place, but is not sent to models.",
+  conflicting_id: "An entry with a duplicate id was skipped.",
+  missing_parent: "An entry whose parent is missing starts its own branch.",
+  cycle_cut: "An entry that was its own ancestor starts its own branch.",
+  unknown_leaf_target: "A move to a missing entry was skipped.",
 };
-
-function placeOf({ line, entryId }: Diagnostic): string | undefined {
-  return line === undefined ? entryId : `line ${line}`;
-}

@@ -2,9 +2,62 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
 import { atOnce } from "../core/slices.ts";
-import { importSession as importing } from "./import-session.ts";
+import { importSession as importing, recognizeSource } from "./import-session.ts";
 
 const importSession = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
+
+const longText = "x".repeat(400_000);
+
+describe("recognizeSource", () => {
+  const rows: [string | null, string][] = [
+    ["skein", '{"type":"session","version":3,"id":"a","skein":{"key":"agent:main:main"}}\n'],
+    ["pi", '{"type":"session","version":3,"id":"a","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}\n'],
+    ["pi", '{"type":"session","id":"version one"}\n'],
+    [
+      "pi",
+      '{"type":"title","title":"of another program"}\nnot json\n{"type":"session","version":3,"id":"a"}\n',
+    ],
+    ["pi", '{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z"}\n'],
+    ["pi", `{"type":"session","version":3,"id":"${longText}`],
+    [
+      "claude-code",
+      '{"parentUuid":null,"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}}\n',
+    ],
+    ["claude-code", '{"type":"summary","summary":"A title","leafUuid":"u1"}\n'],
+    ["claude-code", '{"type":"file-history-snapshot","messageId":"m","snapshot":{}}\n'],
+    ["claude-code", '{"type":"queue-operation","operation":"enqueue","sessionId":"s"}\n'],
+    ["claude-code", `{"parentUuid":null,"isSidechain":false,"type":"user","message":"${longText}`],
+    ["codex", '{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"a"}}\n'],
+    ["codex", '{"id":"a","timestamp":"2025-08-18T01:16:13.522Z","instructions":null}\n'],
+    ["codex", '{"record_type":"state"}\n'],
+    [
+      "codex",
+      '{\n  "session": {\n    "timestamp": "2025-05-07T10:00:00.000Z",\n    "id": "a"\n  },\n  "items": []\n}\n',
+    ],
+    ["codex", `{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"base":"${longText}`],
+    [null, ""],
+    [null, "\n\n"],
+    [null, "Dear diary"],
+    [null, '{"name":"skein","version":"0.1.0"}\n'],
+    [null, '{"type":"session"}\n'],
+    [null, '{"type":"session_meta"}\n'],
+    [null, '["type","session"]\n'],
+  ];
+
+  test.each(rows.map(([expected, text]) => [expected, text.slice(0, 60), text] as const))(
+    "[INT1] %s: %j",
+    (expected, _, text) => {
+      expect(recognizeSource(text)).toBe(expected);
+      expect(recognizeSource(new TextEncoder().encode(text))).toBe(expected);
+      expect(recognizeSource(`\ufeff${text}`)).toBe(expected);
+    },
+  );
+
+  test("[INT1] a head that ends in the middle of a character is read all the same", () => {
+    const bytes = new TextEncoder().encode('{"type":"session","version":3,"id":"日本語');
+    expect(recognizeSource(bytes.subarray(0, -1))).toBe("pi");
+  });
+});
 
 describe("sessions of pi, of OpenClaw and our own", () => {
   test("[INT3] are read as they are", () => {
@@ -25,9 +78,9 @@ describe("sessions of pi, of OpenClaw and our own", () => {
       ),
     );
     expect(imported?.notKept).toEqual([
-      { what: "A damaged line was passed over.", count: 1, example: "line 3" },
+      { what: "A damaged line was skipped.", count: 1, example: "line 3" },
       {
-        what: "An entry of a wrong shape keeps its place, but no model is shown it.",
+        what: "An invalid entry keeps its place, but is not sent to models.",
         count: 1,
         example: "line 5",
       },
@@ -38,7 +91,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
     const imported = importSession(JSON.stringify(userLine("a", null)), { file: "trip.jsonl" });
     expect(imported).toMatchObject({ sessionId: "trip", cwd: "" });
     expect(imported?.notKept).toEqual([
-      { what: "The header is lost: the working directory is not known.", count: 1 },
+      { what: "The header is missing, so the working directory is unknown.", count: 1 },
     ]);
   });
 

@@ -1,27 +1,26 @@
 import { splitLines } from "../core/lines.ts";
 import { isRecord } from "../core/shape.ts";
-import { cutText } from "../core/text.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A line that holds a JSON object, or one that does not and is then known by its beginning alone. */
-export type JsonLine =
-  | { readonly line: number; readonly length: number; readonly value: JsonObject }
-  | { readonly line: number; readonly length: number; readonly value: null; readonly beginning: string };
-
-/** To make something of a line that is parsed takes as long as to read so much. */
-export const lineBytes = 512;
-
-/** The lines of a file, one by one: no more of it is decoded at a time. Never throws. */
-export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
-  for (const { line, text, length } of splitLines(source)) {
-    const value = text === null ? null : parseObject(text);
-    const beginning = cutText(text ?? "(not UTF-8)", 80).toWellFormed();
-    yield value === null ? { line, length, value, beginning } : { line, length, value };
-  }
+export interface JsonLine {
+  /** Counted from 1. */
+  readonly line: number;
+  readonly length: number;
+  /** `null` when the line is not a JSON object. */
+  readonly value: JsonObject | null;
 }
 
-/** The object that a text holds, or `null`. */
+/** Converting a parsed line takes about as long as reading this many bytes. */
+export const lineBytes = 512;
+
+/** Decodes a file line by line, so that it may be larger than the longest string. Never throws. */
+export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
+  for (const { line, text, length } of splitLines(source))
+    yield { line, length, value: text === null ? null : parseObject(text) };
+}
+
+/** `null` when the text is not a JSON object. */
 export function parseObject(text: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -46,13 +45,13 @@ export function listField(value: JsonObject, field: string): readonly unknown[] 
   return Array.isArray(found) ? found : [];
 }
 
-/** A number that can be counted with: finite and not below zero. */
+/** A finite positive number; 0 for anything else. */
 export function countField(value: JsonObject, field: string): number {
   const found = value[field];
   return typeof found === "number" && Number.isFinite(found) && found > 0 ? found : 0;
 }
 
-/** A time as text, or as milliseconds; `null` for anything else. */
+/** Milliseconds since 1970, from text or a number; `null` for anything else. */
 export function timeField(value: JsonObject, field: string): number | null {
   const found = value[field];
   const time = typeof found === "string" ? Date.parse(found) : found;

@@ -38,7 +38,7 @@ describe("keys", () => {
   ])("[INT9] %s is %s", (source, expected) => {
     const [session] = plan({ [source]: row("s1") }).sessions;
     expect(session?.key).toBe(expected);
-    expect(session?.keyNote).toBe(source === expected ? null : `It is written ${expected} here.`);
+    expect(session?.keyNote).toBe(source === expected ? null : `Imported as ${expected}.`);
     expect(formatKey(parseKey(expected))).toBe(expected);
   });
 
@@ -50,13 +50,13 @@ describe("keys", () => {
   test.each([
     ["group:g1", "neither the key nor the row names a channel"],
     ["agent:main:subagent:u1", "the session that spawned it is not in the file"],
-    ["agent:main", "nothing stands behind its agent"],
+    ["agent:main", "nothing follows its agent id"],
     ["agent:no agent:main", "its agent id is not valid"],
     ["agent:main:bad\u0007id", "segment 3 contains a control character"],
   ])("[INT9] %j has no counterpart", (source, problem) => {
     const [session] = plan({ [source]: row("s1") }).sessions;
     expect(session?.key).toBe("agent:main:session:s1");
-    expect(session?.keyNote).toBe(`It got agent:main:session:s1 instead: ${problem}.`);
+    expect(session?.keyNote).toBe(`Imported as agent:main:session:s1: ${problem}.`);
   });
 
   test("[INT9] a sub-agent's key names its parent's session", () => {
@@ -77,7 +77,7 @@ describe("keys", () => {
   test("[INT9] two rows that would have one key have two", () => {
     const { sessions } = plan({ main: row("a"), "agent:main:main": row("b") });
     expect(sessions.map(({ key }) => key)).toEqual(["agent:main:main", "agent:main:session:b"]);
-    expect(sessions[1]?.keyNote).toContain("another row has that key");
+    expect(sessions[1]?.keyNote).toContain("another row has its own key");
   });
 
   test("[INT9] a run's key of its job's session is told of, and its children keep their parent", () => {
@@ -91,7 +91,7 @@ describe("keys", () => {
     expect(refused).toEqual([
       {
         sourceKey: "agent:main:cron:daily:run:s1",
-        problem: "it is a second key of the session that is imported under agent:main:cron:daily",
+        problem: "its session is already imported under agent:main:cron:daily",
       },
     ]);
   });
@@ -127,7 +127,7 @@ describe("metadata", () => {
     expect(session?.updatedAt).toBe(1_770_000_000_000);
     expect(session?.notKept).toEqual([
       {
-        what: "Fields that our sessions have no place for were left out.",
+        what: "Fields that session metadata cannot hold were left out.",
         count: 2,
         example: "skillsSnapshot, totalTokens",
       },
@@ -155,13 +155,13 @@ describe("metadata", () => {
     expect(sessions.map(({ meta }) => meta)).toEqual([{}, { label: "same" }, {}, { label: "same" }]);
     expect(sessions[0]?.notKept).toEqual([
       {
-        what: "Fields whose value cannot be used were left out.",
+        what: "Fields with unusable values were left out.",
         count: 3,
         example: "label, verboseLevel, sendPolicy",
       },
       { what: "The session that spawned this one is not in the file.", count: 1, example: "nobody" },
     ]);
-    expect(sessions[2]?.notKept[0]?.what).toBe("A label that another session has was left out.");
+    expect(sessions[2]?.notKept[0]?.what).toBe("A label that another session already has was left out.");
   });
 });
 
@@ -193,7 +193,7 @@ describe("files", () => {
   ])("[INT13] %j is not", (sessionFile) => {
     const { sessions, refused } = plan({ main: row("s1", { sessionFile }), "agent:main:other": row("s2") });
     expect(sessions.map(({ sessionId }) => sessionId)).toEqual(["s2"]);
-    expect(refused).toEqual([{ sourceKey: "main", problem: "its file is not one of the folder" }]);
+    expect(refused).toEqual([{ sourceKey: "main", problem: "its file is not in the folder" }]);
   });
 });
 
@@ -226,7 +226,9 @@ describe("what is refused", () => {
 
   test.each(["", "not json", "[]", "7", "null"])("[INT13] %j as a whole", (text) => {
     expect(() => planOpenclawFolder(text)).toThrow(SkeinError);
-    expect(() => planOpenclawFolder(text)).toThrow(/sessions\.json cannot be read: it is no JSON object\./);
+    expect(() => planOpenclawFolder(text)).toThrow(
+      /sessions\.json cannot be read: it is not a JSON object\./,
+    );
   });
 });
 

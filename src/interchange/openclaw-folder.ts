@@ -2,27 +2,25 @@ import { SkeinError } from "../core/errors.ts";
 import { parseAgentId, sessionIdProblem } from "../core/names.ts";
 import { isRecord } from "../core/shape.ts";
 import type { SessionMeta } from "../store/contract.ts";
-import type { NotKept } from "./imported.ts";
-import { Losses } from "./imported.ts";
+import type { ImportLoss } from "./imported-session.ts";
+import { Losses } from "./imported-session.ts";
 import type { JsonObject } from "./json-lines.ts";
-import { parseObject, textField, timeField } from "./json-lines.ts";
+import { objectField, parseObject, textField, timeField } from "./json-lines.ts";
 import { mapOpenclawKey } from "./openclaw-keys.ts";
-import { openclawMeta } from "./openclaw-meta.ts";
 
-/** One session to be imported. */
 export interface PlannedSession {
-  /** As `sessions.json` has it. */
+  /** The key in `sessions.json`. */
   readonly sourceKey: string;
-  /** As we have it: always a key of ours, and of no other row. */
+  /** A valid Skein key that no other row has. */
   readonly key: string;
-  /** What became of the key, where it is not the same; `null` where it is. */
+  /** Why `key` differs from `sourceKey`; `null` when they are equal. */
   readonly keyNote: string | null;
   readonly sessionId: string;
-  /** The transcript, a name within the folder of `sessions.json`; whether it is there is for the caller to see. */
+  /** The transcript's name in the folder of `sessions.json`. It may not exist. */
   readonly file: string;
   readonly updatedAt: number | null;
   readonly meta: SessionMeta;
-  readonly notKept: readonly NotKept[];
+  readonly notKept: readonly ImportLoss[];
 }
 
 export interface OpenclawPlan {
@@ -31,8 +29,8 @@ export interface OpenclawPlan {
 }
 
 /**
- * Reads the content of an OpenClaw folder's `sessions.json` into a plan of what to import. Nothing in a row can spoil
- * another one; only a file that is no JSON object is refused as a whole, with `unreadable_file`.
+ * Plans the import of an OpenClaw folder from the content of its `sessions.json`. A bad row affects no other row.
+ * Throws `unreadable_file` when the file is not a JSON object.
  */
 export function planOpenclawFolder(
   content: string | Uint8Array,
@@ -40,14 +38,12 @@ export function planOpenclawFolder(
 ): OpenclawPlan {
   const text = typeof content === "string" ? content : new TextDecoder().decode(content);
   const document = parseObject(text.replace(/^\ufeff/, ""));
-  if (document === null) {
-    const advice = "Check that the folder is one of OpenClaw's, or import its transcripts one by one";
+  if (document === null)
     throw new SkeinError("unreadable_file", {
       file: "sessions.json",
-      problem: "it is no JSON object",
-      advice,
+      problem: "it is not a JSON object",
+      advice: "Check that this is an OpenClaw folder, or import its transcripts one by one",
     });
-  }
   return new Planner(document, parseAgentId(options.agentId ?? "main")).plan();
 }
 
@@ -58,21 +54,16 @@ interface Row {
   readonly file: string;
 }
 
-interface ClaimedKey {
-  readonly row: Row;
-  readonly key: string;
-  readonly agentId: string;
-  readonly note: string | null;
-}
+type KeyedRow = Row & Pick<PlannedSession, "key" | "keyNote"> & { readonly agentId: string };
 
 class Planner {
   readonly #document: JsonObject;
   readonly #agentId: string;
   readonly #refused: { sourceKey: string; problem: string }[] = [];
   readonly #rows = new Map<string, Row>();
-  readonly #keyOf = new Map<string, string>();
-  /** Keys of sessions that are imported under another one. */
-  readonly #secondKeys = new Map<string, string>();
+  readonly #keys = new Map<string, string>();
+  /** From the key of a duplicate row to the key of the row that is imported. */
+  readonly #duplicates = new Map<string, string>();
   readonly #takenKeys = new Set<string>();
   readonly #takenLabels = new Set<string>();
 
@@ -84,16 +75,20 @@ class Planner {
   plan(): OpenclawPlan {
     for (const [sourceKey, value] of Object.entries(this.#document)) {
       const row = readRow(sourceKey, value);
-      if ("problem" in row) this.#refused.push({ sourceKey: sourceKey.slice(0, 200), problem: row.problem });
+      if (typeof row === "string") this.#refuse(sourceKey.slice(0, 200), row);
       else this.#rows.set(sourceKey, row);
     }
-    const claims = this.#oncePerSession().flatMap((row) => this.#claimKey(row) ?? []);
-    const sessions = claims.map((claim) => this.#session(claim));
-    return { sessions, refused: this.#refused };
+    const keyed = this.#withoutDuplicates().flatMap((row) => this.#assignKey(row) ?? []);
+    return { sessions: keyed.map((row) => this.#planSession(row)), refused: this.#refused };
   }
 
-  /** A job's run has a key of its own for the same session; the job's key wins, else the first. */
-  #oncePerSession(): Row[] {
+  #refuse(sourceKey: string, problem: string): null {
+    this.#refused.push({ sourceKey, problem });
+    return null;
+  }
+
+  /** A cron run has a second key for its job's session. The job's key wins, else the first. */
+  #withoutDuplicates(): Row[] {
     const isRun = ({ sourceKey }: Row) => /:cron:.*:run:/.test(sourceKey);
     const chosen = new Map<string, Row>();
     for (const row of this.#rows.values()) {
@@ -102,91 +97,150 @@ class Planner {
       if (known === undefined || (isRun(known) && !isRun(row))) chosen.set(id, row);
     }
     return [...this.#rows.values()].filter((row) => {
-      const kept = chosen.get(row.sessionId.toLowerCase());
-      if (kept === row || kept === undefined) return true;
-      const problem = `it is a second key of the session that is imported under ${kept.sourceKey}`;
-      this.#refused.push({ sourceKey: row.sourceKey, problem });
-      this.#secondKeys.set(row.sourceKey, kept.sourceKey);
+      const winner = chosen.get(row.sessionId.toLowerCase()) ?? row;
+      if (winner === row) return true;
+      this.#refuse(row.sourceKey, `its session is already imported under ${winner.sourceKey}`);
+      this.#duplicates.set(row.sourceKey, winner.sourceKey);
       return false;
     });
   }
 
-  /** The key that it maps to, or one by its session id; `null` if that is taken too. */
-  #claimKey(row: Row): ClaimedKey | null {
-    const spawnedBy = textField(row.value, "spawnedBy") ?? "";
-    const mapped = mapOpenclawKey(row.sourceKey, {
+  /** The mapped key, or one made from the session id; `null` if both are taken. */
+  #assignKey(row: Row): KeyedRow | null {
+    const { sourceKey, value, sessionId } = row;
+    const { agentId, ...mapped } = mapOpenclawKey(sourceKey, {
       agentId: this.#agentId,
-      channel: textField(row.value, "channel") ?? textField(row.value, "lastChannel"),
-      parentSessionId: this.#rows.get(spawnedBy)?.sessionId ?? null,
+      channel: textField(value, "channel") ?? textField(value, "lastChannel"),
+      parentSessionId: this.#rows.get(textField(value, "spawnedBy") ?? "")?.sessionId ?? null,
     });
-    const { agentId } = mapped;
-    const free = mapped.key !== null && !this.#takenKeys.has(mapped.key);
-    const key = free && mapped.key !== null ? mapped.key : `agent:${agentId}:session:${row.sessionId}`;
-    const why = mapped.key === null ? mapped.problem : "another row has that key";
-    if (this.#takenKeys.has(key)) {
-      this.#refused.push({ sourceKey: row.sourceKey, problem: `another row has the key ${key}` });
-      return null;
-    }
+    const free = mapped.key === null || this.#takenKeys.has(mapped.key) ? null : mapped.key;
+    const key = free ?? `agent:${agentId}:session:${sessionId}`;
+    if (this.#takenKeys.has(key)) return this.#refuse(sourceKey, `another row has the key ${key}`);
     this.#takenKeys.add(key);
-    this.#keyOf.set(row.sourceKey, key);
-    const note = free ? `It is written ${key} here.` : `It got ${key} instead: ${why}.`;
-    return { row, key, agentId, note: key === row.sourceKey ? null : note };
+    this.#keys.set(sourceKey, key);
+    const why = mapped.key === null ? mapped.problem : "another row has its own key";
+    const note = free === null ? `Imported as ${key}: ${why}.` : `Imported as ${key}.`;
+    return { ...row, agentId, key, keyNote: key === sourceKey ? null : note };
   }
 
-  #session({ row, key, agentId, note }: ClaimedKey): PlannedSession {
+  #planSession({ sourceKey, key, keyNote, sessionId, file, value, agentId }: KeyedRow): PlannedSession {
     const losses = new Losses();
-    const { label, ...rest } = openclawMeta(row.value, losses);
-    const spawner = textField(row.value, "spawnedBy");
-    const spawnedBy = this.#keyOf.get(this.#secondKeys.get(spawner ?? "") ?? spawner ?? "");
+    const { label, ...rest } = toMeta(value, losses);
+    const spawner = textField(value, "spawnedBy");
+    const spawnedBy = this.#keys.get(this.#duplicates.get(spawner ?? "") ?? spawner ?? "");
     if (spawner !== null && spawnedBy === undefined)
       losses.add("The session that spawned this one is not in the file.", spawner.slice(0, 200));
-    const claim = JSON.stringify([agentId, label]);
-    const free = label !== undefined && !this.#takenLabels.has(claim);
-    if (label !== undefined && !free) losses.add("A label that another session has was left out.", label);
-    this.#takenLabels.add(claim);
+    const labelOfAgent = JSON.stringify([agentId, label]);
+    const isFree = label !== undefined && !this.#takenLabels.has(labelOfAgent);
+    if (label !== undefined && !isFree)
+      losses.add("A label that another session already has was left out.", label);
+    this.#takenLabels.add(labelOfAgent);
     const meta: SessionMeta = {
-      ...(free ? { label } : {}),
+      ...(isFree ? { label } : {}),
       ...rest,
       ...(spawnedBy === undefined ? {} : { spawnedBy }),
     };
-    return {
-      sourceKey: row.sourceKey,
-      key,
-      keyNote: note,
-      sessionId: row.sessionId,
-      file: row.file,
-      updatedAt: timeField(row.value, "updatedAt"),
-      meta,
-      notKept: losses.list(),
-    };
+    const updatedAt = timeField(value, "updatedAt");
+    return { sourceKey, key, keyNote, sessionId, file, updatedAt, meta, notKept: losses.list() };
   }
 }
 
-const longestKey = 4096;
-const dangerous = new Set(["__proto__", "constructor", "prototype"]);
+const maxKeyLength = 4096;
+/** Keys that would reach an object's prototype. */
+const unsafeKeys = new Set(["__proto__", "constructor", "prototype"]);
 
-function readRow(sourceKey: string, value: unknown): Row | { problem: string } {
-  if (sourceKey.length > longestKey) return { problem: `its key is longer than ${longestKey} characters` };
-  if (dangerous.has(sourceKey) || sourceKey.trim() === "") return { problem: "its key is none" };
-  if (!isRecord(value)) return { problem: "it is no object" };
+/** A row, or why it cannot be used. */
+function readRow(sourceKey: string, value: unknown): Row | string {
+  if (sourceKey.length > maxKeyLength) return `its key is longer than ${maxKeyLength} characters`;
+  if (unsafeKeys.has(sourceKey) || sourceKey.trim() === "") return "its key is not valid";
+  if (!isRecord(value)) return "it is not an object";
   const sessionId = textField(value, "sessionId");
-  if (sessionId === null) return { problem: "it names no session id" };
-  const wrongId = sessionIdProblem(sessionId);
-  if (wrongId !== null) return { problem: `its session id is not valid: ${wrongId}` };
-  const file = fileOf(value.sessionFile, sessionId);
-  return file === null
-    ? { problem: "its file is not one of the folder" }
-    : { sourceKey, value, sessionId, file };
+  if (sessionId === null) return "it has no session id";
+  const problem = sessionIdProblem(sessionId);
+  if (problem !== null) return `its session id is not valid: ${problem}`;
+  const file = readFileName(value.sessionFile, sessionId);
+  return file === null ? "its file is not in the folder" : { sourceKey, value, sessionId, file };
 }
 
-/** The folder may have been moved: of a whole path the name counts, looked for beside `sessions.json`. */
-function fileOf(sessionFile: unknown, sessionId: string): string | null {
+/** The folder may have moved, so only the name of an absolute path counts. */
+function readFileName(sessionFile: unknown, sessionId: string): string | null {
   if (sessionFile === undefined || sessionFile === null) return `${sessionId}.jsonl`;
-  if (typeof sessionFile !== "string" || sessionFile.length > longestKey) return null;
+  if (typeof sessionFile !== "string" || sessionFile.length > maxKeyLength) return null;
   const parts = sessionFile.split(/[\\/]/);
-  if (parts.includes("..")) return null;
-  const whole = sessionFile.startsWith("/") || /^[A-Za-z]:[\\/]/.test(sessionFile);
+  const isAbsolute = sessionFile.startsWith("/") || /^[A-Za-z]:[\\/]/.test(sessionFile);
+  if (parts.includes("..") || (parts.length > 1 && !isAbsolute)) return null;
   const name = parts.at(-1) ?? "";
-  if (parts.length > 1 && !whole) return null;
   return /^[A-Za-z0-9][\w.%+-]{0,240}\.jsonl$/.test(name) ? name : null;
+}
+
+const maxTextLength = 512;
+const usedFields = new Set(
+  (
+    "sessionId sessionFile updatedAt label displayName subject channel lastChannel deliveryContext lastTo " +
+    "lastAccountId lastThreadId providerOverride modelOverride thinkingLevel verboseLevel sendPolicy spawnedBy " +
+    "spawnDepth subagentRole"
+  ).split(" "),
+);
+
+/** A row's metadata, except `spawnedBy`, which depends on the other rows. */
+function toMeta(row: JsonObject, losses: Losses): SessionMeta {
+  const unused = Object.keys(row).filter((field) => !usedFields.has(field));
+  if (unused.length > 0)
+    losses.add("Fields that session metadata cannot hold were left out.", joinNames(unused), unused.length);
+  const unusable: string[] = [];
+  const text = (field: string): string | null => {
+    const value = row[field];
+    if (value === undefined || value === null) return null;
+    const trimmed = typeof value === "string" ? value.trim() : "";
+    if (trimmed !== "" && trimmed.length <= maxTextLength && trimmed.isWellFormed()) return trimmed;
+    unusable.push(field);
+    return null;
+  };
+  const oneOf = <T extends string>(field: string, values: readonly T[]): T | null => {
+    const value = text(field);
+    const known = values.find((each) => each === value) ?? null;
+    if (value !== null && known === null) unusable.push(field);
+    return known;
+  };
+  const provider = text("providerOverride");
+  const model = text("modelOverride");
+  const depth = row.spawnDepth;
+  const meta = {
+    label: text("label"),
+    displayName: text("displayName") ?? text("subject"),
+    channel: text("channel") ?? text("lastChannel"),
+    delivery: toDelivery(row),
+    model: model !== null && provider !== null ? `${provider}/${model}` : model,
+    thinkingLevel: text("thinkingLevel"),
+    verboseLevel: oneOf("verboseLevel", ["off", "on", "full"]),
+    sendPolicy: oneOf("sendPolicy", ["allow", "deny"]),
+    spawnDepth: typeof depth === "number" && Number.isSafeInteger(depth) && depth >= 0 ? depth : null,
+    role: oneOf("subagentRole", ["orchestrator", "leaf"]),
+  };
+  if (unusable.length > 0)
+    losses.add("Fields with unusable values were left out.", joinNames(unusable), unusable.length);
+  return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
+}
+
+/** Older rows hold the delivery target in four fields instead of one object. */
+function toDelivery(row: JsonObject): SessionMeta["delivery"] | null {
+  const { lastChannel, lastTo, lastAccountId, lastThreadId } = row;
+  const target: JsonObject = objectField(row, "deliveryContext") ?? {
+    channel: lastChannel,
+    to: lastTo,
+    accountId: lastAccountId,
+    threadId: lastThreadId,
+  };
+  const channel = textField(target, "channel");
+  if (channel === null || channel === "") return null;
+  const fields = ["to", "accountId", "threadId"].flatMap((field) => {
+    const value = typeof target[field] === "number" ? String(target[field]) : textField(target, field);
+    return value !== null && value !== "" && value.length <= maxTextLength ? [[field, value]] : [];
+  });
+  return { channel, ...Object.fromEntries(fields) };
+}
+
+function joinNames(fields: readonly string[]): string {
+  const names = fields.slice(0, 12).map((field) => field.slice(0, 40));
+  return fields.length > names.length ? `${names.join(", ")}, …` : names.join(", ");
 }

@@ -3,101 +3,88 @@ import type { KeyForm, ParsedKey } from "../core/keys.ts";
 import { formatKey } from "../core/keys.ts";
 import { readAgentId } from "../core/names.ts";
 
-/** What a key is read with. */
-export interface KeySurroundings {
-  /** The agent that keys without one belong to. */
+export interface OpenclawKeyContext {
+  /** The agent of keys that name none. */
   readonly agentId: string;
-  /** The channel that the row names, for old keys that name none. */
+  /** The row's channel, for old keys that name none. */
   readonly channel: string | null;
-  /** The session id of the one that spawned this. */
   readonly parentSessionId: string | null;
 }
 
 export interface MappedKey {
   readonly agentId: string;
-  /** `null` when it has no counterpart; `problem` then says why. */
+  /** `null` when the key has no counterpart; `problem` then says why. */
   readonly key: string | null;
   readonly problem: string;
 }
 
-/** OpenClaw's keys do not escape what they are made of, so an id is all that stands where an id can stand. */
-export function mapOpenclawKey(source: string, around: KeySurroundings): MappedKey {
+/** OpenClaw does not escape ids in its keys, so an id extends as far as an id can stand. */
+export function mapOpenclawKey(source: string, context: OpenclawKeyContext): MappedKey {
   const trimmed = source.trim();
   if (trimmed === "global" || trimmed === "unknown")
-    return { agentId: around.agentId, key: trimmed, problem: "" };
+    return { agentId: context.agentId, key: trimmed, problem: "" };
   const segments = trimmed.split(":").filter((segment) => segment !== "");
-  const prefixed = segments[0]?.toLowerCase() === "agent";
-  const agentId = prefixed ? readAgentId(segments[1] ?? "") : around.agentId;
-  const rest = prefixed ? segments.slice(2) : segments;
-  if (agentId === null) return { agentId: around.agentId, key: null, problem: "its agent id is not valid" };
-  if (rest.length === 0) return { agentId, key: null, problem: "nothing stands behind its agent" };
+  const hasAgent = segments[0]?.toLowerCase() === "agent";
+  const agentId = hasAgent ? readAgentId(segments[1] ?? "") : context.agentId;
+  const rest = hasAgent ? segments.slice(2) : segments;
+  if (agentId === null) return { agentId: context.agentId, key: null, problem: "its agent id is not valid" };
+  if (rest.length === 0) return { agentId, key: null, problem: "nothing follows its agent id" };
   try {
-    return { agentId, key: formatKey(readParts(agentId, rest, around)), problem: "" };
+    return { agentId, key: formatKey(readThread(agentId, rest, context)), problem: "" };
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;
     return { agentId, key: null, problem: String(error.details.problem ?? error.code) };
   }
 }
 
-function readParts(agentId: string, rest: readonly string[], around: KeySurroundings): ParsedKey {
-  const mark = rest.findLastIndex((segment) => segment === "thread" || segment === "topic");
-  if (mark < 1 || mark === rest.length - 1) return readForm(agentId, rest, around);
-  const thread = joined(rest.slice(mark + 1));
-  return { ...readForm(agentId, rest.slice(0, mark), around), thread };
+function readThread(agentId: string, rest: readonly string[], context: OpenclawKeyContext): ParsedKey {
+  const at = rest.findLastIndex((segment) => segment === "thread" || segment === "topic");
+  if (at < 1 || at === rest.length - 1) return readForm(agentId, rest, context);
+  const thread = rest.slice(at + 1).join(":");
+  return { ...readForm(agentId, rest.slice(0, at), context), thread };
 }
 
-function readForm(agentId: string, parts: readonly string[], around: KeySurroundings): KeyForm {
+function readForm(agentId: string, parts: readonly string[], context: OpenclawKeyContext): KeyForm {
   const [first = "", second = ""] = parts;
-  const behind = joined(parts.slice(1));
+  const id = parts.slice(1).join(":");
   if (parts.length === 1 && first === "main") return { form: "main", agentId };
   if (parts.length === 1 && first.startsWith("node-")) return { form: "node", agentId, id: first.slice(5) };
   if (parts.length > 1) {
-    if (first === "hook" || first === "node") return { form: first, agentId, id: behind };
-    if (first === "cron") return cron(agentId, parts);
-    if (first === "subagent") return subagent(agentId, parts, around.parentSessionId);
+    if (first === "hook" || first === "node") return { form: first, agentId, id };
+    if (first === "cron") return readCron(agentId, parts);
     if (first === "acp" && parts.length === 2) return { form: "acp", agentId, spawnId: second };
-    if (first === "group" || first === "channel")
-      return { form: "group", agentId, channel: needed(around.channel), chat: first, groupId: behind };
+    if (first === "subagent") {
+      const { parentSessionId } = context;
+      if (parentSessionId === null) throw keyError("the session that spawned it is not in the file");
+      return { form: "subagent", agentId, parentSessionId, spawnId: parts.at(-1) ?? "" };
+    }
+    if (first === "group" || first === "channel") {
+      const { channel } = context;
+      if (channel === null) throw keyError("neither the key nor the row names a channel");
+      return { form: "group", agentId, channel, chat: first, groupId: id };
+    }
   }
   if (parts.length > 2 && (second === "group" || second === "channel"))
-    return { form: "group", agentId, channel: first, chat: second, groupId: joined(parts.slice(2)) };
-  return direct(agentId, parts) ?? { form: "other", agentId, segments: parts };
+    return { form: "group", agentId, channel: first, chat: second, groupId: parts.slice(2).join(":") };
+  return readDirect(agentId, parts) ?? { form: "other", agentId, segments: parts };
 }
 
-/** `direct`, once `dm`, is our `user`: alone, behind a channel, or behind a channel and an account. */
-function direct(agentId: string, parts: readonly string[]): KeyForm | null {
+/** `direct` or `dm`, alone, after a channel, or after a channel and an account. Skein writes `user`. */
+function readDirect(agentId: string, parts: readonly string[]): KeyForm | null {
   const at = parts.slice(0, 3).findIndex((part) => part === "direct" || part === "dm" || part === "user");
   if (at === -1 || at === parts.length - 1) return null;
-  const peer = joined(parts.slice(at + 1));
+  const peer = parts.slice(at + 1).join(":");
   const [channel = "", account = ""] = parts;
   if (at === 0) return { form: "direct", agentId, peer };
-  return at === 1
-    ? { form: "direct", agentId, channel, peer }
-    : { form: "direct", agentId, channel, account, peer };
+  return { form: "direct", agentId, channel, ...(at === 1 ? {} : { account }), peer };
 }
 
-function cron(agentId: string, parts: readonly string[]): KeyForm {
+function readCron(agentId: string, parts: readonly string[]): KeyForm {
   const isRun = parts.length > 3 && parts.at(-2) === "run";
-  if (!isRun) return { form: "cron", agentId, job: joined(parts.slice(1)) };
-  return { form: "cron", agentId, job: joined(parts.slice(1, -2)), runId: parts.at(-1) ?? "" };
+  if (!isRun) return { form: "cron", agentId, job: parts.slice(1).join(":") };
+  return { form: "cron", agentId, job: parts.slice(1, -2).join(":"), runId: parts.at(-1) ?? "" };
 }
 
-/** OpenClaw names no parent in the key; ours does. */
-function subagent(agentId: string, parts: readonly string[], parentSessionId: string | null): KeyForm {
-  if (parentSessionId !== null)
-    return { form: "subagent", agentId, parentSessionId, spawnId: parts.at(-1) ?? "" };
-  throw refused(parts, "the session that spawned it is not in the file");
-}
-
-function needed(channel: string | null): string {
-  if (channel !== null) return channel;
-  throw refused([], "neither the key nor the row names a channel");
-}
-
-function refused(parts: readonly string[], problem: string): SkeinError {
-  return new SkeinError("invalid_key", { key: parts.join(":"), problem, expected: "another key" });
-}
-
-function joined(parts: readonly string[]): string {
-  return parts.join(":");
+function keyError(problem: string): SkeinError {
+  return new SkeinError("invalid_key", { key: "", problem, expected: "another key" });
 }

@@ -2,7 +2,7 @@ import type { SessionTree } from "../core/tree.ts";
 import { exportHtml } from "../interchange/export-html.ts";
 import { exportJsonl } from "../interchange/export-jsonl.ts";
 import { exportMarkdown } from "../interchange/export-markdown.ts";
-import type { BlobOf } from "../interchange/inline-blobs.ts";
+import type { ReadBlob } from "../interchange/export-view.ts";
 
 export const exportFormats = ["jsonl", "md", "html"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
@@ -14,13 +14,17 @@ export interface ExportAs {
 }
 
 /** A session as a text to read or to take elsewhere, piece by piece. */
-export function exportPieces(tree: SessionTree, blobOf: BlobOf, { format, all }: ExportAs): Iterable<string> {
+export function exportPieces(
+  tree: SessionTree,
+  readBlob: ReadBlob,
+  { format, all }: ExportAs,
+): Iterable<string> {
   switch (format) {
     case "jsonl":
-      return exportJsonl(tree, blobOf);
+      return exportJsonl(tree, readBlob);
     case "md":
-      return exportMarkdown(tree, blobOf, { branches: all ? "all" : "active" });
+      return exportMarkdown(tree, readBlob, { branches: all ? "all" : "active" });
     case "html":
-      return exportHtml(tree, blobOf);
+      return exportHtml(tree, readBlob);
   }
 }

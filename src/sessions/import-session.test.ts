@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SkeinError } from "../core/errors.ts";
 import { SessionTree } from "../core/tree.ts";
-import type { ImportedSession } from "../interchange/imported.ts";
+import type { ImportedSession } from "../interchange/imported-session.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { ImportSettings, ImportWish } from "./import-session.ts";
 import { SessionImporter } from "./import-session.ts";

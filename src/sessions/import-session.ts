@@ -2,8 +2,8 @@ import { SkeinError } from "../core/errors.ts";
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
-import type { ImportedSession, NotKept } from "../interchange/imported.ts";
-import { ownSessionId, standInId } from "../interchange/imported.ts";
+import type { ImportedSession, ImportLoss } from "../interchange/imported-session.ts";
+import { standInId, toSessionId } from "../interchange/imported-session.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
 import { claimsForDisplay, harmlessMeta, readMeta } from "../store/claimed-meta.ts";
 import type {
@@ -24,7 +24,7 @@ export interface ImportWish {
   readonly key?: string;
   readonly sessionId?: string;
   readonly meta?: SessionMeta;
-  readonly notKept?: readonly NotKept[];
+  readonly notKept?: readonly ImportLoss[];
 }
 
 /** What the operator decides about the imported sessions. Everything may be left out. */
@@ -79,8 +79,8 @@ export class SessionImporter {
   }
 
   async import(source: ImportedSession, wish: ImportWish = {}): Promise<ImportOutcome> {
-    const notes: NotKept[] = [...source.notKept, ...(wish.notKept ?? [])];
-    const wanted = wish.sessionId ?? ownSessionId(source.sessionId);
+    const notes: ImportLoss[] = [...source.notKept, ...(wish.notKept ?? [])];
+    const wanted = wish.sessionId ?? toSessionId(source.sessionId);
     let sessionId = wanted;
     let known = await this.#knownSession(sessionId, source);
     if (known === "taken") {
@@ -153,7 +153,7 @@ export class SessionImporter {
   async #keyFor(
     claims: Claims,
     place: { readonly agentId: string; readonly sessionId: string },
-    notes: NotKept[],
+    notes: ImportLoss[],
   ): Promise<string> {
     const { key: set, keepMetadata } = this.#settings;
     if (set === undefined) return this.#freeKey(keepMetadata === true ? claims.key : null, place, notes);
@@ -162,7 +162,7 @@ export class SessionImporter {
     return key;
   }
 
-  async #labelFor({ meta }: Claims, key: string, notes: NotKept[]): Promise<string | null> {
+  async #labelFor({ meta }: Claims, key: string, notes: ImportLoss[]): Promise<string | null> {
     const { label: set, keepMetadata } = this.#settings;
     if (set === undefined)
       return keepMetadata === true ? this.#freeLabel(readMeta(meta).label, key, notes) : null;
@@ -171,7 +171,7 @@ export class SessionImporter {
   }
 
   /** The operator's folder, which must be allowed; else the stated one where that is kept; else the agent's default. */
-  #cwdFor(claims: Claims, key: string, notes: NotKept[]): string {
+  #cwdFor(claims: Claims, key: string, notes: ImportLoss[]): string {
     const { cwd: set, keepMetadata } = this.#settings;
     const agentId = agentOf(key) ?? this.#options.agentId;
     if (set !== undefined) return this.#options.cwdFor(agentId, set);
@@ -190,7 +190,7 @@ export class SessionImporter {
   #noteClaims(
     claims: Claims,
     applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
-    notes: NotKept[],
+    notes: ImportLoss[],
   ): void {
     if (this.#settings.keepMetadata === true) return;
     const ignored = [
@@ -207,7 +207,7 @@ export class SessionImporter {
   async #freeKey(
     wished: string | null,
     place: { readonly agentId: string; readonly sessionId: string },
-    notes: NotKept[],
+    notes: ImportLoss[],
   ): Promise<string> {
     const agentId = wished === null ? null : agentOf(wished);
     const own = `agent:${agentId ?? place.agentId}:session:${place.sessionId}`;
@@ -218,7 +218,7 @@ export class SessionImporter {
     return own;
   }
 
-  async #freeLabel(wished: string | undefined, key: string, notes: NotKept[]): Promise<string | null> {
+  async #freeLabel(wished: string | undefined, key: string, notes: ImportLoss[]): Promise<string | null> {
     if (wished === undefined) return null;
     if (!(await this.#isLabelTaken(key, wished))) return wished;
     notes.push({ what: "The label was left out: another session has it.", count: 1, example: wished });

@@ -7,7 +7,7 @@ import { parseSession } from "../../src/core/parse-session.ts";
 import { atOnce } from "../../src/core/slices.ts";
 import { SessionTree } from "../../src/core/tree.ts";
 import { importSession as importing } from "../../src/interchange/import-session.ts";
-import type { ImportedSession } from "../../src/interchange/imported.ts";
+import type { ImportedSession } from "../../src/interchange/imported-session.ts";
 
 const importSession = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
 

@@ -2,7 +2,7 @@ import { readBlobs, readLog, readSessionFile } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { escapeUnprintable } from "../../core/text.ts";
-import { noBlobs } from "../../interchange/inline-blobs.ts";
+import { noBlobs } from "../../interchange/export-view.ts";
 import type { ExportPayload } from "../../protocol/interchange.ts";
 import type { ExportFormat } from "../../sessions/export-session.ts";
 import { exportFormats, exportPieces } from "../../sessions/export-session.ts";

@@ -3,9 +3,8 @@ import type { Steps } from "../../core/slices.ts";
 import { importClaudeCode } from "../../interchange/import-claude-code.ts";
 import { importCodex } from "../../interchange/import-codex.ts";
 import { importPi } from "../../interchange/import-pi.ts";
-import { importSession } from "../../interchange/import-session.ts";
-import type { ImportedSession } from "../../interchange/imported.ts";
-import { recognise } from "../../interchange/recognise.ts";
+import { importSession, recognizeSource } from "../../interchange/import-session.ts";
+import type { ImportedSession } from "../../interchange/imported-session.ts";
 import { splitPath } from "./paths.ts";
 
 /** Programs that sessions can be imported from, as `--from` names them. */
@@ -38,7 +37,7 @@ interface Named {
  */
 export function otherProgram({ isNamed }: Named, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;
-  const found = recognise(bytes);
+  const found = recognizeSource(bytes);
   if (isOf(from, found) || (found === null && isNamed)) return null;
   if (found === null) return "of no program that is known";
   return `of ${programNames[found]}, not of ${programNames[from]}`;
@@ -57,7 +56,7 @@ export function* readSource(
   return orNothing(file, imported);
 }
 
-function isOf(program: Program, source: ReturnType<typeof recognise>): boolean {
+function isOf(program: Program, source: ReturnType<typeof recognizeSource>): boolean {
   const known = program === "openclaw" ? "pi" : program;
   return source === known || (source === "skein" && known === "pi");
 }

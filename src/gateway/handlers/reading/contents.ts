@@ -6,7 +6,7 @@ import type { Steps } from "../../../core/slices.ts";
 import { Slices } from "../../../core/slices.ts";
 import { SessionTree } from "../../../core/tree.ts";
 import { exportJsonl } from "../../../interchange/export-jsonl.ts";
-import { noBlobs } from "../../../interchange/inline-blobs.ts";
+import { noBlobs } from "../../../interchange/export-view.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import { scopeOfSession } from "../../../store/scoped.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { code, fenced, inLine, quoted } from "./markdown-text.ts";
+import { escapeMarkdown, fenceCode, inlineCode, quoteMarkdown } from "./export-markdown.ts";
 
 const marks = fc.array(
   fc.constantFrom("`", "```", "~~~", "\n", " ", "<b>", "</details>", "|", "\\", "- ", "a", "> ", "#"),
@@ -17,7 +17,7 @@ describe("fences", () => {
   test("[INT11] nothing in a fence is its end", () => {
     fc.assert(
       fc.property(marked, (text) => {
-        const lines = fenced(text, "json").split("\n");
+        const lines = fenceCode(text, "json").split("\n");
         const fence = /^`{3,}/.exec(lines[0] ?? "")?.[0] ?? "";
         const ends = lines.flatMap((line, index) => {
           const run = /^ {0,3}(`+)[ \t]*$/.exec(line)?.[1] ?? "";
@@ -32,7 +32,7 @@ describe("fences", () => {
   test("[INT11] words to the letter stay in their line", () => {
     fc.assert(
       fc.property(marked, (text) => {
-        const shown = code(text);
+        const shown = inlineCode(text);
         expect(shown).not.toContain("\n");
         const mark = /^`+/.exec(shown)?.[0] ?? "";
         const inside = shown.slice(mark.length, -mark.length);
@@ -42,7 +42,7 @@ describe("fences", () => {
   });
 
   test("[INT11] plain words mean nothing", () => {
-    expect(inLine("# a *b* [c](d) <e> `f` & |\n# g")).toBe(
+    expect(escapeMarkdown("# a *b* [c](d) <e> `f` & |\n# g")).toBe(
       "\\# a \\*b\\* \\[c\\](d) \\<e\\> \\`f\\` \\& \\| \\# g",
     );
   });
@@ -52,7 +52,7 @@ describe("quotations", () => {
   test("[INT11] every line is part of it", () => {
     fc.assert(
       fc.property(marked, (text) => {
-        const lines = quoted(text).split("\n");
+        const lines = quoteMarkdown(text).split("\n");
         expect(lines.slice(-2)).toEqual(["", ""]);
         for (const line of lines.slice(0, -2)) expect(line).toMatch(/^>/);
         expect(lines.length - 2).toBe(text.split("\n").length);
@@ -78,6 +78,6 @@ describe("quotations", () => {
     ],
     ["another mark", "~~~\n```\n<b>\n~~~", "> ~~~\n> ```\n> <b>\n> ~~~"],
   ])("[INT11] %s", (_, text, expected) => {
-    expect(quoted(text)).toBe(`${expected}\n\n`);
+    expect(quoteMarkdown(text)).toBe(`${expected}\n\n`);
   });
 });
