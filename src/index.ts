@@ -1,7 +1,7 @@
 import "./check-node.ts";
 
-export type { AccessExplanation, AccessStep } from "./access/visibility/decide.ts";
-export type { AccessAction } from "./access/visibility/policy.ts";
+export type { AccessAction } from "./access/visibility/access-policy.ts";
+export type { AccessExplanation, AccessStep } from "./access/visibility/decide-access.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { SkeinOptions } from "./compose/open-skein.ts";
 export type { ConfigInput } from "./config/sections/all.ts";

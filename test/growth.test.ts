@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { AgentToAgent } from "../src/access/visibility/a2a.ts";
+import type { AgentToAgent } from "../src/access/visibility/access-policy.ts";
 import type { ContextMessage } from "../src/core/context.ts";
 import type { WireFormat } from "../src/testing/twins/contract.ts";
 import { StepCounter } from "./support/step-counter.ts";
@@ -59,7 +59,7 @@ test("[ENT14] a name of many blanks is sealed in linear time", async () => {
 
 describe("an allow list", () => {
   const load = async () => {
-    const a2a = await import("../src/access/visibility/a2a.ts");
+    const a2a = await import("../src/access/visibility/access-policy.ts");
     const policy = (...entries: string[]): AgentToAgent => ({
       enabled: true,
       allow: a2a.readAllowList(entries),
@@ -71,13 +71,13 @@ describe("an allow list", () => {
   test.each(["*a", "a*", "**", "*", "a*a*", "*aaaaaaa"])(
     "[ACC11] matching grows with the list: %s",
     async (unit) => {
-      const { pairVerdict, policy } = await load();
+      const { checkAgentPair, policy } = await load();
       const side = `${unit.repeat(64).slice(0, 63)}b`;
       await expectLinear((size) => {
         const pairs = policy(...Array.from({ length: size }, () => `${side} -> ${side}`));
         const bare = policy(...Array.from({ length: size }, () => side));
         const other = `${long.slice(1)}c`;
-        return () => [pairVerdict(pairs, long, other), pairVerdict(bare, long, other)];
+        return () => [checkAgentPair(pairs, long, other), checkAgentPair(bare, long, other)];
       }, 20);
     },
   );
@@ -85,12 +85,12 @@ describe("an allow list", () => {
   test.each(["*a", "->", "- >", " ", "a", "a->"])(
     "[ACC11] reading an entry grows with it: %j",
     async (unit) => {
-      const { pairVerdict, policy, readAllowList } = await load();
+      const { checkAgentPair, policy, readAllowList } = await load();
       const read = (size: number) => readAllowList([unit.repeat(size), `x${unit.repeat(size)}y`]);
       await expectLinear((size) => () => read(size), 1000);
       for (const entry of read(longText))
         if (entry.is === "mistake") expect(entry.problem.length).toBeLessThan(1000);
-      expect(pairVerdict(policy("*"), long, "b".repeat(longText)).allowed).toBe(false);
+      expect(checkAgentPair(policy("*"), long, "b".repeat(longText)).allowed).toBe(false);
     },
   );
 });

@@ -1,6 +1,5 @@
-import { pairVerdict } from "../access/visibility/a2a.ts";
-import type { AccessPolicy } from "../access/visibility/policy.ts";
-import { accessActions, accessPolicy } from "../access/visibility/policy.ts";
+import type { AccessPolicy } from "../access/visibility/access-policy.ts";
+import { accessActions, checkAgentPair, resolveAccessPolicy } from "../access/visibility/access-policy.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
@@ -30,7 +29,7 @@ async function rowOf(parts: AgentListParts, id: string, ids: readonly string[]):
   const { agents, config, tools } = parts;
   const agent = agents.find(id);
   const sandboxed = agent?.sandboxed ?? agentSettings(config, id).sandboxed;
-  const policy = accessPolicy(agents.access, { agentId: id, sandboxed });
+  const policy = resolveAccessPolicy(agents.access, { agentId: id, sandboxed });
   const offered = agent === null ? [] : await tools.of(agent, null, { meta: {} });
   return {
     id,
@@ -49,7 +48,7 @@ function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Row[
   const allowed = accessActions.filter((action) => policy.visibility[action] === "all");
   if (allowed.length === 0) return [];
   return ids
-    .filter((other) => other !== id && pairVerdict(policy.agentToAgent, id, other).allowed)
+    .filter((other) => other !== id && checkAgentPair(policy.agentToAgent, id, other).allowed)
     .map((agentId) => ({ agentId, actions: [...allowed] }));
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { accessPolicy } from "../access/visibility/policy.ts";
+import { resolveAccessPolicy } from "../access/visibility/access-policy.ts";
 import { parseConfigText } from "../config/parse-yaml.ts";
 import { readTree } from "../config/read-tree.ts";
 import type { Config } from "../config/sections/all.ts";
@@ -19,7 +19,7 @@ function agentsOf(text: string, ...definitions: AgentDefinition[]): Agents {
 }
 
 const seenBy = (agents: Agents, agentId: string, sandboxed = false) =>
-  accessPolicy(agents.access, { agentId, sandboxed }).visibility;
+  resolveAccessPolicy(agents.access, { agentId, sandboxed }).visibility;
 
 describe("agents as sessions reach them", () => {
   test("[CFG23] what the code says goes first, then the agent's configuration, then defaults", () => {

@@ -1,4 +1,4 @@
-import type { AccessSettings, VisibilityByAction } from "../access/visibility/policy.ts";
+import type { AccessSettings, VisibilityByAction } from "../access/visibility/access-policy.ts";
 import type { AgentVisibility } from "../config/agent-settings.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import { defaultModel } from "../config/default-model.ts";

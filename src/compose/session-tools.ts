@@ -1,6 +1,6 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
-import type { AccessExplanation } from "../access/visibility/decide.ts";
-import type { AccessAction } from "../access/visibility/policy.ts";
+import type { AccessAction } from "../access/visibility/access-policy.ts";
+import type { AccessExplanation } from "../access/visibility/decide-access.ts";
 import type { Channel } from "../channels/contract.ts";
 import { threadOpener } from "../channels/threads.ts";
 import { agentSettings } from "../config/agent-settings.ts";

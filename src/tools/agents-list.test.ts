@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { agentNamed, noLimits, WatchingWorld } from "../../test/support/watching-world.ts";
-import type { Visibility } from "../access/visibility/policy.ts";
+import type { Visibility } from "../access/visibility/access-policy.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { agentsList } from "./agents-list.ts";
 

@@ -1,6 +1,6 @@
 import Type from "typebox";
-import { pairVerdict } from "../access/visibility/a2a.ts";
-import type { AccessPolicy } from "../access/visibility/policy.ts";
+import type { AccessPolicy } from "../access/visibility/access-policy.ts";
+import { checkAgentPair } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { AcpDirectory, AgentPolicy } from "../sessions/between/contract.ts";
@@ -74,5 +74,5 @@ function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: AgentPo
 function mayMessage({ id, access }: Requester, agent: AgentPolicy): boolean {
   const { send } = access.visibility;
   if (agent.id === id) return send !== "self";
-  return send === "all" && pairVerdict(access.agentToAgent, id, agent.id).allowed;
+  return send === "all" && checkAgentPair(access.agentToAgent, id, agent.id).allowed;
 }

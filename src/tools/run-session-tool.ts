@@ -1,4 +1,4 @@
-import { mapStrings } from "../access/redaction/json-strings.ts";
+import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import { withoutPathsOutside } from "../core/text.ts";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { AccessSettings, VisibilitySetting } from "../../src/access/visibility/policy.ts";
+import type { AccessSettings, VisibilitySetting } from "../../src/access/visibility/access-policy.ts";
 import { SkeinError } from "../../src/core/errors.ts";
 import type { SessionMeta } from "../../src/store/contract.ts";
 import type { MemoryStore } from "../../src/store/memory/store.ts";

@@ -1,4 +1,4 @@
-import type { AccessSettings } from "../../src/access/visibility/policy.ts";
+import type { AccessSettings } from "../../src/access/visibility/access-policy.ts";
 import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
 import { createSessionAccess } from "../../src/sessions/access/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionRecord, Store } from "../../src/store/contract.ts";

@@ -1,5 +1,5 @@
 // Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
-import { denied, notFound } from "../../src/access/visibility/decision.ts";
+import { refuseAccess, refuseMissing } from "../../src/access/visibility/refusal.ts";
 import { EventBus } from "../../src/core/events.ts";
 import { displayKey, resolveReference } from "../../src/core/references.ts";
 import type { AcceptRequest, Outcome, ReplyWait, Run } from "../../src/runs/contract.ts";
@@ -103,8 +103,8 @@ export class Between {
         options?.label === undefined
           ? await resolveReference(reference, askerOf(asker), (lookup) => sessions.find(scope, lookup))
           : (await sessions.find(scope, { by: "label", label: reference, ...options.label }))[0];
-      if (found == null) return { refusal: notFound(reference) };
-      const refusal: Denied = denied("tree_visibility_restricted", action);
+      if (found == null) return { refusal: refuseMissing(reference) };
+      const refusal: Denied = refuseAccess("tree_visibility_restricted", action);
       return this.hidden.has(found.key) ? { refusal } : { session: found };
     };
     const unused = () => {

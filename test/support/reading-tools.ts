@@ -1,5 +1,5 @@
 import { createRedactor } from "../../src/access/redaction/redactor.ts";
-import type { AccessAction } from "../../src/access/visibility/policy.ts";
+import type { AccessAction } from "../../src/access/visibility/access-policy.ts";
 import { displayKey, resolveReference } from "../../src/core/references.ts";
 import type { EntryDraft } from "../../src/core/seal.ts";
 import type { Run, SessionWork } from "../../src/runs/contract.ts";

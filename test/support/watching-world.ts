@@ -1,7 +1,6 @@
-import { decideAccess } from "../../src/access/visibility/decide.ts";
-import { inTreeBy } from "../../src/access/visibility/lineage.ts";
-import type { AccessSettings } from "../../src/access/visibility/policy.ts";
-import { accessPolicy } from "../../src/access/visibility/policy.ts";
+import type { AccessSettings } from "../../src/access/visibility/access-policy.ts";
+import { resolveAccessPolicy } from "../../src/access/visibility/access-policy.ts";
+import { createTreeCheck, explainAccess } from "../../src/access/visibility/decide-access.ts";
 import type { Lookup } from "../../src/core/references.ts";
 import { displayKey } from "../../src/core/references.ts";
 import type { AcceptRequest, Child, Run, RunStore, SessionWork } from "../../src/runs/contract.ts";
@@ -149,7 +148,7 @@ export class WatchingWorld {
   }
 
   get access(): SessionAccess {
-    const policyFor = (asker: Asker) => accessPolicy(this.settings, asker);
+    const policyFor = (asker: Asker) => resolveAccessPolicy(this.settings, asker);
     const double: Partial<SessionAccess> = {
       policyFor,
       display: ({ agentId }, key) => displayKey(key, { agentId }),
@@ -157,11 +156,14 @@ export class WatchingWorld {
         const { userId, agentId } = asker;
         const session = await this.#find(userId, agentId, reference);
         const target = session === null ? null : { ...session, spawnedBy: session.meta.spawnedBy ?? null };
-        const isInTree = inTreeBy(
+        const isInTree = createTreeCheck(
           async (key) => (await this.#find(userId, agentId, key))?.meta.spawnedBy ?? null,
         );
         const who = { userId, agentId, key: asker.session?.key ?? null };
-        const decision = await decideAccess(who, target, action, policyFor(asker), { reference, isInTree });
+        const { decision } = await explainAccess(who, target, action, policyFor(asker), {
+          reference,
+          isInTree,
+        });
         if (!decision.allowed) return { refusal: decision };
         return session === null ? Promise.reject(new Error("allowed without a session")) : { session };
       },

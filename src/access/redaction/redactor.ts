@@ -1,48 +1,41 @@
-import { mapStrings } from "./json-strings.ts";
-import { keyKind } from "./key-names.ts";
-import { KnownValues } from "./known-values.ts";
-import { mask } from "./mask.ts";
+import { mapStrings } from "./map-strings.ts";
+import { findSecretPart, keyKind, maxLookBack } from "./named-secrets.ts";
 import { scan } from "./scan.ts";
-import { secretIn } from "./secret-values.ts";
-import type { RedactionStream } from "./stream.ts";
-import { inTurn, knownStream, lineStream, ruleStream, wholeCharacters } from "./stream.ts";
+import { mask, needMore } from "./scan-page.ts";
 import type { Redacted, UserRule } from "./user-rules.ts";
-import { applyUserRules, compileUserRules } from "./user-rules.ts";
+import { applyUserRules, compileUserRules, maxWindowLength } from "./user-rules.ts";
 
 export interface RedactorOptions {
-  /** Added to ours. */
+  /** Applied after the built-in rules. */
   readonly rules?: readonly UserRule[];
-  /** Values that are secrets wherever they stand: those of the configuration. Of six characters or more. */
+  /** Values that are secret wherever they occur. Values of fewer than six characters are ignored. */
   readonly secrets?: Iterable<string>;
 }
 
-/** Takes secrets out of texts. Pure, and linear in the length of the text. */
+/** Removes secrets from text in time linear in its length. */
 export interface Redactor {
   redact(text: string): Redacted;
-  /** All strings of a value, deep; one under a name such as `password` by its name too. */
+  /** Redacts every string in a value. A string under a name such as `password` is also judged by that name. */
   redactJson(value: unknown): { readonly value: unknown; readonly count: number };
   stream(): RedactionStream;
 }
 
-/**
- * Our rules, the user's and the known values, ready for use. A rule of the user's that cannot be used is refused with
- * `invalid_arguments`.
- */
+/** Throws `invalid_arguments` for a user rule that cannot be used. */
 export function createRedactor({ rules = [], secrets = [] }: RedactorOptions = {}): Redactor {
   const values = new KnownValues(secrets);
-  const own = compileUserRules(rules);
+  const userRules = compileUserRules(rules);
   const redact = (text: string): Redacted => {
-    const ours = values.isEmpty ? byRules(text) : withKnown(text, values);
-    if (own.length === 0) return ours;
-    const theirs = applyUserRules(own, ours.text);
-    return { text: theirs.text, count: ours.count + theirs.count };
+    const first = values.isEmpty ? redactByRules(text) : redactWithKnown(text, values);
+    if (userRules.length === 0) return first;
+    const second = applyUserRules(userRules, first.text);
+    return { text: second.text, count: first.count + second.count };
   };
   return {
     redact,
     redactJson: (value) => {
       let count = 0;
       const redacted = mapStrings(value, (text, key) => {
-        const named = underName(text, key);
+        const named = maskByName(text, key);
         const all = redact(named ?? text);
         count += all.count + (named === null ? 0 : 1);
         return all.text;
@@ -50,41 +43,194 @@ export function createRedactor({ rules = [], secrets = [] }: RedactorOptions = {
       return { value: redacted, count };
     },
     stream: () => {
-      const known = values.isEmpty ? [] : [knownStream(values), ruleStream()];
-      const theirs = own.length === 0 ? [] : [lineStream((text) => applyUserRules(own, text).text)];
-      return wholeCharacters(inTurn([ruleStream(), ...known, ...theirs]));
+      const known = values.isEmpty ? [] : [createKnownStream(values), createRuleStream()];
+      const lines = createLineStream((text) => applyUserRules(userRules, text).text);
+      const user = userRules.length === 0 ? [] : [lines];
+      return keepPairsWhole(chainStreams([createRuleStream(), ...known, ...user]));
     },
   };
 }
 
-function byRules(text: string): Redacted {
+function redactByRules(text: string): Redacted {
   const { text: after, count } = scan({ text, from: 0, lastEnd: -1, isWhole: true });
   return { text: count === 0 ? text : after, count };
 }
 
 /**
- * Rules first, so that a known value such as "password" does not hide a name from them; and once more where masked values
- * gave a token its end.
+ * Rules run first, so that a known value such as "password" does not hide a name from them, and again if masking
+ * known values may have ended a token.
  */
-function withKnown(text: string, values: KnownValues): Redacted {
-  const first = byRules(text);
+function redactWithKnown(text: string, values: KnownValues): Redacted {
+  const first = redactByRules(text);
   const known = values.mask(first.text, true);
   if (known.count === 0) return first;
-  const second = byRules(known.text);
+  const second = redactByRules(known.text);
   return { text: second.text, count: first.count + known.count + second.count };
 }
 
-/** The text with what its name says is a secret masked; `null`: its name says nothing of the kind. */
-function underName(text: string, key: string | null): string | null {
+/** The text with the secret part masked; `null` when the name announces no secret. */
+function maskByName(text: string, key: string | null): string | null {
   const kind = key === null ? null : keyKind(key);
-  const part = kind === null ? null : secretIn(text, kind, "quoted");
+  const part = kind === null ? null : findSecretPart(text, kind, "quoted");
   if (part === null) return null;
   return `${text.slice(0, part.from)}${mask(text.slice(part.from, part.to))}${text.slice(part.to)}`;
 }
 
-/** With our rules, and perhaps some of the user's. To redact more than once, make a redactor. */
-export function redact(text: string, rules: readonly UserRule[] = []): Redacted {
-  return (rules.length === 0 ? ours : createRedactor({ rules })).redact(text);
+/** Redacts a text that arrives in chunks. The concatenated output equals the redacted whole. */
+export interface RedactionStream {
+  /** The text that is decided. The shortest tail that may still become a secret is held back. */
+  push(chunk: string): string;
+  end(): string;
 }
 
-const ours = createRedactor();
+const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff;
+
+function createRuleStream(): RedactionStream {
+  /** The text that rules may look back at, and from `from` on the text that is not decided yet. */
+  let text = "";
+  let from = 0;
+  let lastEnd = -1;
+  const step = (chunk: string, isWhole: boolean): string => {
+    const all = text + chunk;
+    const scanned = scan({ text: all, from, lastEnd, isWhole });
+    const start = Math.max(0, scanned.heldFrom - maxLookBack);
+    text = all.slice(start);
+    from = scanned.heldFrom - start;
+    lastEnd = scanned.lastEnd < start ? -1 : scanned.lastEnd - start;
+    return scanned.text;
+  };
+  return { push: (chunk) => step(chunk, false), end: () => step("", true) };
+}
+
+function createKnownStream(values: KnownValues): RedactionStream {
+  let held = "";
+  const step = (chunk: string, isWhole: boolean): string => {
+    const all = held + chunk;
+    const { text, heldFrom } = values.mask(all, isWhole);
+    held = all.slice(heldFrom);
+    return text;
+  };
+  return { push: (chunk) => step(chunk, false), end: () => step("", true) };
+}
+
+function chainStreams(streams: readonly RedactionStream[]): RedactionStream {
+  return {
+    push: (chunk) => streams.reduce((text, stream) => stream.push(text), chunk),
+    end: () => streams.reduce((text, stream) => stream.push(text) + stream.end(), ""),
+  };
+}
+
+/** User rules see whole lines, or one window of a longer line at a time. */
+function createLineStream(apply: (text: string) => string): RedactionStream {
+  let held = "";
+  return {
+    push: (chunk) => {
+      held += chunk;
+      let to = held.lastIndexOf("\n") + 1;
+      while (held.length - to > maxWindowLength)
+        to += isHigh(held.charCodeAt(to + maxWindowLength - 1)) ? maxWindowLength - 1 : maxWindowLength;
+      const out = apply(held.slice(0, to));
+      held = held.slice(to);
+      return out;
+    },
+    end: () => {
+      const out = apply(held);
+      held = "";
+      return out;
+    },
+  };
+}
+
+/** Never ends a chunk in the middle of a surrogate pair. */
+function keepPairsWhole(inner: RedactionStream): RedactionStream {
+  let half = "";
+  return {
+    push: (chunk) => {
+      const all = half + inner.push(chunk);
+      half = isHigh(all.charCodeAt(all.length - 1)) ? all.slice(-1) : "";
+      return half === "" ? all : all.slice(0, -1);
+    },
+    end: () => half + inner.end(),
+  };
+}
+
+/** Shorter values occur in too many texts by chance. */
+const minKnownLength = 6;
+/** Only the start of a longer value is masked; a stream would hold back too much otherwise. */
+const maxKnownLength = 4096;
+
+/** Secrets known by value, also as JSON and URLs encode them. */
+class KnownValues {
+  readonly #byInitial = new Map<number, readonly string[]>();
+
+  constructor(values: Iterable<string>) {
+    const all = new Set<string>();
+    for (const value of values) for (const form of encodedForms(value)) all.add(form);
+    for (const value of [...all].toSorted((a, b) => b.length - a.length || (a < b ? -1 : 1))) {
+      const initial = value.charCodeAt(0);
+      this.#byInitial.set(initial, [...(this.#byInitial.get(initial) ?? []), value]);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#byInitial.size === 0;
+  }
+
+  /** Masks every known value that is decided. Overlapping values are masked as one. */
+  mask(
+    text: string,
+    isWhole: boolean,
+  ): { readonly text: string; readonly count: number; readonly heldFrom: number } {
+    const parts: string[] = [];
+    let count = 0;
+    let done = 0;
+    let at = 0;
+    for (; at < text.length; at++) {
+      const to = this.#endOf(text, at, isWhole);
+      if (to === null) continue;
+      if (to === needMore) break;
+      parts.push(text.slice(done, at), mask(text.slice(at, to)));
+      count++;
+      done = to;
+      at = to - 1;
+    }
+    parts.push(text.slice(done, at));
+    return { text: parts.join(""), count, heldFrom: Math.min(at, text.length) };
+  }
+
+  /** The end of the values that start at `at`, extended by values that start inside them. */
+  #endOf(text: string, at: number, isWhole: boolean): number | null | typeof needMore {
+    let to = this.#longest(text, at, isWhole);
+    if (to === null || to === needMore) return to;
+    for (let inside = at + 1; inside < to; inside++) {
+      const other = this.#longest(text, inside, isWhole);
+      if (other === needMore) return needMore;
+      if (other !== null && other > to) to = other;
+    }
+    return to;
+  }
+
+  #longest(text: string, at: number, isWhole: boolean): number | null | typeof needMore {
+    const candidates = this.#byInitial.get(text.charCodeAt(at));
+    if (candidates === undefined) return null;
+    for (const value of candidates) {
+      if (text.startsWith(value, at)) return at + value.length;
+      const isCut = text.length - at < value.length && value.startsWith(text.slice(at));
+      if (isCut && !isWhole) return needMore;
+    }
+    return null;
+  }
+}
+
+function encodedForms(value: string): string[] {
+  const trimmed = value.trim().slice(0, maxKnownLength).toWellFormed();
+  const forms = [trimmed, JSON.stringify(trimmed).slice(1, -1), encodeURIComponent(trimmed)];
+  return forms.filter((form) => trimmed.length >= minKnownLength && form.length >= minKnownLength);
+}
+
+const builtIn = createRedactor();
+
+/** Redacts one text. Create a redactor to redact several with the same user rules. */
+export function redact(text: string, rules: readonly UserRule[] = []): Redacted {
+  return (rules.length === 0 ? builtIn : createRedactor({ rules })).redact(text);
+}

@@ -1,39 +1,70 @@
-import { findTelegramToken, findUserInfo } from "./addresses.ts";
-import { isEdge } from "./characters.ts";
-import type { Found, Page, Span } from "./found.ts";
-import { more } from "./found.ts";
-import { findFlag, findKeyed } from "./keyed.ts";
-import { leastShown, mask, shownTail } from "./mask.ts";
-import { findPrivateKey } from "./private-keys.ts";
-import { Runs } from "./runs.ts";
-import { findToken, isInitial, isPair } from "./tokens.ts";
+import { findFlag, findKeyed, hasRandomPart } from "./named-secrets.ts";
+import type { Match, ScanPage, Span } from "./scan-page.ts";
+import {
+  CharacterRuns,
+  hasMaskEnd,
+  isBoundary,
+  isInSet,
+  isMasked,
+  mask,
+  maskEndLength,
+  minPartialMask,
+  needMore,
+  setBitOf,
+  setIndexOf,
+  tailLength,
+} from "./scan-page.ts";
+import type { TokenRule } from "./token-rules.ts";
+import { tokenRules } from "./token-rules.ts";
 
-/** Where a rule may have something to say: characters by their code, in one table. */
+interface Candidate {
+  readonly prefix: string;
+  readonly rule: TokenRule;
+  /** The index of the rule's character set. */
+  readonly set: number;
+}
+
+const candidatesByInitial: (readonly Candidate[] | undefined)[] = [];
+/** Whether some prefix starts with these two characters. A prefix of one character continues with anything. */
+const pairs = new Uint8Array(128 * 128);
+
+for (const rule of tokenRules)
+  for (const prefix of rule.prefixes) {
+    const initial = prefix.charCodeAt(0);
+    candidatesByInitial[initial] = [
+      ...(candidatesByInitial[initial] ?? []),
+      { prefix, rule, set: setIndexOf(rule.of) },
+    ];
+    if (prefix.length > 1) pairs[initial * 128 + prefix.charCodeAt(1)] = 1;
+    else pairs.fill(1, initial * 128, initial * 128 + 128);
+  }
+
+/** The characters that a rule may start at, by character code. */
 const nothing = 0;
 const equals = 1;
 const colon = 2;
 const hyphen = 3;
 const initial = 4;
-/** No token begins behind such a character. */
+/** No token starts after such a character. */
 const inner = 8;
 
 const anchors = new Uint8Array(65_536);
 for (let code = 0; code < 128; code++)
-  anchors[code] = (isInitial(code) ? initial : nothing) | (isEdge(code) ? 0 : inner);
+  anchors[code] = (isInitial(code) ? initial : nothing) | (isBoundary(code) ? 0 : inner);
 anchors["=".charCodeAt(0)] = equals;
 anchors[":".charCodeAt(0)] = colon;
 anchors["-".charCodeAt(0)] = hyphen;
 
-export interface Scanned {
+interface ScanResult {
   readonly text: string;
   readonly count: number;
-  /** From here on nothing is decided. */
+  /** Nothing from here on is decided yet. */
   readonly heldFrom: number;
   readonly lastEnd: number;
 }
 
-/** What a scan starts from. `lastEnd`: where the last secret ended, 0 if there was none. */
-export interface Start {
+/** `lastEnd`: where the last secret ended, -1 if there was none. */
+interface ScanStart {
   readonly text: string;
   readonly from: number;
   readonly lastEnd: number;
@@ -41,11 +72,11 @@ export interface Start {
 }
 
 /**
- * One walk over a text from left to right. What is decided at a place depends on a bounded stretch around it and on where
- * the last secret ended, never on how the text came: so a stream comes to the same.
+ * Masks secrets in one pass from left to right. Each decision depends on a bounded window and on the end of the last
+ * secret, not on how the text was split, so streams give the same result.
  */
-export function scan({ text, from, lastEnd, isWhole }: Start): Scanned {
-  const page: Page = { text, isWhole, runs: new Runs(text), lastEnd };
+export function scan({ text, from, lastEnd, isWhole }: ScanStart): ScanResult {
+  const page: ScanPage = { text, isWhole, runs: new CharacterRuns(text), lastEnd };
   const parts: string[] = [];
   let count = 0;
   let done = from;
@@ -60,7 +91,7 @@ export function scan({ text, from, lastEnd, isWhole }: Start): Scanned {
       continue;
     const found = findAt(page, at, anchor);
     if (found === null) continue;
-    if (found === more) break;
+    if (found === needMore) break;
     parts.push(text.slice(done, found.from), found.instead ?? mask(text.slice(found.from, found.to)));
     count++;
     done = found.to;
@@ -73,30 +104,32 @@ export function scan({ text, from, lastEnd, isWhole }: Start): Scanned {
   return { text: parts.join(""), count, heldFrom, lastEnd: page.lastEnd };
 }
 
-function findAt(page: Page, at: number, anchor: number): Found {
+function findAt(page: ScanPage, at: number, anchor: number): Match {
   const found = findByRule(page, at, anchor);
-  return found === null || found === more || found.instead !== undefined ? found : withGlued(page, found);
+  return found === null || found === needMore || found.instead !== undefined
+    ? found
+    : extendByGluedTokens(page, found);
 }
 
-/** A token that begins in what the mask shows of this one, and goes on behind it, belongs to it. */
-function withGlued(page: Page, { from, to: end }: Span): Found {
+/** Extends a secret by a token that starts in the visible end of its mask and continues beyond it. */
+function extendByGluedTokens(page: ScanPage, { from, to: end }: Span): Match {
   let to = end;
-  for (let place = to - shownTail; to - from >= leastShown && place < to; place++) {
-    const isBehindEdge = place === to - shownTail || isEdge(page.text.charCodeAt(place - 1));
+  for (let place = to - tailLength; to - from >= minPartialMask && place < to; place++) {
+    const isBehindEdge = place === to - tailLength || isBoundary(page.text.charCodeAt(place - 1));
     const glued = isBehindEdge ? findToken(page, place) : null;
-    if (glued === more) return more;
+    if (glued === needMore) return needMore;
     if (glued !== null && glued.to > to) {
       to = glued.to;
-      place = to - shownTail - 1;
+      place = to - tailLength - 1;
     }
   }
   return { from, to };
 }
 
-function findByRule(page: Page, at: number, anchor: number): Found {
+function findByRule(page: ScanPage, at: number, anchor: number): Match {
   const { text, isWhole } = page;
   if (anchor === initial) return findToken(page, at);
-  if (at + 1 === text.length && !isWhole) return more;
+  if (at + 1 === text.length && !isWhole) return needMore;
   const next = text[at + 1];
   if (anchor === hyphen) {
     if (next !== "-") return null;
@@ -107,8 +140,138 @@ function findByRule(page: Page, at: number, anchor: number): Found {
     return next === "=" || "=!<>:".includes(text[at - 1] ?? " ") ? null : findKeyed(page, at);
   if (next === ":" || text[at - 1] === ":") return null;
   if (next === "/") {
-    if (at + 2 === text.length && !isWhole) return more;
+    if (at + 2 === text.length && !isWhole) return needMore;
     if (text[at + 2] === "/") return findUserInfo(page, at);
   }
   return findTelegramToken(page, at) ?? findKeyed(page, at);
+}
+
+function isInitial(code: number): boolean {
+  return candidatesByInitial[code] !== undefined;
+}
+
+/** Rejects nearly every word after two characters. */
+function isPair(initial: number, next: number): boolean {
+  return next < 128 && pairs[initial * 128 + next] === 1;
+}
+
+/** The longest token that starts at `at`, which must follow a boundary. */
+function findToken(page: ScanPage, at: number): Match {
+  const { text, isWhole } = page;
+  if (at + 1 === text.length) return isWhole ? null : needMore;
+  if (!isPair(text.charCodeAt(at), text.charCodeAt(at + 1))) return null;
+  let best: Span | null = null;
+  for (const candidate of candidatesByInitial[text.charCodeAt(at)] ?? []) {
+    const found = matchRule(page, at, candidate);
+    if (found === needMore) return needMore;
+    if (found !== null && (best === null || found.to > best.to)) best = found;
+  }
+  return best;
+}
+
+function matchRule({ text, isWhole, runs }: ScanPage, at: number, { prefix, rule, set }: Candidate): Match {
+  if (!text.startsWith(prefix, at)) {
+    const isCut = text.length - at < prefix.length && prefix.startsWith(text.slice(at));
+    return isCut && !isWhole ? needMore : null;
+  }
+  const from = at + prefix.length;
+  const end = runs.end(set, from, rule.most);
+  if (end - from > rule.most) return null;
+  if (end === text.length && !isWhole) return needMore;
+  if (text[end] === "…" && end + maskEndLength > text.length && !isWhole) return needMore;
+  if (end - from < rule.least || hasMaskEnd(text, end) || !isBoundary(text.charCodeAt(end))) return null;
+  const to = text[end - 1] === "." ? end - 1 : end;
+  const rest = text.slice(from, to);
+  if (rest.length < rule.least || (rule.test !== undefined && !rule.test(rest))) return null;
+  if (rule.keepsPrefix === true && isMasked(rest)) return null;
+  return { from: rule.keepsPrefix === true ? from : at, to };
+}
+
+const longestAuthority = 512;
+const endOfAuthority = /[\s/?#"'<>`\\]/;
+const alnum = setBitOf("alnum");
+const digit = setBitOf("digit");
+const url = setIndexOf("url");
+
+/** The password in `scheme://user:password@host`, or the user where that is a token. `at` is the scheme's colon. */
+function findUserInfo({ text, isWhole }: ScanPage, at: number): Match {
+  if (at === 0 || !isInSet(alnum, text.charCodeAt(at - 1))) return null;
+  const from = at + 3;
+  const window = text.slice(from, from + longestAuthority);
+  const end = window.search(endOfAuthority);
+  if (end < 0 && (window.length === longestAuthority || !isWhole))
+    return window.length === longestAuthority ? null : needMore;
+  const authority = end < 0 ? window : window.slice(0, end);
+  const sign = authority.lastIndexOf("@");
+  if (sign <= 0) return null;
+  const userInfo = authority.slice(0, sign);
+  const colon = userInfo.indexOf(":");
+  const user = colon < 0 ? userInfo : userInfo.slice(0, colon);
+  const password = colon < 0 ? "" : userInfo.slice(colon + 1);
+  if (password !== "" && password !== "x-oauth-basic") {
+    if (isMasked(password) || password.includes("…") || /^(?:\$|<|\{|%\w+%$|\*+$)/.test(password))
+      return null;
+    return { from: from + colon + 1, to: from + sign };
+  }
+  const isToken = (password !== "" && !isMasked(user)) || hasRandomPart(user, 16);
+  return isToken ? { from, to: from + user.length } : null;
+}
+
+/** The token after a Telegram bot's number. `at` is the colon between them. */
+function findTelegramToken({ text, isWhole, runs }: ScanPage, at: number): Match {
+  let before = at;
+  while (before > 0 && at - before <= 12 && isInSet(digit, text.charCodeAt(before - 1))) before--;
+  if (at - before < 8 || at - before > 12) return null;
+  if (before > 0 && !isBoundary(text.charCodeAt(before - 1)) && text.slice(before - 3, before) !== "bot")
+    return null;
+  const end = runs.end(url, at + 1, 40);
+  if (end === text.length && !isWhole && end - at - 1 <= 40) return needMore;
+  const length = end - at - 1;
+  return length >= 32 && length <= 40 ? { from: at + 1, to: end } : null;
+}
+
+const opening = "-----BEGIN ";
+const closing = "-----END";
+const dashes = "-----";
+const longestLabel = 40;
+/** Longer than the largest RSA key in use. A stream holds back no more than this. */
+const maxPrivateKeyLength = 16_384;
+const body = "…redacted…";
+const lineBreak = /^(?:\r?\n|(?:\\r)?\\n)/;
+const lineBreakAtEnd = /(?:\r?\n|(?:\\r)?\\n)$/;
+
+/** A private key between its BEGIN and END lines, which are kept; a truncated key to its last character. */
+function findPrivateKey(page: ScanPage, at: number): Match {
+  const { text, isWhole } = page;
+  if (!text.startsWith(opening, at)) {
+    const rest = text.slice(at, at + opening.length);
+    return !isWhole && at + rest.length === text.length && opening.startsWith(rest) ? needMore : null;
+  }
+  const labelFrom = at + opening.length;
+  const labelTo = text.slice(labelFrom, labelFrom + longestLabel + dashes.length).indexOf(dashes);
+  if (labelTo < 0) {
+    const isCut = text.length < labelFrom + longestLabel + dashes.length;
+    return isCut && !isWhole && /^[A-Z0-9 ]*-{0,4}$/.test(text.slice(labelFrom)) ? needMore : null;
+  }
+  if (!text.slice(labelFrom, labelFrom + labelTo).includes("PRIVATE KEY")) return null;
+  return findBody(page, labelFrom + labelTo + dashes.length);
+}
+
+function findBody({ text, isWhole }: ScanPage, from: number): Match {
+  const window = text.slice(from, from + maxPrivateKeyLength);
+  const lead = lineBreak.exec(window)?.[0] ?? "";
+  // A key contains no dashes or quotes, so the next ones end it, or it was truncated before them.
+  const next = window.search(/-----|"/);
+  const end = window[next] === "-" ? next : -1;
+  const isOpen = next < 0 || (end >= 0 && closing.startsWith(window.slice(end)));
+  if (isOpen && window.length < maxPrivateKeyLength && !isWhole) return needMore;
+  if (window.startsWith(body, lead.length)) return null;
+  if (end >= 0 && window.startsWith(closing, end)) {
+    const inside = window.slice(0, end);
+    if (!/[A-Za-z0-9+/=]{24}/.test(inside)) return null;
+    const tail = inside.length > lead.length ? (lineBreakAtEnd.exec(inside)?.[0] ?? "") : "";
+    return { from, to: from + end, instead: `${lead}${body}${tail}` };
+  }
+  const cut = /^(?:[A-Za-z0-9+/=\r\n]|\\[rn])*/.exec(window)?.[0] ?? "";
+  return cut.length < 24 ? null : { from, to: from + cut.length, instead: `${lead}${body}` };
 }

@@ -1,9 +1,9 @@
-import type { CharacterSet } from "./characters.ts";
-import { hasRandomPart } from "./secret-values.ts";
+import { hasRandomPart } from "./named-secrets.ts";
+import type { CharacterSet } from "./scan-page.ts";
 
 /**
- * Tokens that are told by how they begin: what stands behind the prefix, from which characters, how many at the least and
- * at the most. More than the most is no token, so that nothing has to be held back for long.
+ * Recognizes a token by its prefix and the characters after it. A longer run than `most` is not a token, so that a
+ * stream never has to hold back much.
  */
 export interface TokenRule {
   readonly name: string;
@@ -11,15 +11,15 @@ export interface TokenRule {
   readonly of: CharacterSet;
   readonly least: number;
   readonly most: number;
-  /** Of what stands behind the prefix; linear, and decided by that text alone. */
+  /** Checks the text after the prefix, in linear time. */
   readonly test?: (rest: string) => boolean;
-  /** The prefix is not part of the secret: an address, or a word such as Bearer. */
+  /** The prefix is not part of the secret: a URL, or a word such as Bearer. */
   readonly keepsPrefix?: true;
 }
 
 type Options = Pick<TokenRule, "test" | "keepsPrefix">;
 
-/** Prefixes as a list, or as words of one text; a size is exact, or from and to. */
+/** `prefixes` as a list or separated by spaces; `size` exact, or least and most. */
 function rule(
   name: string,
   prefixes: string | readonly string[],
@@ -164,7 +164,7 @@ function isUserAndPassword(text: string): boolean {
   return /^[\x20-\x39\x3b-\x7e]*:[\x20-\x7e]*$/.test(atob(text));
 }
 
-/** One table, in no order: the longest match at a place wins. */
+/** The order does not matter: the longest match wins. */
 export const tokenRules: readonly TokenRule[] = [
   ...own,
   ...models,

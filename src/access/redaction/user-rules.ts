@@ -1,13 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, thrownText } from "../../core/text.ts";
-import { hidden, isMasked, mask } from "./mask.ts";
+import { fullMask, isMasked, mask } from "./scan-page.ts";
 
-/** A rule of the user's, beside ours. */
 export interface UserRule {
   readonly name: string;
-  /** A regular expression as JavaScript has it with the flag `u`; it sees one line at a time. */
+  /** A JavaScript regular expression with the `u` flag, applied to one line at a time. */
   readonly pattern: string;
-  /** What stays to be seen of a match: its ends (default), as of any secret, or nothing. */
+  /** What stays visible of a match: its ends, the default, or nothing. */
   readonly keep?: "ends" | "nothing";
 }
 
@@ -21,24 +20,24 @@ interface CompiledRule {
   readonly keep: "ends" | "nothing";
 }
 
-/** Rules see so much of a line at once, so that what is quadratic in a pattern stays small. */
-export const longestWindow = 4096;
-const longestPattern = 500;
+/** Rules see at most this much of a line at once, which bounds patterns with quadratic cost. */
+export const maxWindowLength = 4096;
+const maxPatternLength = 500;
 
-/** Refuses what could match nothing, or take for ever. */
+/** Rejects patterns that can match the empty text or backtrack without bound. */
 export function compileUserRules(rules: readonly UserRule[]): readonly CompiledRule[] {
   return rules.map((rule) => {
-    const problem = problemWith(rule);
+    const problem = findPatternProblem(rule);
     if (problem === null) return { expression: new RegExp(rule.pattern, "gu"), keep: rule.keep ?? "ends" };
     throw new SkeinError("invalid_arguments", {
       problem: `The redaction rule "${rule.name}" cannot be used: ${problem}`,
-      advice: "Correct its pattern, or take the rule away; docs/redaction.md says what a pattern may hold",
+      advice: "Correct its pattern or remove the rule; docs/redaction.md lists what a pattern may contain",
     });
   });
 }
 
-function problemWith({ pattern }: UserRule): string | null {
-  if (pattern.length > longestPattern) return `its pattern is longer than ${longestPattern} characters`;
+function findPatternProblem({ pattern }: UserRule): string | null {
+  if (pattern.length > maxPatternLength) return `its pattern is longer than ${maxPatternLength} characters`;
   let expression: RegExp;
   try {
     expression = new RegExp(pattern, "u");
@@ -47,12 +46,15 @@ function problemWith({ pattern }: UserRule): string | null {
   }
   if (["", "a", " ", "a b"].some((text) => expression.exec(text)?.[0] === ""))
     return "it matches the empty text";
-  if (/\\[1-9]|\\k</.test(pattern)) return "it refers back to what it matched";
-  if (hasNestedRepeats(pattern)) return "it repeats a group that repeats itself, which can take for ever";
+  if (/\\[1-9]|\\k</.test(pattern)) return "it uses a backreference";
+  if (hasNestedRepeats(pattern)) return "it repeats a group that repeats itself, which can take forever";
   return null;
 }
 
-/** Whether a repeated group holds a repeat or alternatives: `(a+)+`, `(a|ab)*`. Safe patterns may be among them. */
+/**
+ * Whether a repeated group contains a repetition or alternatives: `(a+)+`, `(a|ab)*`. Rejects some safe patterns
+ * too.
+ */
 function hasNestedRepeats(pattern: string): boolean {
   const bare = pattern.replace(/\\./gs, "_").replace(/\[[^\]]*\]/g, "_");
   const groups: { isLoose: boolean }[] = [];
@@ -71,15 +73,15 @@ function hasNestedRepeats(pattern: string): boolean {
   return false;
 }
 
-/** A line end, or as much of a line as rules see at once. */
-export function* windowsOf(text: string): Generator<string> {
+/** Splits text at line ends, and longer lines into windows. */
+function* splitWindows(text: string): Generator<string> {
   let from = 0;
   while (from < text.length) {
     const lineEnd = text.indexOf("\n", from);
     const to = lineEnd < 0 ? text.length : lineEnd + 1;
     while (from < to) {
       const window =
-        to - from > longestWindow ? cutText(text.slice(from, to), longestWindow) : text.slice(from, to);
+        to - from > maxWindowLength ? cutText(text.slice(from, to), maxWindowLength) : text.slice(from, to);
       yield window;
       from += window.length;
     }
@@ -89,23 +91,23 @@ export function* windowsOf(text: string): Generator<string> {
 export function applyUserRules(rules: readonly CompiledRule[], text: string): Redacted {
   let count = 0;
   const parts: string[] = [];
-  for (const window of windowsOf(text)) {
+  for (const window of splitWindows(text)) {
     let line = window;
     for (const { expression, keep } of rules)
       line = line.replace(expression, (match: string, ...rest: unknown[]) => {
         const at = rest.find((each) => typeof each === "number") ?? 0;
-        if (isDone(line, match, at)) return match;
+        if (isAlreadyMasked(line, match, at)) return match;
         count++;
-        return keep === "ends" ? mask(match) : hidden;
+        return keep === "ends" ? mask(match) : fullMask;
       });
     parts.push(line);
   }
   return { text: parts.join(""), count };
 }
 
-/** Nothing to mask, or a mask already, or an end of one. */
-function isDone(line: string, match: string, at: number): boolean {
-  if (match === "" || isMasked(match) || hidden.includes(match)) return true;
+/** Nothing to mask, a mask already, or one end of a mask. */
+function isAlreadyMasked(line: string, match: string, at: number): boolean {
+  if (match === "" || isMasked(match) || fullMask.includes(match)) return true;
   return (
     (match.length <= 6 && line[at + match.length] === "…") || (match.length <= 4 && line[at - 1] === "…")
   );

@@ -1,4 +1,4 @@
-import type { AccessAction } from "../../access/visibility/policy.ts";
+import type { AccessAction } from "../../access/visibility/access-policy.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/access.ts";
 import { resolveRef } from "../folder/resolve-ref.ts";

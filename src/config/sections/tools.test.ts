@@ -2,9 +2,8 @@ import fc from "fast-check";
 import { Check } from "typebox/schema";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { readAllowList } from "../../access/visibility/a2a.ts";
-import type { AccessSettings } from "../../access/visibility/policy.ts";
-import { accessPolicy } from "../../access/visibility/policy.ts";
+import type { AccessSettings } from "../../access/visibility/access-policy.ts";
+import { readAllowList, resolveAccessPolicy } from "../../access/visibility/access-policy.ts";
 import { effectiveText } from "../effective.ts";
 import { environmentLayer } from "../environment.ts";
 import { configJsonSchema } from "../json-schema.ts";
@@ -63,7 +62,7 @@ describe("visibility as it is written", () => {
     ]);
     const settings: AccessSettings = config;
     const policies = ["a", "b", "c", "d"].map((agentId) =>
-      accessPolicy(settings, { agentId, sandboxed: false }),
+      resolveAccessPolicy(settings, { agentId, sandboxed: false }),
     );
     expect(policies.map(({ visibility }) => visibility)).toEqual([
       all("agent"),

@@ -1,4 +1,4 @@
-import { inTreeBy } from "../../access/visibility/lineage.ts";
+import { createTreeCheck } from "../../access/visibility/decide-access.ts";
 import { present } from "../../core/present.ts";
 import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
@@ -116,7 +116,7 @@ export class SpawnedAsking {
   }
 
   #isBelow({ key, agentId, spawnedBy }: Result<"sessions.get">): boolean | Promise<boolean> {
-    const isInTree = inTreeBy(async (above) => (await this.#read(above))?.spawnedBy ?? null);
+    const isInTree = createTreeCheck(async (above) => (await this.#read(above))?.spawnedBy ?? null);
     return isInTree(this.#key, {
       userId: this.#parts.whose.userId ?? null,
       agentId,

@@ -1,5 +1,4 @@
-import type { Redactor } from "../../access/redaction/redactor.ts";
-import type { RedactionStream } from "../../access/redaction/stream.ts";
+import type { RedactionStream, Redactor } from "../../access/redaction/redactor.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 
 type Delta = SkeinEvent<"run.delta">;

@@ -1,4 +1,4 @@
-import { mapStrings } from "../../access/redaction/json-strings.ts";
+import { mapStrings } from "../../access/redaction/map-strings.ts";
 import type { Redactor } from "../../access/redaction/redactor.ts";
 
 const field = "transcriptPath";

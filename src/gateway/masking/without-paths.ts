@@ -1,4 +1,4 @@
-import { mapStrings } from "../../access/redaction/json-strings.ts";
+import { mapStrings } from "../../access/redaction/map-strings.ts";
 import { withoutAbsolutePaths } from "../../core/text.ts";
 
 /** The result of a tool for a client without the scope `admin`: without the paths of session files, and of errors all paths. */

@@ -1,6 +1,6 @@
-import type { AccessExplanation } from "../../access/visibility/decide.ts";
-import type { Refusal } from "../../access/visibility/decision.ts";
-import type { AccessAction, AccessPolicy } from "../../access/visibility/policy.ts";
+import type { AccessAction, AccessPolicy } from "../../access/visibility/access-policy.ts";
+import type { AccessExplanation } from "../../access/visibility/decide-access.ts";
+import type { Refusal } from "../../access/visibility/refusal.ts";
 import type { SessionReach, SessionRecord } from "../../store/contract.ts";
 
 /** Who asks: an agent of a user, and the session that it speaks from. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { accessOver, askerFrom } from "../../../test/support/access.ts";
-import type { AccessSettings, VisibilitySetting } from "../../access/visibility/policy.ts";
+import type { AccessSettings, VisibilitySetting } from "../../access/visibility/access-policy.ts";
 import type { SessionMeta, SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import type { Found } from "./contract.ts";

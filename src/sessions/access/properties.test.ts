@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { accessOver, allOf, askerFrom, within } from "../../../test/support/access.ts";
 import type { Member } from "../../../test/support/access-families.ts";
 import { agentIds, anyFamily, anySettings, storeWith, words } from "../../../test/support/access-families.ts";
-import type { AccessSettings } from "../../access/visibility/policy.ts";
+import type { AccessSettings } from "../../access/visibility/access-policy.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import type { Asker, SessionAccess } from "./contract.ts";
 

@@ -1,5 +1,5 @@
-import { pairVerdict } from "../../access/visibility/a2a.ts";
-import type { AccessAction, AccessPolicy } from "../../access/visibility/policy.ts";
+import type { AccessAction, AccessPolicy } from "../../access/visibility/access-policy.ts";
+import { checkAgentPair } from "../../access/visibility/access-policy.ts";
 import { readAgentId } from "../../core/names.ts";
 import type { SessionReach } from "../../store/contract.ts";
 
@@ -19,7 +19,7 @@ export async function reachBy(
   if (policy.sandboxed || !isWide) return { treeOf, agentIds: [] };
   if (visibility === "agent" || !policy.agentToAgent.enabled) return { treeOf, agentIds: [own] };
   const others = (await agentsOfUser()).filter(
-    (agentId) => agentId !== own && pairVerdict(policy.agentToAgent, own, agentId).allowed,
+    (agentId) => agentId !== own && checkAgentPair(policy.agentToAgent, own, agentId).allowed,
   );
   return { treeOf, agentIds: [own, ...others] };
 }

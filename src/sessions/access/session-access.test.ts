@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { accessOver, askerFrom, within } from "../../../test/support/access.ts";
-import type { AccessAction, AccessSettings, Visibility } from "../../access/visibility/policy.ts";
-import { accessActions } from "../../access/visibility/policy.ts";
+import type { AccessAction, AccessSettings, Visibility } from "../../access/visibility/access-policy.ts";
+import { accessActions } from "../../access/visibility/access-policy.ts";
 import { displayKey } from "../../core/references.ts";
 import type { SessionMeta, SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";

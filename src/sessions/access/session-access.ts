@@ -1,10 +1,13 @@
-import type { AccessAsker, AccessExplanation, FailedLookup } from "../../access/visibility/decide.ts";
-import { explainAccess } from "../../access/visibility/decide.ts";
-import { ambiguous, notFound } from "../../access/visibility/decision.ts";
-import type { AccessTarget } from "../../access/visibility/lineage.ts";
-import { inTreeBy } from "../../access/visibility/lineage.ts";
-import type { AccessAction, AccessPolicy, AccessSettings } from "../../access/visibility/policy.ts";
-import { accessPolicy } from "../../access/visibility/policy.ts";
+import type { AccessAction, AccessPolicy, AccessSettings } from "../../access/visibility/access-policy.ts";
+import { resolveAccessPolicy } from "../../access/visibility/access-policy.ts";
+import type {
+  AccessAsker,
+  AccessExplanation,
+  AccessTarget,
+  FailedLookup,
+} from "../../access/visibility/decide-access.ts";
+import { createTreeCheck, explainAccess } from "../../access/visibility/decide-access.ts";
+import { refuseAmbiguous, refuseMissing } from "../../access/visibility/refusal.ts";
 import { readAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Lookup, Asker as Namer } from "../../core/references.ts";
@@ -42,7 +45,7 @@ class StoreAccess implements SessionAccess {
 
   policyFor(asker: Asker): AccessPolicy {
     const sandboxed = asker.sandboxed || asker.session?.meta.sandboxed === true;
-    return accessPolicy(this.#deps.settings(), { agentId: asker.agentId, sandboxed });
+    return resolveAccessPolicy(this.#deps.settings(), { agentId: asker.agentId, sandboxed });
   }
 
   async find(
@@ -55,7 +58,7 @@ class StoreAccess implements SessionAccess {
     const { session, explanation } = await this.#judge(asker, reference, action, lookups);
     if (!explanation.decision.allowed) return { refusal: explanation.decision };
     // What is allowed is one session; were it none, that must not become an allowance.
-    return session === null ? { refusal: notFound(reference) } : { session };
+    return session === null ? { refusal: refuseMissing(reference) } : { session };
   }
 
   async check(asker: Asker, session: SessionRecord, action: AccessAction): Promise<Denied | null> {
@@ -114,7 +117,7 @@ class StoreAccess implements SessionAccess {
   ): Promise<AccessExplanation> {
     const { userId, agentId } = asker;
     const who: AccessAsker = { userId, agentId, key: ownKey(asker) };
-    const isInTree = inTreeBy((key) => this.#spawnerOf(asker, key), wholeLineage);
+    const isInTree = createTreeCheck((key) => this.#spawnerOf(asker, key), wholeLineage);
     return explainAccess(who, target, action, this.policyFor(asker), { reference, isInTree });
   }
 
@@ -153,7 +156,7 @@ function decidedAmong(reference: string, judged: readonly Judged[]): Judged | nu
   const seen = judged.filter(({ explanation }) => explanation.decision.allowed);
   if (seen.length < 2) return seen[0] ?? null;
   const keys = seen.flatMap(({ session }) => (session === null ? [] : [session.key]));
-  const decision = ambiguous(reference, keys.sort());
+  const decision = refuseAmbiguous(reference, keys.sort());
   const steps = [{ rule: "lookup", outcome: "refuse", reason: decision.error }] as const;
   return { session: null, explanation: { decision, steps } };
 }

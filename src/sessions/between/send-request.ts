@@ -1,4 +1,4 @@
-import { inTreeBy } from "../../access/visibility/lineage.ts";
+import { createTreeCheck } from "../../access/visibility/decide-access.ts";
 import { present } from "../../core/present.ts";
 import { cutText } from "../../core/text.ts";
 import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../../runs/contract.ts";
@@ -95,7 +95,7 @@ export async function isRelated(
   other: SessionRecord,
 ): Promise<boolean> {
   const scope = present({ userId: one.userId });
-  const isIn = inTreeBy(async (key) => {
+  const isIn = createTreeCheck(async (key) => {
     const [session] = await store.sessions.find(scope, { by: "key", key });
     return session?.meta.spawnedBy ?? null;
   });

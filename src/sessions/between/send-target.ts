@@ -1,4 +1,4 @@
-import { ambiguous, lookupFailed } from "../../access/visibility/decision.ts";
+import { refuseAmbiguous, refuseFailedLookup } from "../../access/visibility/refusal.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -36,7 +36,10 @@ async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Target>((resolve) => {
     const cause = new Error(`the store gave no answer within ${lookupSeconds} seconds`);
-    timer = setTimeout(() => resolve({ refusal: refusalOf(lookupFailed(cause)) }), lookupSeconds * 1000);
+    timer = setTimeout(
+      () => resolve({ refusal: refusalOf(refuseFailedLookup(cause)) }),
+      lookupSeconds * 1000,
+    );
   });
   try {
     return await Promise.race([lookup, late]);
@@ -88,7 +91,7 @@ async function byLabel(
   const [child, another] = children;
   if (another !== undefined) {
     const keys = children.map(({ key }) => access.display(caller, key));
-    return { refusal: refusalOf(ambiguous(shown(label), keys.toSorted())) };
+    return { refusal: refusalOf(refuseAmbiguous(shown(label), keys.toSorted())) };
   }
   if (child !== undefined) return { session: child };
   const refusal = refusalOf(found.refusal);

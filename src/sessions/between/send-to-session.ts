@@ -1,4 +1,4 @@
-import { lookupFailed } from "../../access/visibility/decision.ts";
+import { refuseFailedLookup } from "../../access/visibility/refusal.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { keyMeant } from "../../core/references.ts";
@@ -92,7 +92,7 @@ async function accept(
   try {
     isKin = caller.session === null || (await isRelated(deps, caller.session, target));
   } catch (error) {
-    return { ...refusalOf(lookupFailed(error)), sessionKey };
+    return { ...refusalOf(refuseFailedLookup(error)), sessionKey };
   }
   try {
     return await deps.runs.accept(await sendInput(deps, caller, target, request, { until, isKin }));

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AccessExplanation } from "../../access/visibility/decide.ts";
-import type { AccessAction } from "../../access/visibility/policy.ts";
+import type { AccessAction } from "../../access/visibility/access-policy.ts";
+import type { AccessExplanation } from "../../access/visibility/decide-access.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import type { OptionNames } from "../../core/check-options.ts";
 import { checkObject, checkOptions } from "../../core/check-options.ts";

@@ -1,4 +1,4 @@
-import type { AccessAction } from "../../access/visibility/policy.ts";
+import type { AccessAction } from "../../access/visibility/access-policy.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker, Denied, SessionAccess } from "../../sessions/access/contract.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../../store/contract.ts";

@@ -1,4 +1,4 @@
-import type { AccessPolicy } from "../../access/visibility/policy.ts";
+import type { AccessPolicy } from "../../access/visibility/access-policy.ts";
 import type { TranscriptPolicy } from "../../transcript/contract.ts";
 
 /** What holds for a session, in short. Pure. */

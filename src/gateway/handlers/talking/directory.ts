@@ -1,4 +1,4 @@
-import { accessActions } from "../../../access/visibility/policy.ts";
+import { accessActions } from "../../../access/visibility/access-policy.ts";
 import { acpNames } from "../../../config/acp-agents.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";

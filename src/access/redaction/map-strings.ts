@@ -2,8 +2,8 @@ type Change = (text: string, key: string | null) => string;
 type Container = Record<string, unknown> | unknown[];
 
 /**
- * A copy of a JSON value with every string changed, names of fields too; `change` is told the name that a string stands
- * under. For values nested as deep as they like.
+ * Copies a JSON value with every string changed, field names included. `change` receives the name of the field that
+ * holds the string. Works at any nesting depth.
  */
 export function mapStrings(value: unknown, change: Change): unknown {
   const root: unknown[] = [];
@@ -28,7 +28,7 @@ export function mapStrings(value: unknown, change: Change): unknown {
   return root[0];
 }
 
-/** Names that became the same are told apart, so that nothing is lost. */
+/** Names that become equal are numbered, so that no field is lost. */
 function put(into: Container, key: string | null, value: unknown, change: Change): void {
   if (Array.isArray(into)) {
     into.push(value);

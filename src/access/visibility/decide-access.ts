@@ -1,29 +1,28 @@
 import { readAgentId } from "../../core/names.ts";
-import { pairVerdict } from "./a2a.ts";
-import type { Decision, Denial, Refusal } from "./decision.ts";
-import { denied, lookupFailed, notFound } from "./decision.ts";
-import type { AccessTarget, InTree } from "./lineage.ts";
-import type { AccessAction, AccessPolicy, Visibility } from "./policy.ts";
+import type { AccessAction, AccessPolicy, Visibility } from "./access-policy.ts";
+import { checkAgentPair } from "./access-policy.ts";
+import type { Decision, Denial, Refusal } from "./refusal.ts";
+import { refuseAccess, refuseFailedLookup, refuseMissing } from "./refusal.ts";
 
-/** Who asks. Without a key it speaks from no session: then nothing is itself, and nothing is in its tree. */
+/** An asker without a key is not in a session: no session is its own, and none is in its tree. */
 export interface AccessAsker {
   readonly userId: string | null;
   readonly agentId: string;
   readonly key: string | null;
 }
 
-/** Looking the session up went wrong; whether it is there is not known. */
+/** The lookup failed, so whether the session exists is unknown. */
 export interface FailedLookup {
   readonly failed: unknown;
 }
 
-export interface AccessPorts {
-  /** What the asker wrote to name the session. */
+interface AccessPorts {
+  /** The session's name as the asker wrote it. */
   readonly reference: string;
-  readonly isInTree: InTree;
+  readonly isInTree: TreeCheck;
 }
 
-/** The rules, in the order in which they are asked. */
+/** In the order of evaluation. */
 export type AccessRule =
   | "lookup"
   | "itself"
@@ -37,35 +36,24 @@ export type AccessRule =
   | "agent_to_agent_enabled"
   | "agent_to_agent_allowed";
 
-/** A rule that was asked, and what it said. */
+/** One rule that was evaluated, and its outcome. */
 export interface AccessStep {
   readonly rule: AccessRule;
-  /** `pass`: it leaves the decision to the next. */
+  /** `pass`: the next rule decides. */
   readonly outcome: "allow" | "refuse" | "pass";
   readonly reason: string;
 }
 
-/** Whether an asker may do something with a session, and why. */
+/** Whether an asker may act on a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
-  /** Every rule that was asked; the last one decided. */
+  /** Every rule that was evaluated; the last one decided. */
   readonly steps: readonly AccessStep[];
 }
 
-/** Whether an asker may do this with a session. `null`: there is none of that name. */
-export async function decideAccess(
-  asker: AccessAsker,
-  target: AccessTarget | FailedLookup | null,
-  action: AccessAction,
-  policy: AccessPolicy,
-  ports: AccessPorts,
-): Promise<Decision> {
-  return (await explainAccess(asker, target, action, policy, ports)).decision;
-}
-
 /**
- * The same with every rule on the way. The explanation tells no more than the decision: that of another user's session
- * is that of none, and that of a sandboxed asker is the same for all that is not in its tree.
+ * Decides access and lists every rule on the way. The explanation reveals no more than the decision: another user's
+ * session looks like a missing one, and a sandboxed asker gets the same answer for everything outside its tree.
  */
 export async function explainAccess(
   asker: AccessAsker,
@@ -89,13 +77,13 @@ export async function explainAccess(
     steps.push({ rule, outcome: "error" in verdict ? "refuse" : "allow", reason });
     return { decision: "error" in verdict ? verdict : { allowed: true }, steps };
   }
-  // The last rule decides whatever comes; were it taken away, this must not become an allowance.
-  return { decision: denied("agent_to_agent_not_allowed", action), steps };
+  // The last rule always decides. If it were removed, access must still be denied.
+  return { decision: refuseAccess("agent_to_agent_not_allowed", action), steps };
 }
 
 interface Case {
   readonly asker: AccessAsker;
-  /** A session of the asker's user. */
+  /** Only sessions of the asker's user. */
   readonly target: AccessTarget | null;
   readonly failure: FailedLookup | null;
   readonly action: AccessAction;
@@ -104,13 +92,16 @@ interface Case {
   readonly ports: AccessPorts;
 }
 
-/** A text: the rule has nothing to say here, and why. */
+/** A string passes to the next rule and gives the reason. */
 type Verdict = string | Refusal | { readonly because: string };
 
 type Rule = (asked: Case) => Verdict | Promise<Verdict>;
 
 const rules: readonly (readonly [AccessRule, Rule])[] = [
-  ["lookup", ({ failure }) => (failure === null ? "The lookup was answered." : lookupFailed(failure.failed))],
+  [
+    "lookup",
+    ({ failure }) => (failure === null ? "The lookup succeeded." : refuseFailedLookup(failure.failed)),
+  ],
   [
     "itself",
     ({ asker, target }) =>
@@ -123,13 +114,16 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
   [
     "sandboxed",
     ({ policy, action }) =>
-      policy.sandboxed ? denied("sandbox_restricted", action) : "The asker is not sandboxed.",
+      policy.sandboxed ? refuseAccess("sandbox_restricted", action) : "The asker is not sandboxed.",
   ],
-  ["exists", ({ target, ports }) => (target === null ? notFound(ports.reference) : "The session is there.")],
+  [
+    "exists",
+    ({ target, ports }) => (target === null ? refuseMissing(ports.reference) : "The session exists."),
+  ],
   [
     "tree_visibility",
     (asked) =>
-      // Whatever is neither of the wider words is the narrow one.
+      // An unknown visibility counts as the narrowest one.
       refuseIf(
         asked,
         "tree_visibility_restricted",
@@ -152,13 +146,13 @@ const rules: readonly (readonly [AccessRule, Rule])[] = [
     ({ policy, action }) =>
       policy.agentToAgent.enabled
         ? "tools.agentToAgent.enabled is true."
-        : denied("agent_to_agent_disabled", action),
+        : refuseAccess("agent_to_agent_disabled", action),
   ],
   ["agent_to_agent_allowed", agentToAgentAllowed],
 ];
 
 function refuseIf({ action, visibility }: Case, code: Denial, isRefused: boolean): Verdict {
-  return isRefused ? denied(code, action) : `Visibility for ${action} is ${visibility}.`;
+  return isRefused ? refuseAccess(code, action) : `Visibility for ${action} is ${visibility}.`;
 }
 
 async function inTree({ asker, target, ports }: Case): Promise<Verdict> {
@@ -166,18 +160,50 @@ async function inTree({ asker, target, ports }: Case): Promise<Verdict> {
   if (target === null || asker.key === null) return outside;
   try {
     const isInside = await ports.isInTree(asker.key, target);
-    return isInside ? { because: "The asker spawned it, or one that it comes from." } : outside;
+    return isInside ? { because: "The asker spawned it, directly or through other sessions." } : outside;
   } catch (error) {
-    return lookupFailed(error);
+    return refuseFailedLookup(error);
   }
 }
 
 function agentToAgentAllowed({ asker, target, policy, action }: Case): Verdict {
-  const verdict = pairVerdict(policy.agentToAgent, asker.agentId, target?.agentId ?? "");
-  if (!verdict.allowed) return denied("agent_to_agent_not_allowed", action);
+  const verdict = checkAgentPair(policy.agentToAgent, asker.agentId, target?.agentId ?? "");
+  if (!verdict.allowed) return refuseAccess("agent_to_agent_not_allowed", action);
   return { because: `Agent ${asker.agentId} may reach ${target?.agentId}: ${verdict.by}.` };
 }
 
 function canonical(agentId: string): string {
   return readAgentId(agentId) ?? agentId;
+}
+
+/** The part of a session that the rules depend on, as the store keeps it. */
+export interface AccessTarget {
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  /** The key of the session that spawned it. Required, so that a child is never taken for a root. */
+  readonly spawnedBy: string | null;
+}
+
+/** Whether the session with this key spawned the target, at any depth. May throw. */
+type TreeCheck = (ancestorKey: string, target: AccessTarget) => boolean | Promise<boolean>;
+
+/** The `spawnedBy` of a session of the same user; `null` when it has none or no longer exists. May throw. */
+type FindSpawner = (key: string) => string | null | Promise<string | null>;
+
+/** Far deeper than agents may spawn. A longer lineage is corrupt and belongs to no tree. */
+const maxDepth = 100;
+
+/** Follows `spawnedBy` upward, across agents. A cycle ends the search. */
+export function createTreeCheck(spawnerOf: FindSpawner, most: number = maxDepth): TreeCheck {
+  return async (ancestorKey, target) => {
+    const seen = new Set([target.key]);
+    let key = target.spawnedBy;
+    while (key !== null && key !== ancestorKey) {
+      if (seen.has(key) || seen.size >= most) return false;
+      seen.add(key);
+      key = await spawnerOf(key);
+    }
+    return key !== null;
+  };
 }

@@ -1,8 +1,8 @@
 import { messageWithoutPaths } from "../../core/errors.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
-import type { AccessAction } from "./policy.ts";
+import type { AccessAction } from "./access-policy.ts";
 
-export type AccessCode =
+type AccessCode =
   | "self_visibility_restricted"
   | "tree_visibility_restricted"
   | "cross_agent_visibility_restricted"
@@ -13,63 +13,57 @@ export type AccessCode =
   | "ambiguous"
   | "lookup_failed";
 
-/** A refusal as the tools answer it: `error` for people and models, `code` for programs. */
+/** `error` is for people and models, `code` for programs. */
 export interface Refusal {
   readonly allowed: false;
   readonly status: "forbidden" | "error";
   readonly code: AccessCode;
   readonly error: string;
-  /** The same question may be answered otherwise a moment later. */
+  /** A retry may give another result. */
   readonly retryable: boolean;
 }
 
 export type Decision = { readonly allowed: true } | Refusal;
 
-interface Wording {
-  readonly subject: string;
-  readonly between: string;
-  /** What turning agent-to-agent on would allow. */
-  readonly allows: string;
-}
+export type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
 
-const wordings: { readonly [Action in AccessAction]: Wording } = {
+/** What each action is called in error messages. `allows`: what enabling agent-to-agent access would allow. */
+const actionNames: Readonly<Record<AccessAction, { subject: string; between: string; allows: string }>> = {
   history: { subject: "Session history", between: "history", allows: "access" },
   send: { subject: "Session send", between: "messaging", allows: "sends" },
   status: { subject: "Session status", between: "status", allows: "access" },
   list: { subject: "Session list", between: "listing", allows: "visibility" },
 };
 
-export type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
-
-export function denied(code: Denial, action: AccessAction): Refusal {
-  const error = denialText(code, wordings[action]);
-  return { allowed: false, status: "forbidden", code, error, retryable: false };
+export function refuseAccess(code: Denial, action: AccessAction): Refusal {
+  return { allowed: false, status: "forbidden", code, error: denialText(code, action), retryable: false };
 }
 
-/** `reference`: what the asker wrote. */
-export function notFound(reference: string): Refusal {
-  const error = `Session not found: ${shown(reference)} (use the full sessionKey from sessions_list)`;
+/** `reference`: as the asker wrote it. */
+export function refuseMissing(reference: string): Refusal {
+  const error = `Session not found: ${toSafeLine(reference)} (use the full sessionKey from sessions_list)`;
   return { allowed: false, status: "error", code: "not_found", error, retryable: false };
 }
 
-const mostCandidates = 5;
+const maxCandidates = 5;
 
-/** `candidates`: keys of sessions that the asker may see, and of no others. */
-export function ambiguous(reference: string, candidates: readonly string[]): Refusal {
-  const more = candidates.length - mostCandidates;
-  const named = candidates.slice(0, mostCandidates).map(shown).join(", ");
+/** `candidates`: keys of sessions that the asker may see, and no others. */
+export function refuseAmbiguous(reference: string, candidates: readonly string[]): Refusal {
+  const more = candidates.length - maxCandidates;
+  const named = candidates.slice(0, maxCandidates).map(toSafeLine).join(", ");
   const all = more > 0 ? `${named} and ${more} more` : named;
-  const error = `Session reference is ambiguous: ${shown(reference)} means ${all} (use the full sessionKey of one of them)`;
+  const error = `Session reference is ambiguous: ${toSafeLine(reference)} means ${all} (use the full sessionKey of one of them)`;
   return { allowed: false, status: "error", code: "ambiguous", error, retryable: false };
 }
 
-/** Nobody knows whether it is allowed, so this is no denial. */
-export function lookupFailed(cause: unknown): Refusal {
-  const error = `Session lookup failed: ${shown(messageWithoutPaths(cause))} (nothing was decided; try again)`;
+/** Whether access is allowed is unknown, so this is not a denial. */
+export function refuseFailedLookup(cause: unknown): Refusal {
+  const error = `Session lookup failed: ${toSafeLine(messageWithoutPaths(cause))} (nothing was decided; try again)`;
   return { allowed: false, status: "error", code: "lookup_failed", error, retryable: true };
 }
 
-function denialText(code: Denial, { subject, between, allows }: Wording): string {
+function denialText(code: Denial, action: AccessAction): string {
+  const { subject, between, allows } = actionNames[action];
   switch (code) {
     case "self_visibility_restricted":
       return `${subject} visibility is restricted to the current session (tools.sessions.visibility=self).`;
@@ -86,7 +80,7 @@ function denialText(code: Denial, { subject, between, allows }: Wording): string
   }
 }
 
-/** Text from outside inside a message. */
-function shown(text: string): string {
+/** Makes text from outside safe to print in a message. */
+function toSafeLine(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }

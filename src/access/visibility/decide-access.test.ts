@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AccessAsker, AccessRule } from "./decide.ts";
-import { decideAccess, explainAccess } from "./decide.ts";
-import type { AccessTarget } from "./lineage.ts";
-import { inTreeBy } from "./lineage.ts";
-import type { AccessAction, AccessPolicy, Visibility } from "./policy.ts";
-import { accessPolicy } from "./policy.ts";
+import type { AccessAction, AccessPolicy, Visibility } from "./access-policy.ts";
+import { resolveAccessPolicy } from "./access-policy.ts";
+import type { AccessAsker, AccessRule, AccessTarget } from "./decide-access.ts";
+import { createTreeCheck, explainAccess } from "./decide-access.ts";
+
+const decideAccess = async (...given: Parameters<typeof explainAccess>) =>
+  (await explainAccess(...given)).decision;
 
 const visibilities: readonly Visibility[] = ["self", "tree", "agent", "all"];
 const actions: readonly AccessAction[] = ["list", "history", "send", "status"];
@@ -41,7 +42,7 @@ function policyOf({ visibility, sandboxed, pairing }: Situation): AccessPolicy {
     sessions: { visibility },
     agentToAgent: { enabled: pairing !== "off", allow: lists[pairing] },
   };
-  return accessPolicy({ tools, agents: {} }, { agentId: "main", sandboxed });
+  return resolveAccessPolicy({ tools, agents: {} }, { agentId: "main", sandboxed });
 }
 
 /** A session in that situation; another user's may have the very same key and lineage. */
@@ -57,7 +58,7 @@ function targetOf({ agent, user, relation }: Situation): AccessTarget | null {
   };
 }
 
-const lineage = inTreeBy((key) => (key === helperKey ? asker.key : null));
+const lineage = createTreeCheck((key) => (key === helperKey ? asker.key : null));
 const ports = { reference, isInTree: lineage };
 const ask = (situation: Situation, target = targetOf(situation)) =>
   explainAccess(asker, target, situation.action, policyOf(situation), ports);
@@ -322,17 +323,93 @@ describe("the explanation", () => {
     };
     const { steps } = await ask(situation);
     expect(steps.map(({ reason }) => reason)).toEqual([
-      "The lookup was answered.",
+      "The lookup succeeded.",
       "It is not the asker's own session.",
       "Visibility for send is all.",
       "It is not in the asker's tree.",
       "The asker is not sandboxed.",
-      "The session is there.",
+      "The session exists.",
       "Visibility for send is all.",
       "It is a session of another agent.",
       "Visibility for send is all.",
       "tools.agentToAgent.enabled is true.",
       'Agent main may reach other: tools.agentToAgent.allow has "main -> o*".',
     ]);
+  });
+});
+
+type Spawners = Readonly<Record<string, string>>;
+
+function targetIn(spawners: Spawners, key: string): AccessTarget {
+  return { userId: "ann", agentId: "main", key, spawnedBy: spawners[key] ?? null };
+}
+
+const within = (spawners: Spawners, ancestor: string, key: string, most?: number) =>
+  createTreeCheck((each) => spawners[each] ?? null, most)(ancestor, targetIn(spawners, key));
+
+describe("the tree of an asker", () => {
+  const family: Spawners = {
+    "agent:a:c": "agent:main:m",
+    "agent:b:g": "agent:a:c",
+    "agent:main:h": "agent:b:g",
+  };
+
+  test.each([
+    ["agent:a:c", true],
+    ["agent:b:g", true],
+    ["agent:main:h", true],
+    ["agent:main:m", false],
+    ["agent:main:other", false],
+  ])("[ACC5] %s: %s, at any depth and under any agent", async (key, expected) => {
+    expect(await within(family, "agent:main:m", key)).toBe(expected);
+  });
+
+  test("[ACC5] a child does not have its parent in its tree, nor its sister", async () => {
+    const both: Spawners = { ...family, sister: "agent:main:m" };
+    expect(await within(both, "agent:a:c", "agent:main:m")).toBe(false);
+    expect(await within(both, "agent:a:c", "sister")).toBe(false);
+    expect(await within(both, "agent:a:c", "agent:main:h")).toBe(true);
+  });
+
+  test("[ACC5] a lineage that goes round ends, and is its members' alone", async () => {
+    const round: Spawners = { a: "b", b: "c", c: "a", d: "a", e: "e" };
+    expect(await within(round, "x", "a")).toBe(false);
+    expect(await within(round, "x", "d")).toBe(false);
+    expect(await within(round, "x", "e")).toBe(false);
+    expect(await within(round, "c", "d")).toBe(true);
+  });
+
+  test("[ACC5] a lineage that goes on and on is nobody's, and costs so many lookups at the most", async () => {
+    let lookups = 0;
+    const endless = createTreeCheck(async (key) => `${lookups++}-${key.slice(0, 10)}`);
+    expect(await endless("x", { userId: null, agentId: "a", key: "k", spawnedBy: "p" })).toBe(false);
+    expect(lookups).toBeLessThan(100);
+    const chain = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`${n + 1}`, `${n}`]));
+    expect(await within(chain, "0", "100")).toBe(true);
+    expect(await within(chain, "0", "101")).toBe(false);
+    expect(await within(chain, "0", "200", 500)).toBe(true);
+  });
+
+  test("[ACC5] is that of all ancestors, whatever points where", async () => {
+    const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
+    const closure = (spawners: Spawners, from: string) => {
+      const found = new Set<string>();
+      for (let turn = 0; turn < 6; turn++)
+        for (const each of [from, ...found]) if (spawners[each] !== undefined) found.add(spawners[each]);
+      return found;
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(key, key), key, key, async (spawners, ancestor, target) => {
+        fc.pre(ancestor !== target);
+        expect(await within(spawners, ancestor, target)).toBe(closure(spawners, target).has(ancestor));
+      }),
+    );
+  });
+
+  test("[ACC6] a lookup that fails is passed on", async () => {
+    const failing = createTreeCheck(() => Promise.reject(new Error("busy")));
+    const child = { userId: null, agentId: "a", key: "k", spawnedBy: "x" };
+    expect(await failing("x", child)).toBe(true);
+    await expect(failing("y", child)).rejects.toThrow("busy");
   });
 });

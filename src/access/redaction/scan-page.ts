@@ -1,0 +1,137 @@
+import { cutText, endOfText } from "../../core/text.ts";
+
+/** The character sets of tokens, as bits of one lookup table. */
+const sets = {
+  digit: "0-9",
+  hex: "0-9a-f",
+  upper: "A-Z0-9",
+  alnum: "A-Za-z0-9",
+  word: "A-Za-z0-9_",
+  url: "A-Za-z0-9_\\-",
+  dotted: "A-Za-z0-9_\\-.",
+  base64: "A-Za-z0-9+/=",
+  bearer: "A-Za-z0-9._~+/=\\-",
+  path: "A-Za-z0-9_\\-/@.",
+  key: "A-Za-z0-9_.\\-",
+} as const;
+
+export type CharacterSet = keyof typeof sets;
+
+const names = Object.keys(sets) as CharacterSet[];
+const table = new Uint16Array(128);
+for (const [place, name] of names.entries()) {
+  const pattern = new RegExp(`[${sets[name]}]`);
+  for (let code = 0; code < 128; code++)
+    if (pattern.test(String.fromCharCode(code))) table[code] = (table[code] ?? 0) | (1 << place);
+}
+
+export function setIndexOf(set: CharacterSet): number {
+  return names.indexOf(set);
+}
+
+/** The bit of a set, for `isInSet`. */
+export function setBitOf(set: CharacterSet): number {
+  return 1 << setIndexOf(set);
+}
+
+const setCount = names.length;
+
+export function isInSet(bit: number, code: number): boolean {
+  return code < 128 && ((table[code] ?? 0) & bit) !== 0;
+}
+
+const alnum = setBitOf("alnum");
+
+/** Whether a token may start after this character. */
+export function isBoundary(code: number): boolean {
+  return !isInSet(alnum, code);
+}
+
+/**
+ * Finds where a run of characters of one set ends. The last run of each set is remembered, so that a text that
+ * starts a rule at every position is still read once per set.
+ */
+export class CharacterRuns {
+  readonly #text: string;
+  readonly #from = new Int32Array(setCount);
+  readonly #to = new Int32Array(setCount);
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The first index from `from` on outside the set. A run longer than `most` ends at any index after `from + most`. */
+  end(set: number, from: number, most: number): number {
+    const text = this.#text;
+    const knownFrom = this.#from[set] ?? 0;
+    const knownTo = this.#to[set] ?? 0;
+    const isKnown = from >= knownFrom && from <= knownTo;
+    let to = isKnown ? knownTo : from;
+    const bit = 1 << set;
+    const limit = Math.min(text.length, from + most + 1);
+    while (to < limit && isInSet(bit, text.charCodeAt(to))) to++;
+    this.#from[set] = isKnown ? knownFrom : from;
+    this.#to[set] = to;
+    return to;
+  }
+}
+
+/** The part of a text that has arrived so far. */
+export interface ScanPage {
+  readonly text: string;
+  /** No more text follows. */
+  readonly isWhole: boolean;
+  readonly runs: CharacterRuns;
+  /** Where the last secret ended. Rules do not look back beyond it. */
+  lastEnd: number;
+}
+
+/** A secret in the text. `instead` replaces it; without one, its mask does. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly instead?: string;
+}
+
+/** The text ends too early to decide; more of it is needed. */
+export const needMore = "more";
+
+/** What a rule finds at an index. Rules look back and ahead a bounded distance. */
+export type Match = Span | null | typeof needMore;
+
+/** A shorter secret is hidden completely: partial masks would reveal too much of it. */
+export const minPartialMask = 18;
+const head = 6;
+export const tailLength = 4;
+const ellipsis = "…";
+export const fullMask = "***";
+
+/** Enough of a secret to tell which one it is, or nothing of a short one. */
+export function mask(secret: string): string {
+  if (secret.length < minPartialMask || isEscapedAtEnds(secret)) return fullMask;
+  return `${cutText(secret, head)}${ellipsis}${endOfText(secret, tailLength)}`;
+}
+
+/** Whether this is a mask already. Masking it again would remove what it shows. */
+export function isMasked(text: string): boolean {
+  if (text === fullMask) return true;
+  if (text.length > head + 1 + tailLength || text.length < head + tailLength - 1) return false;
+  return text[head] === ellipsis || text[head - 1] === ellipsis;
+}
+
+/** The number of characters at `at` that are the end of a mask, and so not part of a name. */
+export function maskTailLength(text: string, at: number): number {
+  return at > 1 && text[at - 1] === ellipsis && /\S/.test(text[at - 2] ?? "") ? tailLength : 0;
+}
+
+/** Whether the second half of a mask starts at `at`. Reads `maskEndLength` characters. */
+export function hasMaskEnd(text: string, at: number): boolean {
+  return text[at] === ellipsis && /^\S{3}/.test(text.slice(at + 1, at + maskEndLength));
+}
+
+export const maskEndLength = 4;
+
+/** Cutting an escape sequence in two would break the JSON or code around it. */
+function isEscapedAtEnds(secret: string): boolean {
+  return secret.slice(0, head).includes("\\") || secret.slice(-tailLength - 1).includes("\\");
+}

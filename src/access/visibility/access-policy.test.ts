@@ -1,0 +1,209 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AccessSettings, Visibility, VisibilitySetting } from "./access-policy.ts";
+import { checkAgentPair, readAllowList, resolveAccessPolicy } from "./access-policy.ts";
+
+const all = (word: Visibility) => ({ list: word, history: word, send: word, status: word });
+
+function settings(
+  general: VisibilitySetting,
+  agents: AccessSettings["agents"] = {},
+  allow: string[] = [],
+): AccessSettings {
+  return { tools: { sessions: { visibility: general }, agentToAgent: { enabled: true, allow } }, agents };
+}
+
+const free = { agentId: "main", sandboxed: false };
+
+describe("what holds for an asker", () => {
+  test.each<[string, VisibilitySetting, VisibilitySetting | null | undefined, object]>([
+    ["one word", "agent", undefined, all("agent")],
+    ["a word for each action", { ...all("self"), send: "all" }, undefined, { ...all("self"), send: "all" }],
+    ["nothing said is tree", {}, undefined, all("tree")],
+    ["what is left out is tree", { send: "all", list: null }, undefined, { ...all("tree"), send: "all" }],
+    ["the agent's word goes first", { ...all("all"), send: "self" }, "agent", all("agent")],
+    ["the agent says null", "agent", null, all("agent")],
+    [
+      "the agent says some actions",
+      "agent",
+      { history: "self", send: null },
+      { ...all("agent"), history: "self" },
+    ],
+    ["both say some", { send: "all" }, { list: "self" }, { ...all("tree"), send: "all", list: "self" }],
+  ])("[ACC8] %s", (_, general, own, expected) => {
+    const agents = own === undefined ? {} : { main: { visibility: own } };
+    expect(resolveAccessPolicy(settings(general, agents), free).visibility).toEqual(expected);
+    expect(resolveAccessPolicy(settings(general, agents), { ...free, agentId: "Main" }).visibility).toEqual(
+      expected,
+    );
+  });
+
+  test("[ACC8] an agent that is not configured has what tools says, whatever it is called", () => {
+    for (const agentId of ["other", "constructor", "toString", "__proto__", "not an id"]) {
+      const policy = resolveAccessPolicy(settings("agent", { main: { visibility: "all" } }), {
+        ...free,
+        agentId,
+      });
+      expect(policy.visibility).toEqual(all("agent"));
+    }
+    const inherited = Object.create({ ghost: { visibility: "all" } }) as AccessSettings["agents"];
+    const ghost = resolveAccessPolicy(settings("self", inherited), { ...free, agentId: "ghost" });
+    expect(ghost.visibility).toEqual(all("self"));
+  });
+
+  test.each<[Visibility, Visibility]>([
+    ["self", "self"],
+    ["tree", "tree"],
+    ["agent", "tree"],
+    ["all", "tree"],
+  ])("[ACC8] sandboxed, %s is %s", (said, expected) => {
+    const asker = { agentId: "main", sandboxed: true };
+    for (const given of [settings(said), settings("all", { main: { visibility: said } })])
+      expect(resolveAccessPolicy(given, asker)).toMatchObject({ visibility: all(expected), sandboxed: true });
+    const mixed = resolveAccessPolicy(settings({ ...all("all"), list: "self" }), asker).visibility;
+    expect(mixed).toEqual({ ...all("tree"), list: "self" });
+  });
+
+  test("[ACC10] the list of pairs is read, with its mistakes", () => {
+    const { agentToAgent } = resolveAccessPolicy(settings("all", {}, ["Main -> x*", "b", "->"]), free);
+    expect(agentToAgent).toEqual({
+      enabled: true,
+      allow: [
+        { is: "pair", text: "Main -> x*", from: "main", to: "x*" },
+        { is: "bare", text: "b", agent: "b" },
+        { is: "mistake", text: "->", problem: "the agent before -> is missing" },
+      ],
+    });
+  });
+});
+
+const policy = (...allow: string[]) => ({ enabled: true, allow: readAllowList(allow) });
+const may = (allow: readonly string[], from: string, to: string) =>
+  checkAgentPair(policy(...allow), from, to).allowed;
+
+const agentId = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,5}$/);
+
+describe("pairs of agents", () => {
+  test.each<[string[], string, string, boolean]>([
+    [["a -> b"], "a", "b", true],
+    [["a -> b"], "b", "a", false],
+    [["a->b"], "a", "b", true],
+    [["  a   ->\tb "], "a", "b", true],
+    [["A -> b"], "a", "B", true],
+    [["a- -> b"], "a-", "b", true],
+    [["a-->b"], "a-", "b", true],
+    [["planner -> *"], "planner", "anybody", true],
+    [["planner -> *"], "anybody", "planner", false],
+    [["* -> desk"], "x", "desk", true],
+    [["* -> desk"], "x", "y", false],
+    [["team-* -> *-desk"], "team-1", "front-desk", true],
+    [["team-* -> *-desk"], "team", "front-desk", false],
+    [["a*c -> b"], "abbbc", "b", true],
+    [["* -> *"], "x", "y", true],
+    [["a", "b"], "a", "b", true],
+    [["a", "b"], "b", "a", true],
+    [["a", "b"], "a", "c", false],
+    [["a"], "a", "b", false],
+    [["*"], "x", "y", true],
+    [["team-*"], "team-1", "team-2", true],
+    [["team-*"], "team-1", "x", false],
+    [["a", "b -> c"], "a", "c", false],
+    [["a", "b -> c"], "a", "b", false],
+    [["a -> b", "b -> c"], "a", "c", false],
+    [[], "x", "y", true],
+    [["a -> b"], "x", "x", true],
+  ])("[ACC9] %j: %s to %s is %s", (allow, from, to, expected) => {
+    expect(may(allow, from, to)).toBe(expected);
+  });
+
+  test("[ACC9] not enabled, only the same agent, whatever the list says", () => {
+    const off = { enabled: false, allow: readAllowList(["*", "a -> b"]) };
+    expect(checkAgentPair(off, "a", "b")).toEqual({ allowed: false, because: "disabled" });
+    expect(checkAgentPair({ ...off, allow: [] }, "a", "b")).toEqual({ allowed: false, because: "disabled" });
+    expect(checkAgentPair(off, "a", "A")).toEqual({ allowed: true, by: "it is the same agent" });
+  });
+
+  test("[ACC9] a pair of two agents is allowed in its direction alone", () => {
+    fc.assert(
+      fc.property(agentId, agentId, (from, to) => {
+        fc.pre(from !== to);
+        expect([may([`${from} -> ${to}`], from, to), may([`${from} -> ${to}`], to, from)]).toEqual([
+          true,
+          false,
+        ]);
+        expect([may([from, to], from, to), may([from, to], to, from)]).toEqual([true, true]);
+      }),
+    );
+  });
+
+  test("[ACC9] more entries never take a pair away, beside no list", () => {
+    const entry = fc.oneof(
+      agentId,
+      fc.tuple(agentId, agentId).map((pair) => pair.join(" -> ")),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(entry, { minLength: 1 }),
+        fc.array(entry),
+        agentId,
+        agentId,
+        (few, more, from, to) => {
+          if (may(few, from, to)) expect(may([...few, ...more], from, to)).toBe(true);
+        },
+      ),
+    );
+  });
+
+  test("[ACC9] what is no agent id reaches nobody, and nobody reaches it", () => {
+    for (const none of ["", "a b", "*", "a -> b", "x".repeat(65), "\u212a"]) {
+      expect(may([], none, "a") || may(["*"], "a", none) || may(["* -> *"], none, none)).toBe(false);
+    }
+  });
+});
+
+describe("mistakes in the list", () => {
+  test.each([
+    ["", "it is blank"],
+    ["  \t", "it is blank"],
+    ["->", "the agent before -> is missing"],
+    ["-> b", "the agent before -> is missing"],
+    ["a ->", "the agent after -> is missing"],
+    ["a -> b -> c", "it has more than one ->"],
+    ["a b", '"a b" is not an agent id or a pattern with *'],
+    ["a <-> b", '"a <" is not an agent id or a pattern with *'],
+    ["a → b", '"a → b" is not an agent id or a pattern with *'],
+    ["a => b", '"a => b" is not an agent id or a pattern with *'],
+    ["a -> b?", '"b?" is not an agent id or a pattern with *'],
+    ["-x -> b", '"-x" is not an agent id or a pattern with *'],
+    ["a, b", '"a, b" is not an agent id or a pattern with *'],
+    ["(a|b)+ -> c", '"(a|b)+" is not an agent id or a pattern with *'],
+    ["a\u001b", '"a\\u001b" is not an agent id or a pattern with *'],
+  ])("[ACC10] %j: %s", (text, problem) => {
+    const allow = readAllowList(["ok -> fine", text]);
+    expect(allow[1]).toEqual({ is: "mistake", text, problem });
+    expect(may([text], "a", "b")).toBe(false);
+  });
+
+  test("[ACC10] a pattern longer than any agent id is one", () => {
+    const [long, longer] = [`${"x".repeat(63)}*`, `${"x".repeat(64)}*`];
+    expect(readAllowList([long, `a -> ${long}`, longer, `${longer} -> a`]).map(({ is }) => is)).toEqual([
+      "bare",
+      "pair",
+      "mistake",
+      "mistake",
+    ]);
+  });
+
+  test("[ACC10] whatever stands in an entry, it is understood or reported, and a mistake allows nothing", () => {
+    const any = fc.oneof(fc.string(), fc.stringMatching(/^[ab*<>? -]{0,8}$/));
+    fc.assert(
+      fc.property(fc.array(any, { minLength: 1 }), agentId, agentId, (texts, from, to) => {
+        const allow = readAllowList(texts);
+        expect(allow.map(({ text }) => text)).toEqual(texts);
+        const wrong = allow.filter(({ is }) => is === "mistake");
+        if (from !== to && wrong.length > 0)
+          expect(checkAgentPair({ enabled: true, allow: wrong }, from, to).allowed).toBe(false);
+      }),
+    );
+  });
+});
