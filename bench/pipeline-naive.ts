@@ -1,5 +1,5 @@
 import { EntryIds } from "../src/transcript/derive.ts";
-import { steps } from "../src/transcript/pipeline/prepare.ts";
+import { steps } from "../src/transcript/steps/prepare-transcript.ts";
 import { readContext } from "../src/transcript/steps/read-context.ts";
 import { policy, transcriptOf } from "./pipeline.ts";
 import type { Acts } from "./side.ts";

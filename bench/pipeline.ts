@@ -1,6 +1,6 @@
 import type { ContextMessage } from "../src/core/context.ts";
-import { prepareTranscript } from "../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../src/transcript/policy.ts";
+import { prepareTranscript } from "../src/transcript/steps/prepare-transcript.ts";
 import { Conversation } from "../test/transcript/conversation.ts";
 import { damageNames, damages } from "../test/transcript/damage.ts";
 import { Chance } from "../test/transcript/random.ts";

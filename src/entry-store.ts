@@ -51,5 +51,5 @@ export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 export type { FilesUpkeep } from "./store/files/upkeep.ts";
-export type { Summarise, SummaryRequest } from "./transcript/compaction/ask-summariser.ts";
-export type { SummaryUsage } from "./transcript/compaction/summarise.ts";
+export type { SummaryUsage } from "./transcript/compaction/summarize.ts";
+export type { Summarise, SummaryRequest } from "./transcript/compaction/summarize-piece.ts";

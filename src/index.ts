@@ -92,8 +92,8 @@ export type {
   TranscriptOptions,
   TranscriptPolicy,
 } from "./transcript/contract.ts";
+export type { TokensByPart } from "./transcript/estimate-tokens.ts";
 export type { ModelRef } from "./transcript/parse-model.ts";
-export { prepareTranscript } from "./transcript/pipeline/prepare.ts";
 export { type PolicyRequest, resolveTranscriptPolicy } from "./transcript/policy.ts";
+export { prepareTranscript } from "./transcript/steps/prepare-transcript.ts";
 export { prunedResults } from "./transcript/steps/prune-context.ts";
-export type { TokensByPart } from "./transcript/tokens-by-part.ts";

@@ -210,7 +210,7 @@ describe("the transcript", () => {
   test.each(Object.entries(hostile))(
     "[TR18] the steps grow linearly with the messages: %s",
     async (_, make) => {
-      const { prepareTranscript } = await import("../src/transcript/pipeline/prepare.ts");
+      const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
       const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
       const { speakers } = await import("./transcript/conversation.ts");
       const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
@@ -225,7 +225,7 @@ describe("the transcript", () => {
 
   test("[IMG3] the steps for images grow linearly, and with messages that have none they are few", async () => {
     const { pngOf } = await import("./support/images.ts");
-    const { prepareTranscript } = await import("../src/transcript/pipeline/prepare.ts");
+    const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
     const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
     const limits = { maxSide: 1200, maxBytes: 10_000, maxCount: 100, maxTotalBytes: 1_000_000 };
     const policy = resolveTranscriptPolicy({

@@ -11,7 +11,7 @@ import { TurnRequests } from "../sessions/running/turn-request.ts";
 import type { OfferedTools, ShowRequestOptions } from "../sessions/skein/skein.ts";
 import type { SessionXray } from "../sessions/xray.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import { tokensByPart } from "../transcript/tokens-by-part.ts";
+import { tokensByPart } from "../transcript/estimate-tokens.ts";
 import type { Agent } from "./agents.ts";
 
 export interface ShowRequestDeps

@@ -3,7 +3,7 @@ import type { CompactedPayload } from "../protocol/session-changes.ts";
 import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
-import { visibleMessage } from "../transcript/visible.ts";
+import { visibleMessage } from "../transcript/visible-message.ts";
 
 /** Writes a compaction with a summary that somebody made. `conflict` when the session goes on meanwhile. */
 export async function compactByHand(

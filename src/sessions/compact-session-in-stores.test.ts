@@ -19,7 +19,7 @@ import type { EntryDraft } from "../core/seal.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { openFilesStore } from "../store/files/store.ts";
-import type { Summarise } from "../transcript/compaction/ask-summariser.ts";
+import type { Summarise } from "../transcript/compaction/summarize-piece.ts";
 import { compactSession } from "./compact-session.ts";
 import { HookRegistry } from "./hooks.ts";
 

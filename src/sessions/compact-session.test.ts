@@ -6,7 +6,7 @@ import { assistantMessage } from "../../test/support/session-text.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { Store } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { Summarise } from "../transcript/compaction/ask-summariser.ts";
+import type { Summarise } from "../transcript/compaction/summarize-piece.ts";
 import { textTokens } from "../transcript/text-tokens.ts";
 import { compactSession } from "./compact-session.ts";
 import type { CompactionOptions } from "./compaction-outcome.ts";

@@ -1,9 +1,9 @@
 import type { AppendOptions } from "../store/contract.ts";
-import type { Summarise, SummaryFailure } from "../transcript/compaction/ask-summariser.ts";
+import type { SectionId } from "../transcript/compaction/check-summary.ts";
 import type { CompactionMode } from "../transcript/compaction/chunks.ts";
 import type { NothingToCut } from "../transcript/compaction/plan-cut.ts";
-import type { SectionId } from "../transcript/compaction/sections.ts";
-import type { SummaryUsage } from "../transcript/compaction/summarise.ts";
+import type { SummaryUsage } from "../transcript/compaction/summarize.ts";
+import type { Summarise, SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
 /** What a compaction of a session is told, and what it comes to. */

@@ -1,17 +1,17 @@
 import type { ContextMessage } from "../core/context.ts";
-import type { SummaryFailure } from "../transcript/compaction/ask-summariser.ts";
 import { checkSummary } from "../transcript/compaction/check-summary.ts";
 import { compactionLimits } from "../transcript/compaction/limits.ts";
-import type { CutPlan } from "../transcript/compaction/plan-cut.ts";
-import { messageTokens } from "../transcript/compaction/plan-cut.ts";
 import {
   noAsks,
   requestUnderWay,
   withEarlier,
   withRequest,
-} from "../transcript/compaction/request-under-way.ts";
-import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compaction/summarise.ts";
-import { makeSummary } from "../transcript/compaction/summarise.ts";
+} from "../transcript/compaction/pending-request.ts";
+import type { CutPlan } from "../transcript/compaction/plan-cut.ts";
+import { messageTokens } from "../transcript/compaction/plan-cut.ts";
+import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compaction/summarize.ts";
+import { makeSummary } from "../transcript/compaction/summarize.ts";
+import type { SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
 import { filesIn, filesOf, noFiles, withFiles } from "../transcript/compaction/touched-files.ts";
 import type { CompactionHooks } from "./compaction-hooks.ts";
 import type { CompactionNotDone, CompactionOptions } from "./compaction-outcome.ts";

@@ -1,7 +1,7 @@
 import type { SessionContext } from "../core/context.ts";
 import type { ContextPayload } from "../protocol/session-payloads.ts";
-import { tokensByPart } from "../transcript/tokens-by-part.ts";
-import { visibleMessage } from "../transcript/visible.ts";
+import { tokensByPart } from "../transcript/estimate-tokens.ts";
+import { visibleMessage } from "../transcript/visible-message.ts";
 
 /** What a model would see from where the session stands, before anything is done to it for a provider. */
 export function contextView(context: SessionContext): ContextPayload {

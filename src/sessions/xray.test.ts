@@ -8,12 +8,11 @@ import type { SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
 import { SessionTree } from "../core/tree.ts";
 import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
-import { estimateTokens } from "../transcript/estimate-tokens.ts";
+import { estimateTokens, tokensByPart } from "../transcript/estimate-tokens.ts";
 import { modelInfo } from "../transcript/model-table.ts";
-import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { textTokens } from "../transcript/text-tokens.ts";
-import { tokensByPart } from "../transcript/tokens-by-part.ts";
 import { ownModel, xray } from "./xray.ts";
 
 const claude = { provider: "anthropic", model: "claude-sonnet-4-5" };

@@ -2,14 +2,14 @@ import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
+import type { TokensByPart } from "../transcript/estimate-tokens.ts";
+import { tokensByPart } from "../transcript/estimate-tokens.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
 import { parseModel } from "../transcript/parse-model.ts";
-import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import type { PolicyRequest } from "../transcript/policy.ts";
 import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
-import type { TokensByPart } from "../transcript/tokens-by-part.ts";
-import { tokensByPart } from "../transcript/tokens-by-part.ts";
+import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 
 /** Whatever has a context: a session, a handle of one, or the context itself. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };

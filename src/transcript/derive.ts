@@ -1,3 +1,4 @@
+import type { TextBlock } from "../core/messages.ts";
 import type { Change, ContextMessage, TranscriptMessage } from "./contract.ts";
 
 /** Where a message that a step made comes from. Never on disk, never on the wire: the key is a symbol. */
@@ -98,4 +99,9 @@ export class EntryIds {
       return { step, ...(entryId === undefined ? {} : { entryId }), kind, note };
     };
   }
+}
+
+/** A content as blocks. */
+export function blocksOf<B>(content: string | readonly B[]): readonly (B | TextBlock)[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

@@ -1,10 +1,12 @@
 import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
-import type { AssistantBlock, Content, TextBlock } from "../core/messages.ts";
-import type { TranscriptMessage } from "./contract.ts";
+import type { AssistantBlock, AssistantMessage, Content, TextBlock } from "../core/messages.ts";
+import type { ContextMessage, TranscriptMessage } from "./contract.ts";
+import { blocksOf } from "./derive.ts";
 import { longestSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
-import type { Vocabulary } from "./token-rates.ts";
+import type { Vocabulary } from "./token-steps.ts";
+import { visibleMessage } from "./visible-message.ts";
 
 /** About what a request's messages come to in tokens, where no provider has counted them. */
 
@@ -60,4 +62,145 @@ function imageTokens(data: string): number {
   const { width, height } = header;
   const scale = Math.min(1, longestSide / Math.max(width, height));
   return Math.ceil((width * scale * (height * scale)) / pixelsPerToken);
+}
+
+interface ContextTokens {
+  readonly tokens: number;
+  /** What the provider counted, its own instructions and tools included; 0: nothing that holds. */
+  readonly measured: number;
+  /** What came after that, or all of it. */
+  readonly estimated: number;
+}
+
+interface ContextTokensOptions {
+  /** When the last compaction was, in milliseconds: what was counted before it counted what is gone. */
+  readonly compactedAt?: number;
+  readonly vocabulary?: Vocabulary;
+}
+
+/** How large a context is: the provider's word for what it has seen, an estimate for what came after. */
+export function contextTokens(
+  messages: readonly TranscriptMessage[],
+  { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
+): ContextTokens {
+  const last = lastCounted(messages, compactedAt);
+  const measured = last === -1 ? 0 : countedIn(messages[last] as AssistantMessage);
+  const estimated = estimateTokens(last === -1 ? messages : messages.slice(last + 1), vocabulary);
+  return { tokens: measured + estimated, measured, estimated };
+}
+
+/** The last message whose count holds; -1: none. The order counts: behind an old message there are only older ones. */
+function lastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
+  for (let index = messages.length - 1; index >= 0; index--) {
+    const message = messages[index] as TranscriptMessage;
+    const time = message.timestamp ?? Number.NEGATIVE_INFINITY;
+    if (message.timestamp !== undefined && time <= compactedAt) return -1;
+    const isKnown = time > compactedAt || compactedAt === Number.NEGATIVE_INFINITY;
+    if (isKnown && message.role === "assistant" && countedIn(message) > 0) return index;
+  }
+  return -1;
+}
+
+/** What was cut off was counted before its end, if at all; a count of the answer alone is not that of a request. */
+function countedIn({ stopReason, usage }: AssistantMessage): number {
+  if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
+  const seen = amount(usage.input) + amount(usage.cacheRead) + amount(usage.cacheWrite);
+  const output = amount(usage.output);
+  const total = amount(usage.totalTokens);
+  if (seen > 0) return seen + output;
+  return total > output ? total : 0;
+}
+
+function amount(value: number | undefined): number {
+  return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
+}
+
+/** About what each part of a request comes to, in tokens. */
+export interface TokensByPart {
+  readonly system: number;
+  readonly tools: number;
+  /** Of what a compaction or a branch left; absent where there is none. */
+  readonly summary?: number;
+  readonly user: number;
+  /** What the model said; its thinking and its calls are apart. */
+  readonly assistant: number;
+  readonly thinking: number;
+  readonly toolCalls: number;
+  readonly toolResults: number;
+  readonly images: number;
+  readonly total: number;
+  /** The model's context window; absent where it is not known. */
+  readonly window?: number;
+}
+
+interface CountedRequest {
+  readonly messages: readonly TranscriptMessage[];
+  /** The context that they come from, for what in them is a summary. */
+  readonly context: readonly ContextMessage[];
+  readonly system?: string | undefined;
+  readonly tools?: readonly unknown[] | undefined;
+  readonly window?: number | undefined;
+}
+
+type Part = "summary" | "user" | "assistant" | "thinking" | "toolCalls" | "toolResults" | "images";
+
+const partOfRole = { user: "user", assistant: "assistant", toolResult: "toolResults" } as const;
+
+export function tokensByPart({ messages, context, system, tools, window }: CountedRequest): TokensByPart {
+  const summaries = summaryTexts(context);
+  const parts: Record<Part, number> = {
+    summary: 0,
+    user: 0,
+    assistant: 0,
+    thinking: 0,
+    toolCalls: 0,
+    toolResults: 0,
+    images: 0,
+  };
+  for (const message of messages) {
+    const own = partOfRole[message.role];
+    parts[own] += emptyMessage;
+    for (const block of blocksOf<Block>(message.content))
+      parts[partOf(block, own, summaries)] += tokensOf(block);
+  }
+  const { summary, ...others } = parts;
+  const counted = {
+    system: textTokens(system ?? ""),
+    tools: tools === undefined || tools.length === 0 ? 0 : textTokens(stringifyJson(tools)),
+    ...(summaries.size === 0 ? {} : { summary }),
+    ...others,
+  };
+  const total = Object.values(counted).reduce((sum, each) => sum + each, 0);
+  return { ...counted, total, ...(window === undefined ? {} : { window }) };
+}
+
+type Block = Exclude<TranscriptMessage["content"], string>[number];
+
+function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
+  switch (block.type) {
+    case "thinking":
+      return "thinking";
+    case "toolCall":
+      return "toolCalls";
+    case "image":
+      return "images";
+    default:
+      return own === "user" && summaries.has(block.text) ? "summary" : own;
+  }
+}
+
+/** What a message costs that says nothing, and a block beyond that. */
+const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
+
+function tokensOf(block: Block): number {
+  return estimateTokens([{ role: "assistant", content: [block] } as TranscriptMessage]) - emptyMessage;
+}
+
+/** Summaries as they stand in a request. */
+function summaryTexts(context: readonly ContextMessage[]): ReadonlySet<string> {
+  const texts = context
+    .filter(({ role }) => role === "compactionSummary" || role === "branchSummary")
+    .map((message) => visibleMessage(message)?.content)
+    .filter((content) => typeof content === "string");
+  return new Set(texts.map((text) => text.toWellFormed()));
 }

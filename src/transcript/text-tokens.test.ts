@@ -3,11 +3,8 @@ import { countTokens as countCl100k } from "gpt-tokenizer/encoding/cl100k_base";
 import { countTokens as countO200k } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 import { tokenSamples } from "../../test/support/token-samples.ts";
-import { accented, classOf } from "./character-classes.ts";
-import { textTokens } from "./text-tokens.ts";
-import { tokenRates } from "./token-rates.ts";
-import { firstState, step } from "./token-steps.ts";
-import { tokenTable } from "./token-table.ts";
+import { textTokens, tokenTable } from "./text-tokens.ts";
+import { accented, classOf, firstState, step, tokenRates } from "./token-steps.ts";
 
 const samples = tokenSamples();
 const real = { o200k: countO200k, cl100k: countCl100k };

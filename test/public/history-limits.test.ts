@@ -7,7 +7,7 @@ import type { Twin } from "../../src/testing/server/start-twin.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { sections } from "../../src/transcript/compaction/sections.ts";
+import { sections } from "../../src/transcript/compaction/check-summary.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import { assistantMessage } from "../support/session-text.ts";
 import { providers } from "../support/twin-model.ts";

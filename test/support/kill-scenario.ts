@@ -11,7 +11,7 @@ import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TurnResult } from "../../src/sessions/skein/turn-handle.ts";
-import { sections } from "../../src/transcript/compaction/sections.ts";
+import { sections } from "../../src/transcript/compaction/check-summary.ts";
 import type { KillPoints } from "./kill-points.ts";
 
 type Note = (what: string, detail: string) => void;

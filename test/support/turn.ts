@@ -8,7 +8,7 @@ import { guardedAppend } from "../../src/sessions/guard/guarded-append.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
-import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
+import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
 
 /** A turn on a real store with the real guard, a clock that stands still, and sleeps that take no time. */
 

@@ -2,8 +2,8 @@ import sharp from "sharp";
 import { describe, expect, test } from "vitest";
 import { shrinkImage } from "../../src/runtimes/shrink-image.ts";
 import { checkRequest } from "../../src/testing/server/check-request.ts";
-import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
 import { speakers } from "./conversation.ts";
 import { ToWire } from "./to-wire.ts";
 

@@ -2,8 +2,8 @@ import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from "@a
 import type { Api, Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import type { ModelInfo } from "../../transcript/model-table.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
+import { wellFormed, wellFormedJson } from "../../transcript/steps/read-context.ts";
 import { ToolNames } from "../../transcript/tool-names.ts";
-import { wellFormed, wellFormedJson } from "../../transcript/well-formed.ts";
 import { cacheMark } from "./cache-breakpoints.ts";
 import { joined, ofProvider, optionsField } from "./metadata.ts";
 import { withTextsApart } from "./texts-apart.ts";

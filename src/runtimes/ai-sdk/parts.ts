@@ -1,8 +1,8 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
-import { isBase64 } from "../../transcript/base64.ts";
 import type { Api } from "../../transcript/contract.ts";
+import { isBase64 } from "../../transcript/steps/normalize-thinking.ts";
 import { nameOfApi } from "./signatures.ts";
 
 /**

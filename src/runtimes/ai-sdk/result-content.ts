@@ -1,7 +1,7 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 import type { Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import type { Api } from "../../transcript/contract.ts";
-import { wellFormedJson } from "../../transcript/well-formed.ts";
+import { wellFormedJson } from "../../transcript/steps/read-context.ts";
 import type { Report } from "./metadata.ts";
 import { metadataOf, optionsField, ownField } from "./metadata.ts";
 import { imageBlockOf, revived, standInBlock, stoodInFor, takesFile } from "./parts.ts";

@@ -6,9 +6,9 @@ import { twinSigner } from "../../../test/transcript/twin-signer.ts";
 import type { ContextMessage } from "../../core/context.ts";
 import { checkRequest, wireFormats } from "../../testing/server/check-request.ts";
 import type { TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
-import { prepareTranscript } from "../../transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../transcript/policy.ts";
-import { readReasoningItem } from "../../transcript/reasoning-item.ts";
+import { readReasoningItem } from "../../transcript/steps/normalize-thinking.ts";
+import { prepareTranscript } from "../../transcript/steps/prepare-transcript.ts";
 import { modelRequest } from "./model-request.ts";
 import { captureWire, wireBody } from "./wire.ts";
 

@@ -1,6 +1,6 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
-import type { Summarise, SummaryRequest } from "../../transcript/compaction/ask-summariser.ts";
+import type { Summarise, SummaryRequest } from "../../transcript/compaction/summarize-piece.ts";
 import { modelRequest } from "../ai-sdk/model-request.ts";
 import { usageOf } from "../ai-sdk/usage.ts";
 import type { SummariserOptions, TurnModel } from "../contract.ts";

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asked, system, told, user } from "../../../test/support/rehearsal.ts";
-import { checkSummary, isFine } from "../../transcript/compaction/check-summary.ts";
+import { checkSummary, isFine, sectionsIn } from "../../transcript/compaction/check-summary.ts";
 import { summariserSystem, summaryPrompt } from "../../transcript/compaction/prompts.ts";
-import { sectionsIn } from "../../transcript/compaction/sections.ts";
 import { rehearsalModel } from "./rehearsal-model.ts";
 
 const model = rehearsalModel();

@@ -5,7 +5,7 @@ import type { Entry } from "../../core/entries.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
-import { capTexts } from "../../transcript/cap-texts.ts";
+import { capTexts } from "../../transcript/steps/truncate-tool-results.ts";
 import { HookRegistry, HookStop } from "../hooks.ts";
 import { closeOpenCalls, guardedAppend, guardedNote } from "./guarded-append.ts";
 

@@ -5,7 +5,7 @@ import type { Claim } from "../../runs/contract.ts";
 import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import { visibleMessage } from "../../transcript/visible.ts";
+import { visibleMessage } from "../../transcript/visible-message.ts";
 import { acpMetaOf } from "../acp-meta.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 

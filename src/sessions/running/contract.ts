@@ -15,7 +15,7 @@ import type {
   TurnRequest,
 } from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
-import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
+import type { Summarise } from "../../transcript/compaction/summarize-piece.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";

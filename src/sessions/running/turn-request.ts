@@ -4,11 +4,10 @@ import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { byteBudgetFor, leastWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
-import { contextTokens } from "../../transcript/context-tokens.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
-import { estimateTokens } from "../../transcript/estimate-tokens.ts";
-import { sessionHistoryLimit } from "../../transcript/history-limit.ts";
-import { prepareTranscript } from "../../transcript/pipeline/prepare.ts";
+import { contextTokens, estimateTokens } from "../../transcript/estimate-tokens.ts";
+import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
+import { prepareTranscript } from "../../transcript/steps/prepare-transcript.ts";
 import { prunedResults } from "../../transcript/steps/prune-context.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
+import { checkSummary, hasMostSections, isFine, problemsOf, sections } from "./check-summary.ts";
 import { mostSummaryCharacters } from "./limits.ts";
-import { sections } from "./sections.ts";
 
 const good = sections.map(({ heading }) => `## ${heading}\nSomething.`).join("\n\n");
 const options = { summaryTokens: 16_000, ask: null };

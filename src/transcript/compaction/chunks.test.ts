@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { textTokens } from "../text-tokens.ts";
-import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
-import { truncateText, truncateToTokens } from "./truncate-text.ts";
+import { chunksBackwards, chunksOf, chunkTokens, truncateText, truncateToTokens } from "./chunks.ts";
 
 const texts = fc.array(fc.string({ unit: "grapheme", maxLength: 200 }), { maxLength: 30 });
 const most = fc.integer({ min: 40, max: 300 });

@@ -2,9 +2,8 @@ import type { ContextMessage } from "../../core/context.ts";
 import { stringifyJson } from "../../core/json.ts";
 import type { AssistantMessage, Content, ImageBlock, TextBlock, UserMessage } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
-import { escapeTags } from "../tags.ts";
-import { visibleMessage } from "../visible.ts";
-import { truncateText } from "./truncate-text.ts";
+import { escapeTags, visibleMessage } from "../visible-message.ts";
+import { truncateText } from "./chunks.ts";
 
 /** Messages as plain text for a summariser. */
 

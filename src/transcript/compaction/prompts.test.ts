@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { textTokens } from "../text-tokens.ts";
+import { sections } from "./check-summary.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";
-import { sections } from "./sections.ts";
 
 const parts: PromptParts = {
   conversation: "[User]: Hello",

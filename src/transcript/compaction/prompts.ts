@@ -1,7 +1,7 @@
-import { escapeTags } from "../tags.ts";
-import { sections } from "./sections.ts";
+import { escapeTags } from "../visible-message.ts";
+import { sections } from "./check-summary.ts";
+import { truncateToTokens } from "./chunks.ts";
 import type { TouchedFiles } from "./touched-files.ts";
-import { truncateToTokens } from "./truncate-text.ts";
 
 /** What a summariser is told. */
 

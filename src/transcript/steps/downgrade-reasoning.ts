@@ -2,7 +2,7 @@ import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
-import { readReasoningItem } from "../reasoning-item.ts";
+import { readReasoningItem } from "./normalize-thinking.ts";
 
 /**
  * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it;

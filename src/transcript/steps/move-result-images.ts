@@ -2,8 +2,8 @@ import type { ImageBlock, TextBlock, ToolResultMessage } from "../../core/messag
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, inserted } from "../derive.ts";
-import { movedLead } from "./image-sites.ts";
-import { shortName } from "./image-words.ts";
+import { movedLead } from "./sanitize-images.ts";
+import { shortName } from "./settle-image.ts";
 
 const shownBelow = "[image: shown below]";
 

@@ -1,5 +1,4 @@
 import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
-import { isBase64 } from "../base64.ts";
 import type {
   Change,
   StepResult,
@@ -10,7 +9,6 @@ import type {
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
 import { apiOf } from "../policy.ts";
-import { readReasoningItem } from "../reasoning-item.ts";
 
 interface Options extends Pick<TranscriptOptions, "isSealedThinkingRejected"> {
   readonly policy: TranscriptPolicy;
@@ -145,4 +143,29 @@ function foreignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normal
   }
   const text = { type: "text" as const, text: block.thinking };
   return { block: text, kind: "thinking_to_text", note: "What another model thought goes out as text." };
+}
+
+/** Whether a text is base64 with its padding, and not empty. Servers refuse signatures that are not. */
+export function isBase64(text: string): boolean {
+  return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+}
+
+/** A reasoning item of the Responses API, as the signature of a thinking block holds it. */
+interface ReasoningItem {
+  readonly id: string;
+  readonly encrypted_content: string;
+}
+
+/** `null`: the signature is none, or nothing that could be sent back without being stored there. */
+export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
+  if (typeof signature !== "string" || !signature.startsWith("{")) return null;
+  try {
+    const item = JSON.parse(signature) as Partial<ReasoningItem & { type: unknown }> | null;
+    if (item?.type !== "reasoning") return null;
+    if (typeof item.id !== "string" || !/^rs[A-Za-z0-9_-]{1,62}$/.test(item.id)) return null;
+    const sealed = item.encrypted_content;
+    return typeof sealed === "string" && sealed !== "" ? { id: item.id, encrypted_content: sealed } : null;
+  } catch {
+    return null;
+  }
 }

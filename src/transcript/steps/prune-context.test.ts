@@ -4,8 +4,7 @@ import { anyTurns, kinds, run } from "../../../test/support/sized-turns.ts";
 import { textOf } from "../../core/messages.ts";
 import type { PruningOptions, TranscriptMessage } from "../contract.ts";
 import { estimateTokens } from "../estimate-tokens.ts";
-import { pruneContext, prunedResults } from "./prune-context.ts";
-import { clearedText } from "./prune-result.ts";
+import { clearedText, pruneContext, prunedResults } from "./prune-context.ts";
 
 const minute = 60_000;
 const cold: PruningOptions = { mode: "cache-ttl", ttlMs: 5 * minute, lastCallAt: 0, now: 5 * minute };

@@ -1,10 +1,11 @@
 import { matchesGlob } from "../../core/glob.ts";
 import type { ToolResultMessage } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import { cutText, endOfText } from "../../core/text.ts";
 import type { Change, PruningOptions, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, isInserted } from "../derive.ts";
 import { estimateTokens } from "../estimate-tokens.ts";
-import { clearedContent, isCleared, prunableLength, prunedHow, trimmedContent } from "./prune-result.ts";
 
 const trimAbove = 0.3;
 const clearAbove = 0.5;
@@ -183,4 +184,60 @@ class Pruning {
 
 function nameOf({ toolName }: ToolResultMessage): string {
   return toolName ?? "a tool";
+}
+
+/** What becomes of one tool result that is pruned. */
+
+const trimmedFrom = 4000;
+const headKept = 1500;
+const tailKept = 1500;
+export const clearedText = "[Old tool result content cleared]";
+
+type Content = ToolResultMessage["content"];
+
+/** How many characters of text a result holds. */
+function prunableLength({ content }: ToolResultMessage): number {
+  return textOf(content).length;
+}
+
+/** Its text's head and tail; images become a text. `null`: it is short enough. */
+function trimmedContent({ content }: ToolResultMessage): Content | null {
+  const text = textOf(content);
+  if (text.length <= trimmedFrom) return null;
+  const gone = text.length - headKept - tailKept;
+  const trimmed = `${cutText(text, headKept)}${noteOf(gone)}${endOfText(text, tailKept)}`;
+  const images = content.filter((block) => block.type === "image").length;
+  const seen = images === 0 ? [] : [{ type: "text" as const, text: imagesText(images) }];
+  return [{ type: "text", text: trimmed }, ...seen];
+}
+
+/** `null`: there is nothing to be had. */
+function clearedContent({ content }: ToolResultMessage): Content | null {
+  const hasOther = content.some((block) => block.type !== "text");
+  if (!hasOther && textOf(content).length <= clearedText.length) return null;
+  return [{ type: "text", text: clearedText }];
+}
+
+/** What pruning has made of a result; `null`: it is whole. */
+function prunedHow(message: ToolResultMessage): "trimmed" | "cleared" | null {
+  if (isCleared(message)) return "cleared";
+  const [block] = message.content;
+  return block?.type === "text" && notePattern.test(block.text.slice(headKept - 1)) ? "trimmed" : null;
+}
+
+function isCleared({ content }: ToolResultMessage): boolean {
+  return textOf(content) === clearedText;
+}
+
+function noteOf(characters: number): string {
+  return `\n[… ${characters} characters of an old tool result left out …]\n`;
+}
+
+/** Behind a head of 1,500 characters, or one less where a pair would have been split. */
+const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
+
+function imagesText(count: number): string {
+  return count === 1
+    ? "[an image of an old tool result left out]"
+    : `[${count} images of an old tool result left out]`;
 }

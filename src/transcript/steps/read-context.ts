@@ -4,8 +4,7 @@ import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, standIn } from "../derive.ts";
-import { visibleMessage } from "../visible.ts";
-import { wellFormed, wellFormedJson } from "../well-formed.ts";
+import { visibleMessage } from "../visible-message.ts";
 
 type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
 
@@ -109,12 +108,12 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
       return readText(block, role, tell);
     case "image":
       if (role === "assistant") break;
-      return typeof block.data === "string" ? block : unusable(block.type, tell);
+      return typeof block.data === "string" ? block : dropBlock(block.type, tell);
     case "thinking":
       if (role !== "assistant") break;
       return typeof block.thinking === "string"
-        ? repaired(block, "thinking", tell)
-        : unusable(block.type, tell);
+        ? repairText(block, "thinking", tell)
+        : dropBlock(block.type, tell);
     case "toolCall": {
       if (role !== "assistant") break;
       const args = wellFormedJson(block.arguments);
@@ -123,26 +122,67 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
       return { ...block, arguments: args as typeof block.arguments };
     }
   }
-  return unusable(String((block as { type?: unknown } | null)?.type), tell);
+  return dropBlock(String((block as { type?: unknown } | null)?.type), tell);
 }
 
 function readText(block: TextBlock, role: TranscriptMessage["role"], tell: Tell): TextBlock | null {
-  if (typeof block.text !== "string") return unusable(block.type, tell);
+  if (typeof block.text !== "string") return dropBlock(block.type, tell);
   const isImage = role !== "assistant" && block.skein?.blob?.was === "image";
-  if (block.text.trim() !== "" || isImage) return repaired(block, "text", tell);
+  if (block.text.trim() !== "" || isImage) return repairText(block, "text", tell);
   tell("blank_text", "A blank text is left out.");
   return null;
 }
 
-function unusable(type: string, tell: Tell): null {
+function dropBlock(type: string, tell: Tell): null {
   tell("unknown_block", `A block of the type ${type} is left out.`);
   return null;
 }
 
-function repaired<B extends Block, F extends string & keyof B>(block: B, field: F, tell: Tell): B {
+function repairText<B extends Block, F extends string & keyof B>(block: B, field: F, tell: Tell): B {
   const text = block[field] as string;
   const after = wellFormed(text);
   if (after === text) return block;
   tell("half_character", "Half characters are replaced.");
   return { ...block, [field]: after };
+}
+
+/** The text without half surrogate pairs, which no server takes; the same string if there are none. */
+export function wellFormed(text: string): string {
+  return text.isWellFormed() ? text : text.toWellFormed();
+}
+
+/** Servers read JSON to a depth of about a hundred. */
+export const deepest = 100;
+
+/** The same for all texts and keys in a JSON value; the same value if there are none, or if it is too deep to go out. */
+export function wellFormedJson(value: unknown): unknown {
+  return isWellFormedJson(value, 0) || isTooDeep(value) ? value : repairJson(value);
+}
+
+/** Whether a JSON value nests more than `deepest` levels. Never deeper on the stack than that. */
+export function isTooDeep(value: unknown, level = 0): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (level > deepest) return true;
+  for (const key in value) if (isTooDeep((value as Record<string, unknown>)[key], level + 1)) return true;
+  return false;
+}
+
+function isWellFormedJson(value: unknown, level: number): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value !== "object" || value === null) return true;
+  if (level > deepest) return false;
+  for (const key in value) {
+    if (!key.isWellFormed() || !isWellFormedJson((value as Record<string, unknown>)[key], level + 1))
+      return false;
+  }
+  return true;
+}
+
+function repairJson(value: unknown): unknown {
+  if (typeof value === "string") return wellFormed(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(repairJson);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [wellFormed(key), repairJson(inner)]),
+  );
 }

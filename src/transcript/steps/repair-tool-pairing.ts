@@ -2,7 +2,6 @@ import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../c
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, inserted } from "../derive.ts";
-import { missingResult } from "../missing-result.ts";
 
 /**
  * Step 5, and once more after the limit: each result directly behind its call, in the calls' order. Results that
@@ -117,4 +116,19 @@ function named(result: ToolResultMessage, toolName: string, tell: Tell): ToolRes
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
   return derive(result, { toolName });
+}
+
+const missingResultText =
+  "[skein] No result was recorded for this call: the run was interrupted before it ended.";
+
+/** What stands for a result that was never recorded, in a session and in a request alike. */
+export function missingResult({ id, name }: ToolCallBlock) {
+  const content = [{ type: "text" as const, text: missingResultText }];
+  return {
+    role: "toolResult",
+    toolCallId: id,
+    toolName: name,
+    content,
+    isError: true,
+  } as const satisfies ToolResultMessage;
 }

@@ -2,10 +2,8 @@ import { isAnimatedGif } from "../../core/animated-gif.ts";
 import type { ImageHeader } from "../../core/image-header.ts";
 import { readImageHeader } from "../../core/image-header.ts";
 import type { BlobRef, ImageBlock } from "../../core/messages.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";
-import type { Reason } from "./image-words.ts";
-import { described, sizeText } from "./image-words.ts";
-import { readBase64 } from "./read-base64.ts";
 
 /** An image that can be sent, with what was done to it; or why it cannot. */
 export type Settled =
@@ -32,24 +30,24 @@ export function* settleImage(
   limits: ImageLimits,
   port: ImagePort | undefined,
 ): Waiting<Settled> {
-  const found = "sha256" in image ? yield* loaded(image, port) : decoded(image);
+  const found = "sha256" in image ? yield* loadImage(image, port) : decodeImage(image);
   if (typeof found === "string") return { reason: found };
   const header = readImageHeader(found.bytes);
   if (header === null) return { reason: "unreadable" };
   const { block, done } = found;
-  const isTaken = isOfTakenKind(found.bytes, header, limits);
-  if (isTaken && fits(found.bytes, header, limits)) {
+  const isTaken = isSupportedKind(found.bytes, header, limits);
+  if (isTaken && isWithinLimits(found.bytes, header, limits)) {
     if (block?.mimeType === header.mimeType) return { image: block, bytes: found.bytes.length, done };
     if (image.mimeType !== header.mimeType)
-      done.push(["image_retyped", `An image (${described(image)}) is ${header.mimeType} by its bytes.`]);
-    return sent(found.bytes, header, done, block?.data);
+      done.push(["image_retyped", `An image (${describeImage(image)}) is ${header.mimeType} by its bytes.`]);
+    return toSettled(found.bytes, header, done, block?.data);
   }
-  const smaller = yield* shrunk(found.bytes, header, limits, port);
+  const smaller = yield* shrinkImage(found.bytes, header, limits, port);
   if (smaller === "not_installed") return { reason: smaller };
   const after = smaller === null ? null : readImageHeader(smaller);
-  if (smaller === null || after === null || !fits(smaller, after, limits))
+  if (smaller === null || after === null || !isWithinLimits(smaller, after, limits))
     return { reason: isTaken ? "large" : "unsupported" };
-  if (!isOfTakenKind(smaller, after, limits)) return { reason: "unsupported" };
+  if (!isSupportedKind(smaller, after, limits)) return { reason: "unsupported" };
   const size = `${header.width} × ${header.height}, ${sizeText(found.bytes.length)}`;
   const now = `${after.width} × ${after.height}, ${sizeText(smaller.length)}`;
   if (isTaken) done.push(["image_shrunk", `An image of ${size} was made smaller: ${now}.`]);
@@ -58,54 +56,61 @@ export function* settleImage(
       "image_converted",
       `An image (${header.mimeType}, ${size}) is ${after.mimeType} now: ${now}.`,
     ]);
-  return sent(smaller, after, done);
+  return toSettled(smaller, after, done);
 }
 
-function isOfTakenKind(bytes: Uint8Array, { mimeType }: ImageHeader, { gif }: ImageLimits): boolean {
+function isSupportedKind(bytes: Uint8Array, { mimeType }: ImageHeader, { gif }: ImageLimits): boolean {
   if (mimeType !== "image/gif" || gif === undefined) return true;
   return gif === "still" && !isAnimatedGif(bytes);
 }
 
-function fits(bytes: Uint8Array, { width, height }: ImageHeader, limits: ImageLimits): boolean {
+function isWithinLimits(bytes: Uint8Array, { width, height }: ImageHeader, limits: ImageLimits): boolean {
   return Math.max(width, height) <= limits.maxSide && bytes.length <= limits.maxBytes;
 }
 
-function sent(bytes: Uint8Array, { mimeType }: ImageHeader, done: Found["done"], data?: string): Settled {
+function toSettled(
+  bytes: Uint8Array,
+  { mimeType }: ImageHeader,
+  done: Found["done"],
+  data?: string,
+): Settled {
   const text = data ?? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
   return { image: { type: "image", data: text, mimeType }, bytes: bytes.length, done };
 }
 
-function decoded(block: ImageBlock): Found | Reason {
+function decodeImage(block: ImageBlock): Found | Reason {
   const read = typeof block.data === "string" ? readBase64(block.data) : null;
   if (read === null) return "unreadable";
   if (read.isExact) return { bytes: read.bytes, done: [], block };
   const done: Found["done"] = [
-    ["image_mended", `The base64 of an image (${described(block)}) was put right.`],
+    ["image_mended", `The base64 of an image (${describeImage(block)}) was put right.`],
   ];
   return { bytes: read.bytes, done, block: null };
 }
 
-function* loaded(blob: BlobRef, port: ImagePort | undefined): Waiting<Found | Reason> {
-  const bytes = yield* attempt(() => port?.blob?.(blob.sha256));
+function* loadImage(blob: BlobRef, port: ImagePort | undefined): Waiting<Found | Reason> {
+  const bytes = yield* callPort(() => port?.blob?.(blob.sha256));
   if (!(bytes instanceof Uint8Array)) return "missing";
-  const done: Found["done"] = [["image_loaded", `An image (${described(blob)}) was loaded from its blob.`]];
+  const done: Found["done"] = [
+    ["image_loaded", `An image (${describeImage(blob)}) was loaded from its blob.`],
+  ];
   return { bytes, done, block: null };
 }
 
-function* shrunk(
+function* shrinkImage(
   bytes: Uint8Array,
   { mimeType }: ImageHeader,
   limits: ImageLimits,
   port: ImagePort | undefined,
 ): Waiting<Uint8Array | "not_installed" | null> {
-  const result = yield* attempt(() => port?.shrink?.({ bytes, mimeType }, limits));
+  const result = yield* callPort(() => port?.shrink?.({ bytes, mimeType }, limits));
   if (result === "not_installed") return result;
   const smaller = (result as { readonly bytes?: unknown } | null | undefined)?.bytes;
   return smaller instanceof Uint8Array ? smaller : null;
 }
 
 /** Asks a port. One that fails has nothing to give: no request is lost over an image. */
-function* attempt(ask: () => unknown): Waiting<unknown> {
+function* callPort(ask: () => unknown): Waiting<unknown> {
   try {
     const answer = ask();
     return isPromise(answer) ? yield answer : answer;
@@ -116,4 +121,86 @@ function* attempt(ask: () => unknown): Waiting<unknown> {
 
 function isPromise(value: unknown): boolean {
   return typeof value === "object" && value !== null && "then" in value;
+}
+
+/** Why an image is not shown. */
+const reasons = {
+  unseen: "this model sees no images",
+  old: "no longer shown",
+  surplus: "left out, there are too many",
+  missing: "could not be loaded",
+  unreadable: "could not be read",
+  unsupported: "of a kind that this model does not take",
+  large: "too large to be shown",
+  not_installed: "not shown, because making images fit needs the package sharp: npm install sharp",
+};
+
+type Reason = keyof typeof reasons;
+
+/** What stands in for an image. */
+export function imageStandIn(image: ImageBlock | BlobRef, reason: Reason): string {
+  return `[image: ${describeImage(image)}: ${reasons[reason]}]`;
+}
+
+export function removalNote(image: ImageBlock | BlobRef, reason: Reason): string {
+  return `An image (${describeImage(image)}) is a text now: ${reasons[reason]}.`;
+}
+
+/** Type and size as they are told, without a look at the bytes. */
+function describeImage(image: ImageBlock | BlobRef): string {
+  const type = typeof image.mimeType === "string" ? image.mimeType : "";
+  const known = /^[a-z]+\/[a-z0-9.+-]{1,40}$/i.test(type) ? type.toLowerCase() : "unknown type";
+  return `${known}, ${sizeText(sizeOf(image))}`;
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  if (bytes < 1024 * 1024) return `${Math.round(bytes / 1024)} KB`;
+  return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+}
+
+function sizeOf(image: ImageBlock | BlobRef): number {
+  if ("sha256" in image) return Number.isFinite(image.bytes) ? image.bytes : 0;
+  if (typeof image.data !== "string") return 0;
+  const padding = image.data.endsWith("==") ? 2 : image.data.endsWith("=") ? 1 : 0;
+  return Math.floor(((image.data.length - padding) * 3) / 4);
+}
+
+/** A name from outside, short and on one line. */
+export function shortName(name: unknown): string {
+  return typeof name === "string" ? escapeToLine(cutText(name, 100)) : "?";
+}
+
+/** The bytes, and whether the text was base64 to the letter. `null`: it is none. */
+export function readBase64(text: string): { readonly bytes: Buffer; readonly isExact: boolean } | null {
+  const bytes = decodeStrictly(text);
+  if (bytes !== null) return { bytes, isExact: isExactAtEnd(text) };
+  const repaired = decodeStrictly(repairBase64(text));
+  return repaired === null ? null : { bytes: repaired, isExact: false };
+}
+
+/** What tools are often found to write instead: a data URL, broken lines, the alphabet of URLs, no padding. */
+function repairBase64(text: string): string {
+  const body = text
+    .slice(text.startsWith("data:") ? text.indexOf(",") + 1 : 0)
+    .replace(/\s+/g, "")
+    .replaceAll("-", "+")
+    .replaceAll("_", "/");
+  let end = body.length;
+  while (body[end - 1] === "=") end--;
+  return body.slice(0, end).padEnd(Math.ceil(end / 4) * 4, "=");
+}
+
+/** Node's own reading passes over whatever does not belong. */
+function decodeStrictly(text: string): Buffer | null {
+  if (text.length === 0 || text.length % 4 !== 0) return null;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  if (/[^A-Za-z0-9+/]/.test(text.slice(0, text.length - padding))) return null;
+  return Buffer.from(text, "base64");
+}
+
+/** No bits behind the last byte. */
+function isExactAtEnd(text: string): boolean {
+  const last = text.slice(-4);
+  return Buffer.from(last, "base64").toString("base64") === last;
 }

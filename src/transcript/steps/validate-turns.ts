@@ -1,12 +1,7 @@
+import type { AssistantBlock, AssistantMessage, UserMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { inserted } from "../derive.ts";
-import { dropEmptyTurns } from "../turns/drop-empty-turns.ts";
-import { joinUnanswered } from "../turns/join-unanswered.ts";
-import { mergeTurns } from "../turns/merge-turns.ts";
-import { separateToolAndUser } from "../turns/separate-tool-and-user.ts";
-import { stripOpenCalls } from "../turns/strip-open-calls.ts";
-import type { TurnRule } from "../turns/turn-rule.ts";
+import { blocksOf, derive, inserted, isSaid, merged } from "../derive.ts";
 
 /** The rules of each kind of provider, in order. */
 const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = {
@@ -48,3 +43,210 @@ function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<Turn
   tell("user_turn_added", "A request does not end in an assistant turn; a short user turn is added.", last);
   return [...messages, inserted({ role: "user", content: goOnText })];
 }
+
+const openingText = "(The conversation goes on from here.)";
+
+/** Step 8: turns without content go; where the first one must be a user's, a short one is put before any other. */
+export function fixFirstTurn(
+  messages: readonly TranscriptMessage[],
+  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+): StepResult {
+  const changes: Change[] = [];
+  const turns = dropEmptyTurns(messages, (...told) => changes.push(record(...told)));
+  const first = turns[0];
+  if (policy.firstTurn !== "user" || first === undefined || first.role === "user")
+    return { messages: turns, changes };
+  const opening = inserted({ role: "user" as const, content: openingText });
+  const note = `The first turn must be a user's; a short one is put before the ${first.role} message.`;
+  changes.push(record("first_turn_added", note, first));
+  return { messages: [opening, ...turns], changes };
+}
+
+/** A turn that has no content left is no turn. */
+function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
+  if (!messages.some((message) => message.content.length === 0)) return messages;
+  return messages.filter((message) => {
+    if (message.content.length > 0) return true;
+    tell("turn_dropped", `A turn of the ${message.role} has no content left.`, message);
+    return false;
+  });
+}
+
+const omittedText = "[tool calls omitted]";
+
+/** Calls that no result follows, left by a policy that does not pair, are stripped; an emptied turn says so. */
+function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
+  let changed = false;
+  const after = messages.map((message, index) => {
+    if (message.role !== "assistant" || isAnswered(message, messages, index)) return message;
+    const answered = answeredBehind(messages, index);
+    const content = message.content.filter((block) => block.type !== "toolCall" || answered.has(block.id));
+    if (content.length === message.content.length) return message;
+    changed = true;
+    tell("call_removed", "Calls without a result are stripped.", message);
+    const left: AssistantMessage["content"] =
+      content.length > 0 ? content : [{ type: "text", text: omittedText }];
+    return derive(message, { content: left });
+  });
+  return changed ? after : messages;
+}
+
+/** Whether the results follow in the calls' order, as they do once they are paired. */
+function isAnswered(
+  message: AssistantMessage,
+  messages: readonly TranscriptMessage[],
+  index: number,
+): boolean {
+  let at = index;
+  for (const block of message.content) {
+    if (block.type !== "toolCall") continue;
+    const result = messages[++at];
+    if (result?.role !== "toolResult" || result.toolCallId !== block.id) return false;
+  }
+  return true;
+}
+
+function answeredBehind(messages: readonly TranscriptMessage[], index: number): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (let at = index + 1; ; at++) {
+    const message = messages[at];
+    if (message?.role !== "toolResult") return ids;
+    ids.add(message.toolCallId);
+  }
+}
+
+/** Stands before what a person said and nobody answered: the run died, and more was said. */
+const unansweredMark = "[This message was not answered before the next one came.]";
+
+/**
+ * Where a person said something again before an answer, both go into one user turn, the older marked. Nothing that
+ * was said is replaced.
+ */
+function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
+  if (!messages.some((message, index) => isPersons(message) && continues(messages, index))) return messages;
+  const after: TranscriptMessage[] = [];
+  for (let at = 0; at < messages.length; ) {
+    const group = userGroup(messages, at);
+    const persons = group.filter(isPersons);
+    if (persons.length < 2) {
+      const passed = group.length === 0 ? [messages[at] as TranscriptMessage] : group;
+      for (const message of passed) after.push(message);
+      at += passed.length;
+      continue;
+    }
+    const last = persons.at(-1);
+    for (const message of persons) if (message !== last) tell("unanswered_joined", joinedNote, message);
+    const blocks = group.flatMap((message) =>
+      isPersons(message) && message !== last
+        ? [{ type: "text" as const, text: unansweredMark }, ...blocksOf(message.content)]
+        : blocksOf(message.content),
+    );
+    after.push(merged(group as [UserMessage, ...UserMessage[]], { content: blocks }));
+    at += group.length;
+  }
+  return after;
+}
+
+const joinedNote = "It was not answered before the next message came; both go out as one turn.";
+
+/** What other sessions send may come several at a time, and waits for no answer of its own. */
+function isPersons(message: TranscriptMessage): boolean {
+  return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
+}
+
+const person = "external_user";
+
+function continues(messages: readonly TranscriptMessage[], index: number): boolean {
+  for (let at = index + 1; messages[at]?.role === "user"; at++) {
+    if (isPersons(messages[at] as TranscriptMessage)) return true;
+  }
+  return false;
+}
+
+function userGroup(messages: readonly TranscriptMessage[], from: number): readonly UserMessage[] {
+  const group: UserMessage[] = [];
+  for (let at = from; ; at++) {
+    const message = messages[at];
+    if (message?.role !== "user") return group;
+    group.push(message);
+  }
+}
+
+/** Consecutive turns of one role become one. */
+function mergeTurns(role: "user" | "assistant"): TurnRule {
+  return (messages, tell) => {
+    if (!messages.some((message, index) => message.role === role && messages[index + 1]?.role === role))
+      return messages;
+    const after: TranscriptMessage[] = [];
+    for (let at = 0; at < messages.length; ) {
+      const group = groupFrom(messages, at, role);
+      at += Math.max(1, group.length);
+      if (group.length < 2) {
+        after.push(messages[at - 1] as TranscriptMessage);
+        continue;
+      }
+      tell("turns_merged", `Turns of the ${role} in a row (${group.length}) become one.`, group.at(-1));
+      after.push(
+        role === "user"
+          ? mergedUser(group as [UserMessage, ...UserMessage[]])
+          : mergedAssistant(group as [AssistantMessage, ...AssistantMessage[]]),
+      );
+    }
+    return after;
+  };
+}
+
+function groupFrom(
+  messages: readonly TranscriptMessage[],
+  from: number,
+  role: string,
+): readonly TranscriptMessage[] {
+  let end = from;
+  while (messages[end]?.role === role) end++;
+  return messages.slice(from, end);
+}
+
+function mergedUser(group: readonly [UserMessage, ...UserMessage[]]): UserMessage {
+  return merged(group, { content: group.flatMap((message) => [...blocksOf(message.content)]) });
+}
+
+/** Signed blocks are this model's own by now, and stay so by its name. */
+function mergedAssistant(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
+  const content = group.flatMap((message) => message.content);
+  const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);
+  const { provider, model, api } = signer ?? group[0];
+  const origin = Object.fromEntries(
+    Object.entries({ provider, model, api }).filter(([, value]) => value !== undefined),
+  );
+  return merged(group, { content, ...origin });
+}
+
+function isSigned(block: AssistantBlock): boolean {
+  if (block.type === "thinking" || block.skein?.providerMetadata !== undefined) return true;
+  return block.type === "text" ? block.textSignature !== undefined : block.thoughtSignature !== undefined;
+}
+
+const readText = "I have read the results.";
+
+/** Mistral takes no user turn straight after a tool's: a short assistant turn goes between. */
+function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
+  const follows = (index: number) =>
+    messages[index]?.role === "user" && messages[index - 1]?.role === "toolResult";
+  if (!messages.some((_, index) => follows(index))) return messages;
+  return messages.flatMap((message, index) => {
+    if (!follows(index)) return [message];
+    tell(
+      "assistant_turn_added",
+      "A short assistant turn goes between tool results and a user turn.",
+      message,
+    );
+    const between = { role: "assistant" as const, content: [{ type: "text" as const, text: readText }] };
+    return [inserted(between), message];
+  });
+}
+
+/** What a turn rule does: the very same array when there is nothing to do. */
+type TurnRule = (
+  messages: readonly TranscriptMessage[],
+  tell: (kind: string, note: string, message?: TranscriptMessage) => void,
+) => readonly TranscriptMessage[];

@@ -8,7 +8,7 @@ import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
 import { scopeOfSession } from "../../../store/scoped.ts";
-import { sessionHistoryLimit } from "../../../transcript/history-limit.ts";
+import { sessionHistoryLimit } from "../../../transcript/steps/limit-history.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";

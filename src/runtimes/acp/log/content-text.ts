@@ -1,6 +1,6 @@
 import { isRecord } from "../../../core/shape.ts";
 import { cutText, escapeToLine } from "../../../core/text.ts";
-import { sizeText } from "../../../transcript/steps/image-words.ts";
+import { sizeText } from "../../../transcript/steps/settle-image.ts";
 
 const mostName = 2000;
 

@@ -1,4 +1,4 @@
-import { capTexts } from "../../../transcript/cap-texts.ts";
+import { capTexts } from "../../../transcript/steps/truncate-tool-results.ts";
 import { oneLine } from "./content-text.ts";
 
 const contextLines = 3;

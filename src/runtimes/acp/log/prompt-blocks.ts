@@ -1,9 +1,8 @@
 import type { ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import type { Content, ImageBlock, Message, TextBlock, UserMessage } from "../../../core/messages.ts";
-import { blocksOf } from "../../../transcript/blocks-of.ts";
-import { EntryIds } from "../../../transcript/derive.ts";
+import { blocksOf, EntryIds } from "../../../transcript/derive.ts";
 import { annotateInterSessionMessages } from "../../../transcript/steps/annotate-inter-session-messages.ts";
-import { imageStandIn } from "../../../transcript/steps/image-words.ts";
+import { imageStandIn } from "../../../transcript/steps/settle-image.ts";
 
 /** The bytes of a blob; `null`: not there. */
 export type ReadBlob = (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;

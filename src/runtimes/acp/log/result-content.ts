@@ -1,7 +1,7 @@
 import { stringifyJson } from "../../../core/json.ts";
 import type { ImageBlock, TextBlock } from "../../../core/messages.ts";
 import { isRecord } from "../../../core/shape.ts";
-import { capTexts } from "../../../transcript/cap-texts.ts";
+import { capTexts } from "../../../transcript/steps/truncate-tool-results.ts";
 import { contentText, oneLine } from "./content-text.ts";
 import { diffText } from "./diff-text.ts";
 import { fitJson } from "./fit-json.ts";

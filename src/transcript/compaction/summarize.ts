@@ -1,17 +1,16 @@
 import type { ContextMessage } from "../../core/context.ts";
-import type { Summarise, SummaryFailure } from "./ask-summariser.ts";
+import type { SectionId } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
 import { conversationText } from "./conversation-text.ts";
 import { compactionLimits, leastWindow } from "./limits.ts";
+import type { Asks } from "./pending-request.ts";
+import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./pending-request.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens } from "./plan-cut.ts";
 import type { PromptParts } from "./prompts.ts";
-import type { Asks } from "./request-under-way.ts";
-import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./request-under-way.ts";
-import type { SectionId } from "./sections.ts";
-import type { PieceSummary } from "./summarise-piece.ts";
-import { summarisePiece } from "./summarise-piece.ts";
+import type { PieceSummary, Summarise, SummaryFailure } from "./summarize-piece.ts";
+import { summarisePiece } from "./summarize-piece.ts";
 import type { TouchedFiles } from "./touched-files.ts";
 import { filesIn, noFiles, withFiles } from "./touched-files.ts";
 

@@ -9,21 +9,19 @@ import type {
 } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { EntryIds } from "../derive.ts";
-import { annotateInterSessionMessages } from "../steps/annotate-inter-session-messages.ts";
-import { callsToText } from "../steps/calls-to-text.ts";
-import { downgradeReasoning } from "../steps/downgrade-reasoning.ts";
-import { fixFirstTurn } from "../steps/fix-first-turn.ts";
-import { limitHistory } from "../steps/limit-history.ts";
-import { moveResultImages } from "../steps/move-result-images.ts";
-import { normalizeThinking } from "../steps/normalize-thinking.ts";
-import { pruneContext } from "../steps/prune-context.ts";
-import { readContext } from "../steps/read-context.ts";
-import { repairToolPairing } from "../steps/repair-tool-pairing.ts";
-import { sanitizeImages } from "../steps/sanitize-images.ts";
-import { sanitizeToolCalls } from "../steps/sanitize-tool-calls.ts";
-import { stripToolResultDetails } from "../steps/strip-tool-result-details.ts";
-import { truncateToolResults } from "../steps/truncate-tool-results.ts";
-import { validateTurns } from "../steps/validate-turns.ts";
+import { annotateInterSessionMessages } from "./annotate-inter-session-messages.ts";
+import { callsToText } from "./calls-to-text.ts";
+import { downgradeReasoning } from "./downgrade-reasoning.ts";
+import { limitHistory } from "./limit-history.ts";
+import { moveResultImages } from "./move-result-images.ts";
+import { normalizeThinking } from "./normalize-thinking.ts";
+import { pruneContext } from "./prune-context.ts";
+import { readContext } from "./read-context.ts";
+import { repairToolPairing } from "./repair-tool-pairing.ts";
+import { sanitizeImages } from "./sanitize-images.ts";
+import { sanitizeToolCalls } from "./sanitize-tool-calls.ts";
+import { stripToolResultDetails, truncateToolResults } from "./truncate-tool-results.ts";
+import { fixFirstTurn, validateTurns } from "./validate-turns.ts";
 
 /** What every step may know. */
 export interface StepOptions extends TranscriptOptions {

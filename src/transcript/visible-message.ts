@@ -1,7 +1,6 @@
 import type { ContextMessage } from "../core/context.ts";
 import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
-import { escapeSummaryTag } from "./tags.ts";
 
 /** How the model sees a message of the context; `null`: not at all. */
 export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
@@ -48,4 +47,28 @@ function commandText(message: BashExecutionMessage): string {
   const cut = message.truncated === true ? "The output is cut." : null;
   const parts = [`The user ran \`${message.command}\`:`, message.output || "(no output)", ending, cut];
   return parts.filter((part) => part !== null).join("\n");
+}
+
+/** The tags that we put around the texts of others; no such text begins or ends one. */
+
+const names = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
+
+/** What may stand between the bracket and the name and still look like the tag: blanks, strokes, what is not seen. */
+const between = "[\\s/\\\\\\p{Cf}\\p{Cc}]*";
+
+function tagsOf(names: readonly string[]): RegExp {
+  return new RegExp(`<(?=${between}(?:${names.join("|")})(?![\\p{L}\\p{N}_]))`, "giu");
+}
+
+const anyTag = tagsOf(names);
+const summaryTag = tagsOf(["summary"]);
+
+/** No text begins or ends a tag of ours. */
+export function escapeTags(text: string): string {
+  return text.replace(anyTag, "&lt;");
+}
+
+/** The same for the one tag that a model sees. */
+function escapeSummaryTag(text: string): string {
+  return text.replace(summaryTag, "&lt;");
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assistant, user } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
-import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./request-under-way.ts";
+import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./pending-request.ts";
 
 interface Given {
   readonly splitTurn?: boolean;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readBase64 } from "./read-base64.ts";
+import { readBase64 } from "./settle-image.ts";
 
 test("[IMG5] base64 is read as it was written", () => {
   fc.assert(

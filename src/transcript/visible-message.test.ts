@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ContextMessage } from "../core/context.ts";
-import { visibleMessage } from "./visible.ts";
+import { visibleMessage } from "./visible-message.ts";
 
 test("[CTX8] what the model sees of each role", () => {
   const run = { role: "bashExecution" as const, command: "ls", output: "" };

@@ -9,12 +9,12 @@ import {
 } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
 import { textTokens } from "../text-tokens.ts";
-import type { SummaryRequest } from "./ask-summariser.ts";
+import { sections } from "./check-summary.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { planCut } from "./plan-cut.ts";
-import { sections } from "./sections.ts";
-import type { SummaryOptions } from "./summarise.ts";
-import { makeSummary } from "./summarise.ts";
+import type { SummaryOptions } from "./summarize.ts";
+import { makeSummary } from "./summarize.ts";
+import type { SummaryRequest } from "./summarize-piece.ts";
 
 const contextWindow = 16_000;
 const notes = (text: string, from = 0) =>

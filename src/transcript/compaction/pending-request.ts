@@ -1,11 +1,11 @@
 import type { ContextMessage } from "../../core/context.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeTags } from "../tags.ts";
+import { escapeTags } from "../visible-message.ts";
+import { headingOf } from "./check-summary.ts";
+import { truncateText, truncateToTokens } from "./chunks.ts";
 import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
-import { headingOf } from "./sections.ts";
-import { truncateText, truncateToTokens } from "./truncate-text.ts";
 
 /**
  * A cut inside a turn leaves the request behind that the turn works on. No summariser is trusted with it: it stands in
@@ -18,7 +18,7 @@ const mostCharacters = 4000;
 const isNote = /^\[(?:Note from |Message of the system\])/;
 
 /** Something that was asked for. */
-export interface Ask {
+interface Ask {
   readonly text: string;
   /** The same as it is quoted: what the user did not say is told apart. */
   readonly quote: string;
