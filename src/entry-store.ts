@@ -52,4 +52,4 @@ export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 export type { FilesUpkeep } from "./store/files/upkeep.ts";
 export type { SummaryUsage } from "./transcript/compaction/summarize.ts";
-export type { Summarise, SummaryRequest } from "./transcript/compaction/summarize-piece.ts";
+export type { Summarize, SummaryRequest } from "./transcript/compaction/summarize-piece.ts";

@@ -40,10 +40,10 @@ const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 export function createModels(sources: ModelSources): ModelPort {
   return {
     turnModel: (name) => turnModel(sources, name),
-    summariser: (model, options) => async (request) => {
-      const { summariserOf } = await import("../runtimes/loop/summariser.ts");
+    summarizer: (model, options) => async (request) => {
+      const { summarizerOf } = await import("../runtimes/loop/summariser.ts");
       const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
-      return summariserOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
+      return summarizerOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
     },
   };
 }

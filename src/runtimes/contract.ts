@@ -149,7 +149,7 @@ export interface TurnLimits {
 }
 
 /** How summaries are asked for: with the same limits as any other request. */
-export interface SummariserOptions {
+export interface SummarizerOptions {
   readonly signal: AbortSignal;
   readonly limits: Pick<TurnLimits, "stallMs" | "maxRetries">;
   /** What each answer used. */

@@ -19,7 +19,7 @@ import type { EntryDraft } from "../core/seal.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { openFilesStore } from "../store/files/store.ts";
-import type { Summarise } from "../transcript/compaction/summarize-piece.ts";
+import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
 import { compactSession } from "./compact-session.ts";
 import { HookRegistry } from "./hooks.ts";
 
@@ -30,10 +30,10 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
     const store = await (stores[kind] as () => Promise<Store>)();
     const session = await begin(store);
     const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
-    const compact = (summarise: Summarise) =>
-      compactSession({ store }, scope, session, { ...base, summarise });
+    const compact = (summarize: Summarize) =>
+      compactSession({ store }, scope, session, { ...base, summarize });
     /** Answers once something else is done. */
-    const onceDone = (act: () => Promise<unknown>): Summarise => {
+    const onceDone = (act: () => Promise<unknown>): Summarize => {
       let acted = false;
       return async ({ prompt }) => {
         if (!acted) await act();
@@ -59,13 +59,13 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
     const { store, ids, compact } = await opened();
     const both = Promise.withResolvers<void>();
     let waiting = 0;
-    const summarise: Summarise = async ({ prompt }) => {
+    const summarize: Summarize = async ({ prompt }) => {
       waiting += 1;
       if (waiting === 2) both.resolve();
       await both.promise;
       return goodNotes(prompt);
     };
-    const outcomes = await Promise.all([compact(summarise), compact(summarise)]);
+    const outcomes = await Promise.all([compact(summarize), compact(summarize)]);
     const [won] = outcomes.filter(({ done }) => done);
     expect(outcomes.filter(({ done }) => !done)).toMatchObject([
       { reason: "conflict", note: "another compaction came first" },
@@ -150,7 +150,7 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
       },
       ...bound(store.sessions, ["page", "context", "entry"]),
     });
-    const options = { ...base, summarise: diligent().summarise };
+    const options = { ...base, summarize: diligent().summarize };
     const outcome = await compactSession({ store: { sessions } }, scope, { sessionId: "s" }, options);
     expect(outcome).toMatchObject(expected);
     expect(await ids()).toEqual(outcome.done ? [outcome.entryId, ...context] : context);
@@ -159,8 +159,8 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
 
   test("[CMP17] a run that lost its session writes nothing", async () => {
     const { store, ids } = await opened();
-    const { summarise } = diligent();
-    const options = { ...base, summarise, fence: () => false };
+    const { summarize } = diligent();
+    const options = { ...base, summarize, fence: () => false };
     await expect(compactSession({ store }, scope, { sessionId: "s" }, options)).rejects.toMatchObject({
       code: "fenced",
     });
@@ -203,15 +203,15 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
       tailBytes: 20_000,
     });
   };
-  const compactIt = (store: Store, session: SessionRecord, summarise: Summarise) =>
-    compactSession({ store }, scope, session, { ...base, contextWindow: window, summarise });
+  const compactIt = (store: Store, session: SessionRecord, summarize: Summarize) =>
+    compactSession({ store }, scope, session, { ...base, contextWindow: window, summarize });
 
-  test("[CMP10] all of it reaches the summariser, the newest first", async () => {
+  test("[CMP10] all of it reaches the summarizer, the newest first", async () => {
     const { store: first, session } = await opened();
     await first.sessions.append(scope, "s", marked);
     const store = await reopened(first);
-    const { requests, summarise } = diligent();
-    const outcome = await compactIt(store, session, summarise);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
     if (!outcome.done) throw new Error(outcome.note);
     expect(outcome.chunks).toBeGreaterThan(10);
     expect(outcome.tokensBefore).toBeGreaterThan(count * 100);
@@ -237,8 +237,8 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     } as const;
     await first.sessions.append(scope, "s", [{ id: "c0", draft }, ...marked.slice(100)]);
     const store = await reopened(first);
-    const { requests, summarise } = diligent();
-    const outcome = await compactIt(store, session, summarise);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
     if (!outcome.done) throw new Error(outcome.note);
     const all = requests.map(({ prompt }) => prompt).join("\n");
     const kept = Number(outcome.firstKeptEntryId.slice(1));
@@ -277,8 +277,8 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     const init = { key: "agent:main:session:t", sessionId: "t", cwd: "/w" };
     const session = await store.sessions.adopt(scope, init, tree);
     await store.sessions.append(scope, "t", [{ draft: said("go on") }, { draft: answered("yes") }]);
-    const { requests, summarise } = diligent();
-    const outcome = await compactIt(store, session, summarise);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
     expect(outcome).toMatchObject({ done: true });
     const all = requests.map(({ prompt }) => prompt).join("\n");
     expect(["mark-3.", "mark-4."].filter((mark) => all.includes(mark))).toEqual([]);
@@ -325,18 +325,18 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
       );
     const steps = (count: number) => Array.from({ length: count }, step).flat();
     await add(first, said("OLD-REQUEST"), ...steps(20));
-    const one = await compactIt(first, session, diligent().summarise);
+    const one = await compactIt(first, session, diligent().summarize);
     expect(one).toMatchObject({ summary: expect.stringMatching(/under way\n> OLD-REQUEST$/) });
     const note: EntryDraft = { type: "custom_message", customType: "n", content: "NOTE", display: true };
     await add(first, answered("done"), said("NEW-REQUEST"), ...steps(60), note, ...steps(60));
     const store = await reopened(first);
-    const two = await compactIt(store, session, diligent().summarise);
+    const two = await compactIt(store, session, diligent().summarize);
     expect(two).toMatchObject({ summary: expect.stringMatching(/under way\n> NEW-REQUEST$/) });
     expect(JSON.stringify(two)).not.toContain("OLD-REQUEST");
     await add(store, answered("done"), said("LAST-REQUEST"), ...steps(80));
     const hooks = new HookRegistry();
     hooks.on("before_compaction", ({ isCut }) => ({ summary: `By a hook, cut: ${isCut}.` }));
-    const options = { ...base, contextWindow: window, summarise: diligent().summarise };
+    const options = { ...base, contextWindow: window, summarize: diligent().summarize };
     expect(await compactSession({ store, hooks }, scope, session, options)).toMatchObject({
       summary: "By a hook, cut: true.\n\n## The request under way\n> LAST-REQUEST",
     });
@@ -371,7 +371,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
         },
       },
     ]);
-    const outcome = await compactIt(store, session, diligent().summarise);
+    const outcome = await compactIt(store, session, diligent().summarize);
     expect(outcome).toMatchObject({ done: true });
     const context = await store.sessions.context(scope, "s");
     expect(context?.entryIds.slice(-3)).toEqual(["ask", "call", "found"]);

@@ -6,7 +6,7 @@ import { assistantMessage } from "../../test/support/session-text.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { Store } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { Summarise } from "../transcript/compaction/summarize-piece.ts";
+import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
 import { textTokens } from "../transcript/text-tokens.ts";
 import { compactSession } from "./compact-session.ts";
 import type { CompactionOptions } from "./compaction-outcome.ts";
@@ -15,7 +15,7 @@ import { HookRegistry, HookStop } from "./hooks.ts";
 async function memory(hooks?: HookRegistry) {
   const store = createMemoryStore();
   const session = await begin(store);
-  const compact = (options: Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">) =>
+  const compact = (options: Partial<CompactionOptions> & Pick<CompactionOptions, "summarize">) =>
     compactSession({ store, ...(hooks === undefined ? {} : { hooks }) }, scope, session, {
       ...base,
       ...options,
@@ -27,8 +27,8 @@ async function memory(hooks?: HookRegistry) {
 describe("compacting a session", () => {
   test("[CMP2] the summary stands in for the older part, and the entry says what it was made of", async () => {
     const { store, compact, ids } = await memory();
-    const { requests, summarise } = diligent();
-    const outcome = await compact({ summarise, trigger: "manual", instructions: "mind the tests" });
+    const { requests, summarize } = diligent();
+    const outcome = await compact({ summarize, trigger: "manual", instructions: "mind the tests" });
     expect(outcome).toMatchObject({ done: true, firstKeptEntryId: "u6", retried: false, missing: [] });
     if (!outcome.done) throw new Error(outcome.note);
     expect(await ids()).toEqual([outcome.entryId, ...allIds.slice(12)]);
@@ -54,15 +54,15 @@ describe("compacting a session", () => {
     expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
   });
 
-  test("[CMP5] a session with nothing to cut is told so, and no summariser is asked", async () => {
+  test("[CMP5] a session with nothing to cut is told so, and no summarizer is asked", async () => {
     const { compact } = await memory();
-    const { requests, summarise } = diligent();
-    const manual = await compact({ summarise, contextWindow: 200_000, trigger: "manual" });
+    const { requests, summarize } = diligent();
+    const manual = await compact({ summarize, contextWindow: 200_000, trigger: "manual" });
     expect(manual).toMatchObject({ done: false, reason: "all_recent" });
     expect(requests).toEqual([]);
     const store = createMemoryStore();
     await expect(
-      compactSession({ store }, scope, { sessionId: "none" }, { ...base, summarise }),
+      compactSession({ store }, scope, { sessionId: "none" }, { ...base, summarize }),
     ).rejects.toMatchObject({
       code: "not_found",
     });
@@ -78,7 +78,7 @@ describe("compacting a session", () => {
 
   test("[CMP13] the files of the calls are kept, and handed on from compaction to compaction", async () => {
     const { store, compact } = await memory();
-    const { summarise } = diligent();
+    const { summarize } = diligent();
     const turn = (name: string, path: string): EntryDraft[] => {
       const call = { type: "toolCall" as const, id: "c", name, arguments: { path } };
       return [
@@ -97,7 +97,7 @@ describe("compacting a session", () => {
         "s",
         drafts.map((draft) => ({ draft })),
       );
-      const outcome = await compact({ summarise });
+      const outcome = await compact({ summarize });
       if (!outcome.done) throw new Error(outcome.note);
       const entry = await store.sessions.entry(scope, "s", outcome.entryId);
       return entry?.type === "compaction" ? entry.details : null;
@@ -115,15 +115,15 @@ describe("compacting a session", () => {
 
   test("[CMP15] a summary that makes nothing smaller is not kept", async () => {
     const { compact, ids } = await memory();
-    const summarise = async () => `${goodNotes("")}\n${"word ".repeat(1200)}`;
+    const summarize = async () => `${goodNotes("")}\n${"word ".repeat(1200)}`;
     const short = await memory();
     await short.store.sessions.branch(scope, "s", "a4");
-    expect(await short.compact({ summarise, mode: "default" })).toMatchObject({
+    expect(await short.compact({ summarize, mode: "default" })).toMatchObject({
       done: false,
       reason: "no_gain",
     });
     expect(await short.ids()).toEqual(allIds.slice(0, 10));
-    expect(await compact({ summarise, mode: "default" })).toMatchObject({ done: true });
+    expect(await compact({ summarize, mode: "default" })).toMatchObject({ done: true });
     expect((await ids()).length).toBeLessThan(allIds.length);
   });
 });
@@ -136,8 +136,8 @@ describe("hooks around a compaction", () => {
     byStop.on("before_compaction", () => Promise.reject(new HookStop("not now")));
     for (const hooks of [byWord, byStop]) {
       const { compact, ids } = await memory(hooks);
-      const { requests, summarise } = diligent();
-      const outcome = await compact({ summarise });
+      const { requests, summarize } = diligent();
+      const outcome = await compact({ summarize });
       expect(outcome).toMatchObject({
         done: false,
         reason: "cancelled",
@@ -156,8 +156,8 @@ describe("hooks around a compaction", () => {
     });
     hooks.on("after_compaction", (event) => void events.push(event) as undefined);
     const { store, compact } = await memory(hooks);
-    const { requests, summarise } = diligent();
-    const outcome = await compact({ summarise });
+    const { requests, summarize } = diligent();
+    const outcome = await compact({ summarize });
     if (!outcome.done) throw new Error(outcome.note);
     expect(outcome).toMatchObject({ chunks: 0, summary: "12 messages" });
     const { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
@@ -171,7 +171,7 @@ describe("hooks around a compaction", () => {
     expect(context?.messages[0]).toMatchObject({ summary: "12 messages" });
     const entry = await store.sessions.entry(scope, "s", context?.entryIds[0] ?? "");
     expect(entry).toMatchObject({ fromHook: true });
-    await compact({ summarise, contextWindow: 4000, ctx: { ...ctx, channel: "slack" } });
+    await compact({ summarize, contextWindow: 4000, ctx: { ...ctx, channel: "slack" } });
     expect(events[2]).toMatchObject({ ctx: { channel: "slack" }, previousSummary: "12 messages" });
   });
 
@@ -179,7 +179,7 @@ describe("hooks around a compaction", () => {
     ["an empty one", " ", { done: false, reason: "empty" }],
     ["one of too many characters", "x".repeat(16_001), { done: false, reason: "too_long" }],
     ["one of too many tokens", textOfTokens(2100), { done: false, reason: "too_long" }],
-  ])("[CMP18] %s is no summary, as it would be none of the summariser's", async (_, summary, expected) => {
+  ])("[CMP18] %s is no summary, as it would be none of the summarizer's", async (_, summary, expected) => {
     const hooks = new HookRegistry();
     hooks.on("before_compaction", () => ({ summary }));
     const { compact, ids } = await memory(hooks);
@@ -205,8 +205,8 @@ describe("hooks around a compaction", () => {
     hooks.on("before_compaction", hook as never);
     hooks.on("after_compaction", hook as never);
     const { compact } = await memory(hooks);
-    const { requests, summarise } = diligent();
-    const outcome = await compact({ summarise });
+    const { requests, summarize } = diligent();
+    const outcome = await compact({ summarize });
     expect(outcome).toMatchObject({ done: true, chunks: requests.length });
     expect(outcome).not.toHaveProperty("hookFailed");
     expect(reported).toEqual(expected);
@@ -245,31 +245,31 @@ describe("options that cannot be meant", () => {
     ]),
   ])("[CMP5] %s is refused before anything is asked", async (_, wrong) => {
     const { compact, ids } = await memory();
-    const { requests, summarise } = diligent();
-    await expect(compact({ summarise, ...wrong })).rejects.toMatchObject({ code: "invalid_arguments" });
+    const { requests, summarize } = diligent();
+    await expect(compact({ summarize, ...wrong })).rejects.toMatchObject({ code: "invalid_arguments" });
     expect([requests, await ids()]).toEqual([[], allIds]);
   });
 
-  test("[CMP5] in the smallest window a summariser gets what was said, and its request fits", async () => {
+  test("[CMP5] in the smallest window a summarizer gets what was said, and its request fits", async () => {
     const { compact } = await memory();
-    const { requests, summarise } = diligent();
-    expect(await compact({ summarise, contextWindow: 2000 })).toMatchObject({ done: true });
+    const { requests, summarize } = diligent();
+    expect(await compact({ summarize, contextWindow: 2000 })).toMatchObject({ done: true });
     expect(requests.map(({ prompt }) => prompt).join("\n")).toContain("[User]: ask 0 ");
     const sizes = requests.map(({ system, prompt }) => textTokens(system) + textTokens(prompt));
     expect(Math.max(...sizes)).toBeLessThan(2000);
   });
 });
 
-const hangs: Summarise = () => new Promise(() => undefined);
+const hangs: Summarize = () => new Promise(() => undefined);
 
 describe("a summary that fails", () => {
-  test.each<[string, Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">, string]>([
-    ["an error", { summarise: () => Promise.reject(new Error("overloaded")) }, "failed"],
-    ["what has no words", { summarise: () => Promise.reject(Object.create(null)) }, "failed"],
+  test.each<[string, Partial<CompactionOptions> & Pick<CompactionOptions, "summarize">, string]>([
+    ["an error", { summarize: () => Promise.reject(new Error("overloaded")) }, "failed"],
+    ["what has no words", { summarize: () => Promise.reject(Object.create(null)) }, "failed"],
     [
       "what fails again when it is asked",
       {
-        summarise: () =>
+        summarize: () =>
           Promise.reject({
             toString() {
               throw new Error("again");
@@ -278,11 +278,11 @@ describe("a summary that fails", () => {
       },
       "failed",
     ],
-    ["nothing", { summarise: async () => "" }, "empty"],
-    ["garbage", { summarise: async () => "\u0000\ud800 lorem </conversation> ipsum" }, "poor"],
-    ["too much", { summarise: async () => "x".repeat(500_000) }, "too_long"],
-    ["no answer in time", { summarise: hangs, signal: AbortSignal.timeout(1) }, "timed_out"],
-    ["an abort", { summarise: hangs, signal: AbortSignal.abort() }, "aborted"],
+    ["nothing", { summarize: async () => "" }, "empty"],
+    ["garbage", { summarize: async () => "\u0000\ud800 lorem </conversation> ipsum" }, "poor"],
+    ["too much", { summarize: async () => "x".repeat(500_000) }, "too_long"],
+    ["no answer in time", { summarize: hangs, signal: AbortSignal.timeout(1) }, "timed_out"],
+    ["an abort", { summarize: hangs, signal: AbortSignal.abort() }, "aborted"],
   ])("[CMP11] by %s leaves the history whole", async (_, options, reason) => {
     for (const kind of Object.keys(stores)) {
       const store = await (stores[kind] as () => Promise<Store>)();

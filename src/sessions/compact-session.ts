@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
-import { mostCompactions } from "../transcript/compaction/limits.ts";
+import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
 import { checkCompactionOptions } from "./compaction-arguments.ts";
@@ -32,7 +32,7 @@ const nothingToCut: Readonly<Record<NothingToCut, string>> = {
 const mostTries = 20;
 
 /**
- * Has the older part of a session summarised, and writes the summary down as a compaction. The summary is made without
+ * Has the older part of a session summarized, and writes the summary down as a compaction. The summary is made without
  * any lock: what is said meanwhile stays behind it. Where there is no summary nothing is written, and history is whole.
  * Rejects only where the store does, and with `invalid_arguments` for options that cannot be meant.
  *
@@ -42,7 +42,7 @@ const mostTries = 20;
  * const store = await createStore({ memory: true });
  * const session = await store.sessions.create({}, { key: "agent:main:main", cwd: "/home/ann" });
  * const outcome = await compactSession({ store }, {}, session, {
- *   summarise: async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`,
+ *   summarize: async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`,
  *   contextWindow: 200_000,
  *   mode: "default",
  *   trigger: "manual",
@@ -81,7 +81,7 @@ async function planFor(
   for (let had = compactions; ; had++) {
     const planned = await planSession(place, { contextWindow, compactions: had });
     const isAllRecent = "nothing" in planned && planned.nothing === "all_recent";
-    if (!isAllRecent || trigger === "manual" || had + 1 >= mostCompactions) return planned;
+    if (!isAllRecent || trigger === "manual" || had + 1 >= maxCompactions) return planned;
   }
 }
 
@@ -95,7 +95,7 @@ async function write(
 ): Promise<CompactionOutcome> {
   const fence = options.fence === undefined ? {} : { fence: options.fence };
   const tokensBefore = plan.tokensBefore + made.olderTokens;
-  if (await range.hasOlderChanged()) return notDone("conflict", "what was summarised has changed meanwhile");
+  if (await range.hasOlderChanged()) return notDone("conflict", "what was summarized has changed meanwhile");
   for (let tries = 1; ; tries++) {
     const here = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
     const now = await range.keptNow();

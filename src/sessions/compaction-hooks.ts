@@ -21,7 +21,7 @@ export class CompactionHooks {
     const { firstKeptEntryId, tokensBefore, previousSummary, isCut } = plan;
     const event = { firstKeptEntryId, tokensBefore, previousSummary, isCut, summary: null, ctx: this.#ctx };
     try {
-      const asked = await this.#hooks.ask("before_compaction", { ...event, messages: [...plan.toSummarise] });
+      const asked = await this.#hooks.ask("before_compaction", { ...event, messages: [...plan.toSummarize] });
       return asked.cancel === null ? { cancel: null, summary: asked.summary } : { cancel: asked.cancel };
     } catch (error) {
       return { cancel: `a hook stopped it: ${lineOf(error)}` };

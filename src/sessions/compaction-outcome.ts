@@ -3,17 +3,17 @@ import type { SectionId } from "../transcript/compaction/check-summary.ts";
 import type { CompactionMode } from "../transcript/compaction/chunks.ts";
 import type { NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import type { SummaryUsage } from "../transcript/compaction/summarize.ts";
-import type { Summarise, SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
+import type { Summarize, SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
 /** What a compaction of a session is told, and what it comes to. */
 
 /** How a session is compacted. */
 export interface CompactionOptions {
-  readonly summarise: Summarise;
+  readonly summarize: Summarize;
   /** The model's window in tokens, 2,000 or more. */
   readonly contextWindow: number;
-  /** `safeguard`: the summariser gets smaller pieces, its answers are checked, and it is asked once more. */
+  /** `safeguard`: the summarizer gets smaller pieces, its answers are checked, and it is asked once more. */
   readonly mode: CompactionMode;
   /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9; by default a half. */
   readonly maxHistoryShare?: number;
@@ -37,7 +37,7 @@ export interface CompactionDone {
   readonly firstKeptEntryId: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Pieces that the summariser got; 0 where a hook gave the summary. */
+  /** Pieces that the summarizer got; 0 where a hook gave the summary. */
   readonly chunks: number;
   readonly retried: boolean;
   /** Sections that the summary lacks even so. */

@@ -9,7 +9,7 @@ import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts
 import { planCut } from "../transcript/compaction/plan-cut.ts";
 import { olderPages } from "./older-pages.ts";
 
-/** A session's context as a compaction reads it: what is to be summarised, and whether it still is what it was. */
+/** A session's context as a compaction reads it: what is to be summarized, and whether it still is what it was. */
 
 const widerBy = 4;
 
@@ -108,7 +108,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
     previous?.summary === (plan.previousSummary ?? undefined) &&
     plan.entryIds.every(
       (id, index) =>
-        now.entryIds[from + index] === id && sameJson(now.messages[from + index], plan.toSummarise[index]),
+        now.entryIds[from + index] === id && sameJson(now.messages[from + index], plan.toSummarize[index]),
     );
-  return isSame ? null : "what was summarised has changed meanwhile";
+  return isSame ? null : "what was summarized has changed meanwhile";
 }

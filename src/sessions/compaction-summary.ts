@@ -2,23 +2,23 @@ import type { ContextMessage } from "../core/context.ts";
 import { checkSummary } from "../transcript/compaction/check-summary.ts";
 import { compactionLimits } from "../transcript/compaction/limits.ts";
 import {
+  addEarlierAsks,
+  appendRequest,
+  findPendingRequest,
   noAsks,
-  requestUnderWay,
-  withEarlier,
-  withRequest,
 } from "../transcript/compaction/pending-request.ts";
 import type { CutPlan } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
 import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compaction/summarize.ts";
 import { makeSummary } from "../transcript/compaction/summarize.ts";
 import type { SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
-import { filesIn, filesOf, noFiles, withFiles } from "../transcript/compaction/touched-files.ts";
+import { collectFiles, mergeFiles, noFiles, readFilesOf } from "../transcript/compaction/touched-files.ts";
 import type { CompactionHooks } from "./compaction-hooks.ts";
 import type { CompactionNotDone, CompactionOptions } from "./compaction-outcome.ts";
 import { notDone } from "./compaction-outcome.ts";
 import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
 
-/** The summary for a session, from a hook or from the summariser. */
+/** The summary for a session, from a hook or from the summarizer. */
 
 export interface SessionSummary extends Summary {
   readonly fromHook: boolean;
@@ -36,7 +36,7 @@ export async function summaryFor(
 ): Promise<SessionSummary | CompactionNotDone> {
   const asked = await hooks.askBefore(plan);
   if (asked.cancel !== null) return notDone("cancelled", asked.cancel);
-  const files = filesOf(await previousDetails(place, plan));
+  const files = readFilesOf(await previousDetails(place, plan));
   const fromHook = asked.summary !== null;
   const older = plan.isCut ? { older: range.older() } : {};
   const made =
@@ -58,7 +58,7 @@ export function summaryMessage(summary: string): ContextMessage {
 }
 
 /**
- * A summary that a hook gave: in any shape, but not nothing, and no longer than the summariser's may be. What the turn
+ * A summary that a hook gave: in any shape, but not nothing, and no longer than the summarizer's may be. What the turn
  * works on is added to it as it is to any other.
  */
 async function given(
@@ -76,16 +76,16 @@ async function given(
       note: `the summary that a hook gave is too long: ${said.length} characters`,
     };
   const request = plan.splitTurn ? await requestIn(plan, older) : null;
-  const text = request === null ? said : withRequest(said, request, requestTokens);
-  const touched = withFiles(files, filesIn(plan.toSummarise));
+  const text = request === null ? said : appendRequest(said, request, requestTokens);
+  const touched = mergeFiles(files, collectFiles(plan.toSummarize));
   return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
 /** All of the older part is read, so that a redaction in it shows. */
 async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
-  let asks = withEarlier(noAsks, plan.toSummarise);
-  for await (const messages of older ?? []) asks = withEarlier(asks, messages);
-  return requestUnderWay(plan, asks);
+  let asks = addEarlierAsks(noAsks, plan.toSummarize);
+  for await (const messages of older ?? []) asks = addEarlierAsks(asks, messages);
+  return findPendingRequest(plan, asks);
 }
 
 async function previousDetails(

@@ -63,6 +63,6 @@ function firstKeptOf({ id, firstKeptEntryId = id }: Compaction, keepsNothing: Re
 function movedAway(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && "what" in error.details;
   if (!isGone || error.details.what !== "Entry") throw error;
-  const problem = "The branch was moved while it was summarised";
+  const problem = "The branch was moved while it was summarized";
   throw new SkeinError("conflict", { problem, advice: decideAnew }, { cause: error });
 }

@@ -7,7 +7,7 @@ import type { Store } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { shouldCompact } from "../transcript/compaction/limits.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { Summarise } from "../transcript/compaction/summarize-piece.ts";
+import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
 import { compactSession } from "./compact-session.ts";
 import type { RecoveryMeasures } from "./recover-context.ts";
 import { ContextRecovery } from "./recover-context.ts";
@@ -41,7 +41,7 @@ async function entriesOf(store: Store): Promise<readonly string[]> {
 /** A run that knows how to compact, and whose other measures say whether they helped. */
 function recovery(
   { store, record }: Awaited<ReturnType<typeof session>>,
-  summarise: Summarise,
+  summarize: Summarize,
   other: { oversized?: boolean; truncate?: boolean; prune?: boolean; signal?: AbortSignal } = {},
 ) {
   const taken: string[] = [];
@@ -54,7 +54,7 @@ function recovery(
     truncateOversized: () => take("truncate_oversized"),
     compact: async (compactions) => {
       const options = {
-        summarise,
+        summarize,
         contextWindow,
         compactions,
         trigger: "overflow",
@@ -74,24 +74,24 @@ function recovery(
 describe("a context that does not fit", () => {
   test("[CMP14] is compacted, and that is all where it helps", async () => {
     const held = await session(12, 1000);
-    const { taken, run } = recovery(held, diligent().summarise);
+    const { taken, run } = recovery(held, diligent().summarize);
     expect(await run.makeRoom()).toBe("compact");
     expect(taken).toEqual(["compact"]);
     expect(shouldCompact({ tokens: await tokensIn(held.store), contextWindow })).toBe(false);
   });
 
-  test.each<[string, Summarise, string]>([
+  test.each<[string, Summarize, string]>([
     ["fails", () => Promise.reject(new Error("no")), "failed"],
     ["answers nothing", async () => "", "empty"],
     ["answers garbage", async () => "blah", "poor"],
     ["answers too much", async () => "x".repeat(100_000), "too_long"],
     ["hangs until the signal", () => new Promise(() => undefined), "timed_out"],
   ])(
-    "[CMP11] [CMP14] where the summariser %s, the next measure is taken and nothing is lost",
-    async (_, summarise, reason) => {
+    "[CMP11] [CMP14] where the summarizer %s, the next measure is taken and nothing is lost",
+    async (_, summarize, reason) => {
       const held = await session(12, 1000);
       const before = await entriesOf(held.store);
-      const { taken, run } = recovery(held, summarise, {
+      const { taken, run } = recovery(held, summarize, {
         oversized: true,
         truncate: true,
         ...(reason === "timed_out" ? { signal: AbortSignal.timeout(1) } : {}),
@@ -106,8 +106,8 @@ describe("a context that does not fit", () => {
   test("[CMP15] a floor that is larger than the window is given up after bounded tries", async () => {
     const held = await session(12, 1000);
     const before = await entriesOf(held.store);
-    const { requests, summarise } = diligent();
-    const { taken, run } = recovery(held, summarise, { truncate: true, prune: true });
+    const { requests, summarize } = diligent();
+    const { taken, run } = recovery(held, summarize, { truncate: true, prune: true });
     // System prompt and tools alone are larger than the window: the provider refuses whatever is sent.
     for (let tries = 0; (await run.makeRoom()) !== "give_up"; tries++) expect(tries).toBeLessThan(20);
     expect(taken.length).toBeLessThanOrEqual(6);
@@ -119,10 +119,10 @@ describe("a context that does not fit", () => {
     expect(taken.slice(-2)).toEqual(["truncate", "prune"]);
   });
 
-  test("[CMP15] one turn larger than the window is not summarised again and again", async () => {
+  test("[CMP15] one turn larger than the window is not summarized again and again", async () => {
     const held = await session(1, 20_000);
-    const { requests, summarise } = diligent();
-    const { taken, run } = recovery(held, summarise);
+    const { requests, summarize } = diligent();
+    const { taken, run } = recovery(held, summarize);
     expect(await run.makeRoom()).toBe("give_up");
     expect(taken).toEqual(["compact: one_turn", "truncate", "prune"]);
     expect(requests).toEqual([]);
@@ -130,7 +130,7 @@ describe("a context that does not fit", () => {
 
   test("[CMP15] each of at most three compactions of a run makes the context smaller", async () => {
     const held = await session(40, 1000);
-    const { run, taken } = recovery(held, diligent().summarise);
+    const { run, taken } = recovery(held, diligent().summarize);
     const sizes = [await tokensIn(held.store)];
     for (let times = 0; times < 3; times++) {
       await held.store.sessions.append({}, "s", [{ draft: said("next") }, { draft: answered("ok") }]);

@@ -9,7 +9,7 @@ import type { EntryDraft } from "../core/seal.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { toolResultLimit, truncatedContent } from "../transcript/steps/truncate-tool-results.ts";
+import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-tool-results.ts";
 import { leaveTornCopies, truncateOversizedToolResultsInSession } from "./truncate-in-session.ts";
 
 const scope = { userId: "alice", agentId: "main" };
@@ -80,7 +80,7 @@ function seen(messages: readonly ContextMessage[]): unknown[] {
 
 const cut = (messages: readonly ContextMessage[]) =>
   messages.map((message) => {
-    const content = message.role === "toolResult" ? truncatedContent(message, limit) : null;
+    const content = message.role === "toolResult" ? truncateContent(message, limit) : null;
     return content === null ? message : { ...message, content };
   }) as ContextMessage[];
 

@@ -5,7 +5,7 @@ import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import type { AppendItem, AppendOptions, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
-import { toolResultLimit, truncatedContent } from "../transcript/steps/truncate-tool-results.ts";
+import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-tool-results.ts";
 import { copyBranch, copyingFrom, pointsAt } from "./copy-branch.ts";
 
 export interface TruncateOptions extends Pick<AppendOptions, "fence"> {
@@ -83,7 +83,7 @@ function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   const byId = new Map<string, SessionContext["messages"][number]>();
   for (const [index, message] of messages.entries()) {
     const id = entryIds[index] ?? "";
-    const content = message.role === "toolResult" ? truncatedContent(message, limit) : null;
+    const content = message.role === "toolResult" ? truncateContent(message, limit) : null;
     if (content !== null) truncated.push(id);
     byId.set(id, content === null || message.role !== "toolResult" ? message : { ...message, content });
   }

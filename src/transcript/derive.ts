@@ -2,9 +2,9 @@ import type { TextBlock } from "../core/messages.ts";
 import type { Change, ContextMessage, TranscriptMessage } from "./contract.ts";
 
 /** Where a message that a step made comes from. Never on disk, never on the wire: the key is a symbol. */
-const about = Symbol("about");
+const originKey = Symbol("about");
 
-interface About {
+interface Origin {
   /** The message of the context that it was made from; `null`: a step put it in. */
   readonly source: object | null;
   /** Said by somebody, and not a summary, a hook's text or a step's note in a user's role. */
@@ -13,60 +13,65 @@ interface About {
   readonly annotated: boolean;
 }
 
-type Marked = { readonly [about]?: About };
+type Marked = { readonly [originKey]?: Origin };
 
 /** The same message with other fields, still known to be of the same entry. */
 export function derive<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
-  return { ...message, ...fields, [about]: aboutOf(message) };
+  return { ...message, ...fields, [originKey]: originOf(message) };
 }
 
 /** The same message without a field. */
-export function without<M extends TranscriptMessage>(message: M, field: keyof M): M {
-  const copy = { ...message, [about]: aboutOf(message) };
+export function removeField<M extends TranscriptMessage>(message: M, field: keyof M): M {
+  const copy = { ...message, [originKey]: originOf(message) };
   delete copy[field];
   return copy;
 }
 
 /** The message, known to be annotated. */
-export function annotated<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
-  return { ...message, ...fields, [about]: { ...aboutOf(message), annotated: true } };
+export function markAnnotated<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
+  return { ...message, ...fields, [originKey]: { ...originOf(message), annotated: true } };
 }
 
 /** One message made of several; it counts as the last one's. */
-export function merged<M extends TranscriptMessage>(messages: readonly [M, ...M[]], fields: Partial<M>): M {
+export function mergeMessages<M extends TranscriptMessage>(
+  messages: readonly [M, ...M[]],
+  fields: Partial<M>,
+): M {
   const last = messages.at(-1) ?? messages[0];
-  const each = messages.map(aboutOf);
+  const each = messages.map(originOf);
   const said = each.some((one) => one.said);
-  const source = aboutOf(last).source ?? each.findLast((one) => one.source !== null)?.source ?? null;
-  return { ...last, ...fields, [about]: { source, said, annotated: each.some((one) => one.annotated) } };
+  const source = originOf(last).source ?? each.findLast((one) => one.source !== null)?.source ?? null;
+  return { ...last, ...fields, [originKey]: { source, said, annotated: each.some((one) => one.annotated) } };
 }
 
 /** A message that stands for one of the context which is no user's, assistant's or tool's. */
-export function standIn<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
-  return { ...message, [about]: { source, said: false, annotated: false } };
+export function replaceMessage<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
+  return { ...message, [originKey]: { source, said: false, annotated: false } };
 }
 
 /** A message that a step puts in. */
-export function inserted<M extends TranscriptMessage>(message: M): M {
-  return { ...message, [about]: { source: null, said: false, annotated: false } };
+export function insertMessage<M extends TranscriptMessage>(message: M): M {
+  return { ...message, [originKey]: { source: null, said: false, annotated: false } };
 }
 
 /** Whether somebody said it: a message of the role `user` in the session itself. */
 export function isSaid(message: TranscriptMessage): boolean {
-  return message.role === "user" && ((message as Marked)[about]?.said ?? true);
+  return message.role === "user" && ((message as Marked)[originKey]?.said ?? true);
 }
 
 /** Whether a step put it in: it begins no turn of the conversation. */
 export function isInserted(message: TranscriptMessage): boolean {
-  return (message as Marked)[about]?.source === null;
+  return (message as Marked)[originKey]?.source === null;
 }
 
 export function isAnnotated(message: TranscriptMessage): boolean {
-  return (message as Marked)[about]?.annotated === true;
+  return (message as Marked)[originKey]?.annotated === true;
 }
 
-function aboutOf(message: TranscriptMessage): About {
-  return (message as Marked)[about] ?? { source: message, said: message.role === "user", annotated: false };
+function originOf(message: TranscriptMessage): Origin {
+  return (
+    (message as Marked)[originKey] ?? { source: message, said: message.role === "user", annotated: false }
+  );
 }
 
 /** Makes change records for one step. */
@@ -84,7 +89,7 @@ export class EntryIds {
   }
 
   of(message: TranscriptMessage | ContextMessage): string | undefined {
-    const mark = (message as Marked)[about];
+    const mark = (message as Marked)[originKey];
     const source = mark === undefined ? message : mark.source;
     if (source === null || this.#entryIds.length === 0) return undefined;
     this.#bySource ??= new Map(
@@ -102,6 +107,6 @@ export class EntryIds {
 }
 
 /** A content as blocks. */
-export function blocksOf<B>(content: string | readonly B[]): readonly (B | TextBlock)[] {
+export function toBlocks<B>(content: string | readonly B[]): readonly (B | TextBlock)[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

@@ -2,8 +2,8 @@ import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, AssistantMessage, Content, TextBlock } from "../core/messages.ts";
 import type { ContextMessage, TranscriptMessage } from "./contract.ts";
-import { blocksOf } from "./derive.ts";
-import { longestSide } from "./policy.ts";
+import { toBlocks } from "./derive.ts";
+import { maxImageSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-steps.ts";
 import { visibleMessage } from "./visible-message.ts";
@@ -60,7 +60,7 @@ function imageTokens(data: string): number {
   const header = readImageHeader(Buffer.from(data.slice(0, headerCharacters), "base64"));
   if (header === null) return tokensPerImage;
   const { width, height } = header;
-  const scale = Math.min(1, longestSide / Math.max(width, height));
+  const scale = Math.min(1, maxImageSide / Math.max(width, height));
   return Math.ceil((width * scale * (height * scale)) / pixelsPerToken);
 }
 
@@ -83,35 +83,35 @@ export function contextTokens(
   messages: readonly TranscriptMessage[],
   { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
 ): ContextTokens {
-  const last = lastCounted(messages, compactedAt);
-  const measured = last === -1 ? 0 : countedIn(messages[last] as AssistantMessage);
+  const last = findLastCounted(messages, compactedAt);
+  const measured = last === -1 ? 0 : countedTokens(messages[last] as AssistantMessage);
   const estimated = estimateTokens(last === -1 ? messages : messages.slice(last + 1), vocabulary);
   return { tokens: measured + estimated, measured, estimated };
 }
 
 /** The last message whose count holds; -1: none. The order counts: behind an old message there are only older ones. */
-function lastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
+function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index] as TranscriptMessage;
     const time = message.timestamp ?? Number.NEGATIVE_INFINITY;
     if (message.timestamp !== undefined && time <= compactedAt) return -1;
     const isKnown = time > compactedAt || compactedAt === Number.NEGATIVE_INFINITY;
-    if (isKnown && message.role === "assistant" && countedIn(message) > 0) return index;
+    if (isKnown && message.role === "assistant" && countedTokens(message) > 0) return index;
   }
   return -1;
 }
 
 /** What was cut off was counted before its end, if at all; a count of the answer alone is not that of a request. */
-function countedIn({ stopReason, usage }: AssistantMessage): number {
+function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
-  const seen = amount(usage.input) + amount(usage.cacheRead) + amount(usage.cacheWrite);
-  const output = amount(usage.output);
-  const total = amount(usage.totalTokens);
+  const seen = toAmount(usage.input) + toAmount(usage.cacheRead) + toAmount(usage.cacheWrite);
+  const output = toAmount(usage.output);
+  const total = toAmount(usage.totalTokens);
   if (seen > 0) return seen + output;
   return total > output ? total : 0;
 }
 
-function amount(value: number | undefined): number {
+function toAmount(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
@@ -160,7 +160,7 @@ export function tokensByPart({ messages, context, system, tools, window }: Count
   for (const message of messages) {
     const own = partOfRole[message.role];
     parts[own] += emptyMessage;
-    for (const block of blocksOf<Block>(message.content))
+    for (const block of toBlocks<Block>(message.content))
       parts[partOf(block, own, summaries)] += tokensOf(block);
   }
   const { summary, ...others } = parts;

@@ -115,7 +115,7 @@ const makers: Readonly<Record<string, string>> = {
 
 export function modelInfo(provider: string, model: string, api = ""): ModelInfo | undefined {
   const maker = Object.hasOwn(makers, api) ? (makers[api] ?? "") : "";
-  const found = rowOf(provider, model) ?? rowOf(maker, model);
+  const found = findRow(provider, model) ?? findRow(maker, model);
   if (found === undefined) return undefined;
   const [contextWindow, maxOutput, thinking, vision = true] = found;
   const known = { contextWindow, maxOutput, vision };
@@ -123,7 +123,7 @@ export function modelInfo(provider: string, model: string, api = ""): ModelInfo 
   return { ...known, thinking: "levels", efforts: thinking };
 }
 
-function rowOf(provider: string, model: string): Row | undefined {
+function findRow(provider: string, model: string): Row | undefined {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   return Object.entries(rows ?? {})
     .filter(([beginning]) => model.startsWith(beginning))

@@ -12,9 +12,9 @@ export interface PolicyRequest {
 type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
 
 /** Of an image, in pixels; larger ones are made smaller before they are sent. */
-export const longestSide = 1200;
+export const maxImageSide = 1200;
 const mebibyte = 1024 * 1024;
-const image = { maxSide: longestSide, maxBytes: 5 * mebibyte };
+const image = { maxSide: maxImageSide, maxBytes: 5 * mebibyte };
 /** Anthropic counts the base64. */
 const anthropicBytes = Math.floor((image.maxBytes * 3) / 4);
 const anthropicImages: ImageLimits = {

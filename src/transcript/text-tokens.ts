@@ -13,8 +13,8 @@ import {
 } from "./token-steps.ts";
 
 /** A typed array is read several times as fast as a string, so texts are copied here piece by piece. */
-const piece = new Uint16Array(16 * 1024);
-const pieceBytes = Buffer.from(piece.buffer);
+const chunk = new Uint16Array(16 * 1024);
+const pieceBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 /** One accent in so many characters is that of a name in English. */
 const strayAccent = 1000;
@@ -26,11 +26,11 @@ const [near, far] = [0.15, 0.3];
 export function textTokens(text: string, vocabulary: Vocabulary = "o200k"): number {
   const table = tokenTable(vocabulary);
   let tokens = 0;
-  for (let at = 0; at < text.length; at += piece.length) {
-    const part = text.length <= piece.length ? text : text.slice(at, at + piece.length);
+  for (let at = 0; at < text.length; at += chunk.length) {
+    const part = text.length <= chunk.length ? text : text.slice(at, at + chunk.length);
     pieceBytes.write(part, "utf16le");
     if (!isLittleEndian) pieceBytes.swap16();
-    tokens += pieceTokens(piece, part.length, table, tokenRates[vocabulary]);
+    tokens += pieceTokens(chunk, part.length, table, tokenRates[vocabulary]);
   }
   return tokens === 0 ? Math.min(1, text.length) : Math.max(1, Math.round(tokens));
 }
@@ -95,13 +95,13 @@ export function tokenTable(vocabulary: Vocabulary): TokenTable {
 
 function makeTable(vocabulary: Vocabulary): TokenTable {
   const states: State[] = [firstState];
-  const places = new Map([[nameOf(firstState), 0]]);
+  const places = new Map([[stateKey(firstState), 0]]);
   const steps: { place: number; tokens: number; next: number; state: State }[] = [];
   // States that are found on the way are added behind.
   for (const [from, state] of states.entries()) {
     for (let kind = 0; kind < firstScript + scriptNames.length; kind++) {
       const reached = step(state, kind, tokenRates[vocabulary]);
-      const name = nameOf(reached.state);
+      const name = stateKey(reached.state);
       const found = places.get(name) ?? states.push(reached.state) - 1;
       places.set(name, found);
       steps.push({ place: from * classSpan + kind, next: found * classSpan, ...reached });
@@ -119,6 +119,6 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
   return { tokens, next, words, lateLetters };
 }
 
-function nameOf({ kind, length, shorts, led }: State): number {
+function stateKey({ kind, length, shorts, led }: State): number {
   return ((kind * 32 + length) * 8 + shorts) * 2 + Number(led);
 }

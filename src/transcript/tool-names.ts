@@ -28,7 +28,7 @@ export class ToolNames {
     for (const name of offered.filter(isValid)) this.#add(name, name);
     for (const name of offered.filter((each) => !isValid(each))) {
       const fitting = fitName(name, api);
-      this.#add(name, this.#original.has(fitting) ? withHash(fitting, name) : fitting);
+      this.#add(name, this.#original.has(fitting) ? appendHash(fitting, name) : fitting);
     }
   }
 
@@ -51,10 +51,10 @@ export class ToolNames {
 /** A valid name stays as it is, so that fitting a fitted name changes nothing. */
 function fitName(name: string, api: Api): string {
   const isTaken = common.test(name) && !isInherited(name);
-  const fitting = isTaken ? name : withHash(name.replace(/[^A-Za-z0-9_-]/g, "_"), name);
+  const fitting = isTaken ? name : appendHash(name.replace(/[^A-Za-z0-9_-]/g, "_"), name);
   if (api !== "google-generative-ai" || /^[A-Za-z_]/.test(fitting)) return fitting;
   const started = `_${fitting}`;
-  return started.length <= longest ? started : withHash(started, name);
+  return started.length <= longest ? started : appendHash(started, name);
 }
 
 /** Provider packages look names up in plain objects, where these would find what every object has. */
@@ -62,6 +62,6 @@ function isInherited(name: string): boolean {
   return name in {};
 }
 
-function withHash(clean: string, name: string): string {
+function appendHash(clean: string, name: string): string {
   return `${clean.slice(0, longest - hashLength - 1)}_${shortHash(name).slice(0, hashLength)}`;
 }

@@ -56,12 +56,12 @@ const names = ["conversation", "previous-summary", "later-summary", "known-files
 /** What may stand between the bracket and the name and still look like the tag: blanks, strokes, what is not seen. */
 const between = "[\\s/\\\\\\p{Cf}\\p{Cc}]*";
 
-function tagsOf(names: readonly string[]): RegExp {
+function tagPattern(names: readonly string[]): RegExp {
   return new RegExp(`<(?=${between}(?:${names.join("|")})(?![\\p{L}\\p{N}_]))`, "giu");
 }
 
-const anyTag = tagsOf(names);
-const summaryTag = tagsOf(["summary"]);
+const anyTag = tagPattern(names);
+const summaryTag = tagPattern(["summary"]);
 
 /** No text begins or ends a tag of ours. */
 export function escapeTags(text: string): string {

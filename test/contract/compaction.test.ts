@@ -79,10 +79,10 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
   test("[CMP19] [CMP20] every entry is in a summary's range or in the context, after each of thirty compactions", async () => {
     const store = await (stores[kind] as () => Promise<Store | FilesStore>)();
     const session = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
-    const { requests, summarise } = diligent();
+    const { requests, summarize } = diligent();
     const path: Entry[] = [];
     /** Entries that some summary is of, in the order of the compactions. */
-    const summarised = new Set<string>();
+    const summarized = new Set<string>();
     let kept: readonly string[] = [];
     let compactions = 0;
     let splits = 0;
@@ -93,7 +93,7 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
       const asked = requests.length;
       const trigger = compactions % 3 === 0 ? "overflow" : "threshold";
       const outcome = await compactSession({ store }, scope, session, {
-        summarise,
+        summarize,
         contextWindow,
         mode: compactions % 4 === 3 ? "default" : "safeguard",
         trigger,
@@ -110,8 +110,8 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
       const to = path.findIndex(({ id }) => id === outcome.firstKeptEntryId);
       const range = path.slice(from, to).filter(speaks);
       for (const { id } of range) {
-        expect(summarised.has(id)).toBe(false);
-        summarised.add(id);
+        expect(summarized.has(id)).toBe(false);
+        summarized.add(id);
       }
       const given = marksIn(
         requests
@@ -126,9 +126,9 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
       }
 
       const inContext = new Set(context.entryIds);
-      const lost = path.filter(speaks).filter(({ id }) => !summarised.has(id) && !inContext.has(id));
+      const lost = path.filter(speaks).filter(({ id }) => !summarized.has(id) && !inContext.has(id));
       expect(lost).toEqual([]);
-      expect(kept.filter((id) => !summarised.has(id) && !inContext.has(id))).toEqual([]);
+      expect(kept.filter((id) => !summarized.has(id) && !inContext.has(id))).toEqual([]);
       expect(context.entryIds).toEqual(byPisRule(path));
       expect(tokensOf(context)).toBe(outcome.tokensAfter);
       expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);

@@ -5,7 +5,7 @@ import { assistantMessage } from "./session-text.ts";
 
 /**
  * A long conversation with everything in it that a compaction meets. Each message has a mark of its own, `mark-<n>.` at
- * its beginning and, where it is long, `tail-<n>.` at its end; what a summariser must not see has `hidden-<n>.`.
+ * its beginning and, where it is long, `tail-<n>.` at its end; what a summarizer must not see has `hidden-<n>.`.
  */
 
 /** The same numbers each time. */
@@ -115,12 +115,12 @@ export function goodNotes(prompt: string, text = "As before."): string {
     .join("\n\n");
 }
 
-/** A summariser that does as it is told, and keeps what it was given. */
+/** A summarizer that does as it is told, and keeps what it was given. */
 export function diligent() {
   const requests: SummaryRequest[] = [];
-  const summarise = async (request: SummaryRequest) => {
+  const summarize = async (request: SummaryRequest) => {
     requests.push(request);
     return goodNotes(request.prompt, `Notes ${requests.length}.`);
   };
-  return { requests, summarise };
+  return { requests, summarize };
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { summariserSystem } from "../../src/transcript/compaction/prompts.ts";
+import { summarizerSystem } from "../../src/transcript/compaction/prompts.ts";
 
 /** What the stand-in does with one request. */
 export type StandInReply =
@@ -45,7 +45,7 @@ export async function startStandIn(
   const requests: StandInRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const body = Buffer.concat(await incoming.toArray()).toString();
-    const isSummary = body.includes(JSON.stringify(summariserSystem).slice(1, -1));
+    const isSummary = body.includes(JSON.stringify(summarizerSystem).slice(1, -1));
     const request = { body, isSummary, headers: incoming.headers };
     requests.push(request);
     const said = reply(request, requests.length - 1);

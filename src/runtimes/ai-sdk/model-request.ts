@@ -2,7 +2,7 @@ import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from "@a
 import type { Api, Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import type { ModelInfo } from "../../transcript/model-table.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
-import { wellFormed, wellFormedJson } from "../../transcript/steps/read-context.ts";
+import { toWellFormed, toWellFormedJson } from "../../transcript/steps/read-context.ts";
 import { ToolNames } from "../../transcript/tool-names.ts";
 import { cacheMark } from "./cache-breakpoints.ts";
 import { joined, ofProvider, optionsField } from "./metadata.ts";
@@ -51,7 +51,7 @@ const fewestOfResponses = 16;
 /** The request to a model, the same for the same transcript: nothing in it depends on the clock. */
 export function modelRequest(input: ModelRequestInput): ModelRequest {
   const { transcript, policy, thinkingLevel = "off" } = input;
-  const system = wellFormed(input.system ?? "");
+  const system = toWellFormed(input.system ?? "");
   const { provider, api, model } = policy;
   const info: Partial<ModelInfo> = { ...modelInfo(provider, model, api), ...input.info };
   const changes: Change[] = [];
@@ -129,8 +129,8 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
     name,
     ...(description === undefined || description.trim() === ""
       ? {}
-      : { description: wellFormed(description) }),
-    inputSchema: wellFormedJson(inputSchema) as LanguageModelV4FunctionTool["inputSchema"],
+      : { description: toWellFormed(description) }),
+    inputSchema: toWellFormedJson(inputSchema) as LanguageModelV4FunctionTool["inputSchema"],
   };
 }
 

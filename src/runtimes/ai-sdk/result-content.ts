@@ -1,7 +1,7 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 import type { Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import type { Api } from "../../transcript/contract.ts";
-import { wellFormedJson } from "../../transcript/steps/read-context.ts";
+import { toWellFormedJson } from "../../transcript/steps/read-context.ts";
 import type { Report } from "./metadata.ts";
 import { metadataOf, optionsField, ownField } from "./metadata.ts";
 import { imageBlockOf, revived, standInBlock, stoodInFor, takesFile } from "./parts.ts";
@@ -57,7 +57,7 @@ function heldIn(block: TextBlock, api: Api, place: "user" | "result"): ResultPar
   if (part === null) return null;
   const isCustom = part.type === "custom" && place === "result" && api === "anthropic-messages";
   if (!isCustom && !takesFile(part, api, place)) return null;
-  return revived(wellFormedJson(part) as typeof part) as ResultPart | null;
+  return revived(toWellFormedJson(part) as typeof part) as ResultPart | null;
 }
 
 export function blocksOfContent(parts: readonly ResultPart[]): Block[] {

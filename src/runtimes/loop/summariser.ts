@@ -1,9 +1,9 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
-import type { Summarise, SummaryRequest } from "../../transcript/compaction/summarize-piece.ts";
+import type { Summarize, SummaryRequest } from "../../transcript/compaction/summarize-piece.ts";
 import { modelRequest } from "../ai-sdk/model-request.ts";
 import { usageOf } from "../ai-sdk/usage.ts";
-import type { SummariserOptions, TurnModel } from "../contract.ts";
+import type { SummarizerOptions, TurnModel } from "../contract.ts";
 import { PartCollector } from "./collect-parts.ts";
 import { failureOf } from "./failure.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -14,7 +14,7 @@ import type { LoopDeps } from "./waits.ts";
  * Summaries by the model of a turn, each request retried as any other is. A prompt that is too long for the model rejects
  * with `context_overflow`.
  */
-export function summariserOf(model: TurnModel, options: SummariserOptions, deps: LoopDeps): Summarise {
+export function summarizerOf(model: TurnModel, options: SummarizerOptions, deps: LoopDeps): Summarize {
   return async (request) => {
     const signal =
       request.signal === undefined ? options.signal : AbortSignal.any([options.signal, request.signal]);
@@ -38,7 +38,7 @@ export function summariserOf(model: TurnModel, options: SummariserOptions, deps:
 async function askOnce(
   turnModel: TurnModel,
   { system, prompt, maxTokens }: SummaryRequest,
-  { signal, limits, onUsage }: SummariserOptions,
+  { signal, limits, onUsage }: SummarizerOptions,
   deps: LoopDeps,
 ): Promise<string> {
   const model = (await turnModel.open()) as LanguageModelV4;

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asked, system, told, user } from "../../../test/support/rehearsal.ts";
-import { checkSummary, isFine, sectionsIn } from "../../transcript/compaction/check-summary.ts";
-import { summariserSystem, summaryPrompt } from "../../transcript/compaction/prompts.ts";
+import { checkSummary, isComplete, readSections } from "../../transcript/compaction/check-summary.ts";
+import { summarizerSystem, summaryPrompt } from "../../transcript/compaction/prompts.ts";
 import { rehearsalModel } from "./rehearsal-model.ts";
 
 const model = rehearsalModel();
@@ -16,7 +16,7 @@ async function summaryOf(conversation: string, { summary = null as string | null
     mostCharacters: tokens * 3,
     files: { readFiles: ["src/a.ts"], modifiedFiles: ["src/b.ts"] },
   });
-  const request = asked([system(summariserSystem), user(prompt)], { tools: [], maxOutputTokens: tokens });
+  const request = asked([system(summarizerSystem), user(prompt)], { tools: [], maxOutputTokens: tokens });
   return (await told(model, request)).text;
 }
 
@@ -25,21 +25,21 @@ describe("the rehearsal model as a summariser", () => {
     const first = await summaryOf(
       "[User]: Plan three days in Kyoto\n[Assistant]: Here is a plan.\n[User]: Change day two\nto Nara, build 4711",
     );
-    const found = sectionsIn(first);
+    const found = readSections(first);
     expect(found.get("goal")).toContain("Plan three days in Kyoto");
     expect(found.get("pending asks")).toContain("Change day two to Nara");
     expect(found.get("exact identifiers")).toContain("4711");
     expect(found.get("files touched")).toContain("src/b.ts");
     const second = await summaryOf("[User]: And a day in Osaka", { summary: first });
-    expect(sectionsIn(second).get("goal")).toContain("Plan three days in Kyoto");
-    expect(sectionsIn(second).get("pending asks")).toContain("And a day in Osaka");
+    expect(readSections(second).get("goal")).toContain("Plan three days in Kyoto");
+    expect(readSections(second).get("pending asks")).toContain("And a day in Osaka");
   });
 
   test("[REH10] where there is little room, each section says less, and what was asked last still shows", async () => {
     const ask = "请把京都秋天的花园和寺庙都写进计划，再加上奈良和大阪的行程安排".repeat(20);
     const long = `[User]: ${ask}\n[Assistant]: ${ask}\n[User]: ${ask}`;
     const check = checkSummary(await summaryOf(long, { tokens: 250 }), { summaryTokens: 250, ask });
-    expect({ check, isFine: isFine(check) }).toMatchObject({ isFine: true });
+    expect({ check, isFine: isComplete(check) }).toMatchObject({ isFine: true });
   });
 
   test("[REH10] whatever the conversation, the summary has every section, is within its size and passes the check", async () => {
@@ -55,7 +55,7 @@ describe("the rehearsal model as a summariser", () => {
         const said = `[User]: earlier\n[Assistant]: ${answer.replaceAll("[", "(")}\n[User]: ${line}`;
         const summary = await summaryOf(said.replaceAll("</", "<"), { tokens });
         const check = checkSummary(summary, { summaryTokens: tokens, ask: line.replaceAll("</", "<") });
-        expect({ check, isFine: isFine(check), isShort: summary.length <= tokens * 3 }).toMatchObject({
+        expect({ check, isFine: isComplete(check), isShort: summary.length <= tokens * 3 }).toMatchObject({
           isFine: true,
           isShort: true,
         });

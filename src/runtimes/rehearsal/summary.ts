@@ -1,5 +1,5 @@
 import { cutText } from "../../core/text.ts";
-import { sections, sectionsIn } from "../../transcript/compaction/check-summary.ts";
+import { sections, readSections } from "../../transcript/compaction/check-summary.ts";
 import { textTokens } from "../../transcript/text-tokens.ts";
 
 /** The summary that a compaction asks for, made of lines of the conversation: every section, within the requested size. */
@@ -80,7 +80,7 @@ function messagesOf(conversation: string, mark: string): readonly string[] {
 
 /** The sections of the previous summary, by heading. */
 function readNotes(after: string): (heading: string) => string {
-  const found = sectionsIn(readTag(after, "previous-summary") || readTag(after, "later-summary"));
+  const found = readSections(readTag(after, "previous-summary") || readTag(after, "later-summary"));
   return (heading) => found.get(heading)?.trim() ?? "";
 }
 

@@ -12,8 +12,8 @@ import { KeyedMutex } from "../../core/mutex.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import { cutText } from "../../core/text.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
-import { missingResult } from "../../transcript/steps/repair-tool-pairing.ts";
-import { capTexts, mostResultCharacters } from "../../transcript/steps/truncate-tool-results.ts";
+import { createMissingResult } from "../../transcript/steps/repair-tool-pairing.ts";
+import { capTexts, maxResultCharacters } from "../../transcript/steps/truncate-tool-results.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
@@ -279,7 +279,7 @@ export async function withBlobs(
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
   // The words of a user are never cut: what no window holds was refused when it was sent.
   const isCapped = message.role !== "user";
-  if (typeof message.content === "string" && !(isCapped && message.content.length > mostResultCharacters))
+  if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
     return message;
   const blocks =
     typeof message.content === "string"
@@ -300,7 +300,7 @@ async function capResult(
 ): Promise<Block[]> {
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
-  if (total <= mostResultCharacters) return [...content];
+  if (total <= maxResultCharacters) return [...content];
   // Every note is as long as any other, so what is cut does not depend on it.
   const noteOf = (sha256: string) =>
     `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
@@ -345,7 +345,7 @@ async function imageToBlob(store: Store, scope: Scope, block: Block, notes: Guar
 
 function syntheticResult(call: ToolCallBlock): AppendItem {
   const details = { skein: { synthetic: true } };
-  return { draft: { type: "message", message: { ...missingResult(call), details } } };
+  return { draft: { type: "message", message: { ...createMissingResult(call), details } } };
 }
 
 function itemOf(message: MessageDraft, id: string | undefined): AppendItem {

@@ -15,7 +15,7 @@ import type {
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { scopeOfSession } from "../../store/scoped.ts";
-import { leastWindow } from "../../transcript/compaction/limits.ts";
+import { minContextWindow } from "../../transcript/compaction/limits.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
 import { firstFound, refuseTrashed } from "../current-session.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
@@ -76,7 +76,7 @@ export async function acceptInput(
 }
 
 /** Characters; for a shorter text nobody looks up the model. */
-const fitsEveryWindow = leastWindow;
+const fitsEveryWindow = minContextWindow;
 
 /** A message that no request could hold is refused before a session is made for it. */
 function checkSize(content: Content, window: ModelWindow | null): void {

@@ -8,14 +8,14 @@ import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
 import type {
   Runtime,
-  SummariserOptions,
+  SummarizerOptions,
   Tool,
   Turn,
   TurnModel,
   TurnRequest,
 } from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
-import type { Summarise } from "../../transcript/compaction/summarize-piece.ts";
+import type { Summarize } from "../../transcript/compaction/summarize-piece.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
@@ -66,7 +66,7 @@ export interface ModelPort {
   /** Throws a SkeinError where the name is none. */
   turnModel(name: string): TurnModel;
   /** Summaries by the same model. */
-  summariser(model: TurnModel, options: SummariserOptions): Summarise;
+  summarizer(model: TurnModel, options: SummarizerOptions): Summarize;
 }
 
 /** An agent as it runs. */

@@ -143,14 +143,14 @@ export class RoomMaker {
     const { scope, session, ctx } = this.#place;
     const { model, signal, writer, retried } = this.#about;
     const bill = new Bill((usage) => this.#about.used(usage));
-    const summarise = models.summariser(model, {
+    const summarize = models.summarizer(model, {
       signal,
       limits: settings,
       onUsage: (usage) => bill.add(usage),
       onRetry: retried,
     });
     const outcome = await compactSession(this.#deps, scope, session, {
-      summarise: (request) => bill.unlessOver(() => summarise(request)),
+      summarize: (request) => bill.unlessOver(() => summarize(request)),
       contextWindow: this.#window,
       mode: settings.compaction.mode,
       maxHistoryShare: settings.compaction.maxHistoryShare,

@@ -3,7 +3,7 @@ import type { SessionContext } from "../../core/context.ts";
 import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import { byteBudgetFor, leastWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
+import { byteBudgetFor, minContextWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { contextTokens, estimateTokens } from "../../transcript/estimate-tokens.ts";
 import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
@@ -56,7 +56,7 @@ export class TurnRequests {
 
   /** A request of so many tokens was refused: the window is no larger, whatever the configuration says. */
   lowerWindow(refusedTokens: number): void {
-    this.#window = Math.max(leastWindow, Math.min(this.#window, refusedTokens));
+    this.#window = Math.max(minContextWindow, Math.min(this.#window, refusedTokens));
   }
 
   async next(): Promise<TurnRequest> {

@@ -18,7 +18,7 @@ export interface CompactNowOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Has a session summarised by the model that would answer in it. Not while a run has it: a turn is not cut in two. */
+/** Has a session summarized by the model that would answer in it. Not while a run has it: a turn is not cut in two. */
 export async function compactNow(
   deps: CompactNowDeps,
   session: SessionRecord,
@@ -28,7 +28,7 @@ export async function compactNow(
   checkIdle(session);
   const model = models.turnModel(modelName(deps, session));
   return compactSession(deps, scopeOfSession(session), session, {
-    summarise: models.summariser(model, { signal, limits: settings, onUsage: () => undefined }),
+    summarize: models.summarizer(model, { signal, limits: settings, onUsage: () => undefined }),
     contextWindow: model.info.contextWindow ?? usualWindow,
     mode: settings.compaction.mode,
     maxHistoryShare: settings.compaction.maxHistoryShare,

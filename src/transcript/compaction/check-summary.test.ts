@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { checkSummary, hasMostSections, isFine, problemsOf, sections } from "./check-summary.ts";
-import { mostSummaryCharacters } from "./limits.ts";
+import { checkSummary, describeProblems, hasMostSections, isComplete, sections } from "./check-summary.ts";
+import { maxSummaryCharacters } from "./limits.ts";
 
 const good = sections.map(({ heading }) => `## ${heading}\nSomething.`).join("\n\n");
 const options = { summaryTokens: 16_000, ask: null };
@@ -25,7 +25,7 @@ describe("what is looked for in a summary", () => {
       { empty: ["goal"], missing: [] },
     ],
     ["nothing", " \n ", { isBlank: true }],
-    ["too many characters", `${good}${"x".repeat(mostSummaryCharacters)}`, { isTooLong: true }],
+    ["too many characters", `${good}${"x".repeat(maxSummaryCharacters)}`, { isTooLong: true }],
     [
       "too many tokens, though few characters",
       `${good}${"京".repeat(15_000)}${"都".repeat(800)}`,
@@ -62,7 +62,7 @@ describe("what is looked for in a summary", () => {
         .slice(count)
         .map(({ heading }) => `## ${heading}\nx`)
         .join("\n");
-    expect([isFine(check(good)), isFine(check(without(1)))]).toEqual([true, false]);
+    expect([isComplete(check(good)), isComplete(check(without(1)))]).toEqual([true, false]);
     expect([0, 1, 3, 4, 7].map((count) => hasMostSections(check(without(count))))).toEqual([
       true,
       true,
@@ -77,13 +77,13 @@ describe("what is looked for in a summary", () => {
       ...options,
       ask: "rename everything everywhere now",
     });
-    const [missing, empty, ask] = problemsOf(check, 16_000);
+    const [missing, empty, ask] = describeProblems(check, 16_000);
     expect(missing).toContain(
       '"Open work", "Constraints", "Pending asks", "Exact identifiers", "Files touched"',
     );
     expect(empty).toContain('"Goal"');
     expect(ask).toContain("asked last");
-    expect(problemsOf(checkSummary("", options), 16_000)[0]).toContain("empty");
+    expect(describeProblems(checkSummary("", options), 16_000)[0]).toContain("empty");
   });
 
   test("[CMP8] a text that is hard to look through is looked through all the same", () => {

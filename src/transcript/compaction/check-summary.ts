@@ -1,5 +1,5 @@
 import { textTokens } from "../text-tokens.ts";
-import { mostSummaryCharacters } from "./limits.ts";
+import { maxSummaryCharacters } from "./limits.ts";
 
 /** What is wrong with a summary. */
 export interface SummaryCheck {
@@ -18,36 +18,36 @@ interface CheckOptions {
 }
 
 /** With fewer sections than this a text is no summary, whatever it says. */
-const leastSections = 4;
-const mostTerms = 40;
-const leastTerms = 3;
+const minSections = 4;
+const maxTerms = 40;
+const minTerms = 3;
 /** The share of an ask's terms that shows in a summary that mentions it. */
-const leastShare = 0.2;
+const minTermShare = 0.2;
 
 export function checkSummary(text: string, { summaryTokens, ask }: CheckOptions): SummaryCheck {
-  const found = sectionsIn(text);
+  const found = readSections(text);
   const bodyOf = (heading: string) => found.get(heading.toLowerCase());
   return {
     isBlank: text.trim() === "",
-    isTooLong: text.length > mostSummaryCharacters || textTokens(text) > summaryTokens,
+    isTooLong: text.length > maxSummaryCharacters || textTokens(text) > summaryTokens,
     missing: sections.filter(({ heading }) => bodyOf(heading) === undefined).map(({ id }) => id),
     empty: sections.filter(({ heading }) => bodyOf(heading)?.trim() === "").map(({ id }) => id),
-    lacksAsk: ask !== null && !mentions(text, ask),
+    lacksAsk: ask !== null && !mentionsAsk(text, ask),
   };
 }
 
 /** Nothing to ask again for. */
-export function isFine({ isBlank, isTooLong, missing, empty, lacksAsk }: SummaryCheck): boolean {
+export function isComplete({ isBlank, isTooLong, missing, empty, lacksAsk }: SummaryCheck): boolean {
   return !isBlank && !isTooLong && missing.length + empty.length === 0 && !lacksAsk;
 }
 
 /** Good enough to stand in for what was said: most sections are there. */
 export function hasMostSections({ missing, empty }: SummaryCheck): boolean {
-  return sections.length - missing.length - empty.length >= leastSections;
+  return sections.length - missing.length - empty.length >= minSections;
 }
 
-/** What to say to a summariser that is asked again. */
-export function problemsOf(check: SummaryCheck, mostCharacters: number): string[] {
+/** What to say to a summarizer that is asked again. */
+export function describeProblems(check: SummaryCheck, mostCharacters: number): string[] {
   const named = (ids: readonly SectionId[]) =>
     sections
       .filter(({ id }) => ids.includes(id))
@@ -63,11 +63,11 @@ export function problemsOf(check: SummaryCheck, mostCharacters: number): string[
 }
 
 /** Whether enough of an ask's own words show in a text; an ask of hardly any words counts as mentioned. */
-function mentions(text: string, ask: string): boolean {
-  const terms = termsOf(ask);
-  if (terms.length < leastTerms) return true;
+function mentionsAsk(text: string, ask: string): boolean {
+  const terms = extractTerms(ask);
+  if (terms.length < minTerms) return true;
   const within = text.toLowerCase();
-  return terms.filter((term) => within.includes(term)).length / terms.length >= leastShare;
+  return terms.filter((term) => within.includes(term)).length / terms.length >= minTermShare;
 }
 
 const wide = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
@@ -75,17 +75,17 @@ const wordOrRun = new RegExp(`[${wide}]{2,}|[\\p{L}\\p{N}_]{4,}`, "gu");
 const isWide = new RegExp(`^[${wide}]`, "u");
 
 /** Words of four letters and more; of scripts without blanks, each two characters that follow one another. */
-function termsOf(text: string): string[] {
+function extractTerms(text: string): string[] {
   const terms = new Set<string>();
   for (const [word] of text.slice(0, 8000).toLowerCase().matchAll(wordOrRun)) {
-    const parts = isWide.test(word) ? pairsOf(word) : [word];
+    const parts = isWide.test(word) ? characterPairs(word) : [word];
     for (const part of parts) terms.add(part);
-    if (terms.size >= mostTerms) break;
+    if (terms.size >= maxTerms) break;
   }
-  return [...terms].slice(0, mostTerms);
+  return [...terms].slice(0, maxTerms);
 }
 
-function pairsOf(run: string): string[] {
+function characterPairs(run: string): string[] {
   const characters = [...run];
   return characters.slice(1).map((character, index) => `${characters[index]}${character}`);
 }
@@ -104,7 +104,7 @@ export type SectionId =
 interface Section {
   readonly id: SectionId;
   readonly heading: string;
-  /** What belongs in it, as the summariser is told. */
+  /** What belongs in it, as the summarizer is told. */
   readonly asks: string;
 }
 
@@ -143,7 +143,7 @@ export const sections: readonly Section[] = [
 ];
 
 /** What stands under each heading of a text, by the heading in lower case; of a repeated one, all of it. */
-export function sectionsIn(text: string): ReadonlyMap<string, string> {
+export function readSections(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   let heading: string | null = null;
   for (const line of text.split("\n")) {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { textTokens } from "../text-tokens.ts";
-import { chunksBackwards, chunksOf, chunkTokens, truncateText, truncateToTokens } from "./chunks.ts";
+import { chunkTokens, splitChunks, splitChunksBackwards, truncateText, truncateToTokens } from "./chunks.ts";
 
 const texts = fc.array(fc.string({ unit: "grapheme", maxLength: 200 }), { maxLength: 30 });
 const most = fc.integer({ min: 40, max: 300 });
@@ -14,7 +14,7 @@ describe("a range in pieces", () => {
   test("[CMP9] no piece is larger than it may be, nothing is left out, and the order stays", () => {
     fc.assert(
       fc.property(texts, most, (all, limit) => {
-        const chunks = [...chunksOf(all, limit)];
+        const chunks = [...splitChunks(all, limit)];
         expect(chunks.flat()).toEqual(all.map((text) => truncateToTokens(text, limit - 1)));
         for (const chunk of chunks)
           expect(textTokens(chunk.join("\n\n"))).toBeLessThanOrEqual(limit + chunk.length);
@@ -27,7 +27,7 @@ describe("a range in pieces", () => {
     await fc.assert(
       fc.asyncProperty(texts, most, fc.integer({ min: 1, max: 7 }), async (all, limit, pageSize) => {
         const chunks: (readonly string[])[] = [];
-        for await (const chunk of chunksBackwards(pagesOf(all, pageSize), limit)) chunks.push(chunk);
+        for await (const chunk of splitChunksBackwards(pagesOf(all, pageSize), limit)) chunks.push(chunk);
         expect(chunks.toReversed().flat()).toEqual(all.map((text) => truncateToTokens(text, limit - 1)));
       }),
     );
@@ -41,7 +41,7 @@ describe("a range in pieces", () => {
         yield ["word ".repeat(100)];
       }
     }
-    const chunks = chunksBackwards(endless(), 300);
+    const chunks = splitChunksBackwards(endless(), 300);
     await chunks.next();
     expect(read).toBeLessThan(6);
     await chunks.return(undefined);

@@ -6,37 +6,37 @@ import { compactionLimits } from "./limits.ts";
 
 export type CompactionMode = "default" | "safeguard";
 
-/** In safeguard mode, the share of the window that a request to the summariser may fill. */
-const usualHistoryShare = 0.5;
-export const leastHistoryShare = 0.1;
-export const mostHistoryShare = 0.9;
+/** In safeguard mode, the share of the window that a request to the summarizer may fill. */
+const defaultHistoryShare = 0.5;
+export const minHistoryShare = 0.1;
+export const maxHistoryShareLimit = 0.9;
 /** Instructions, headings and names of files. */
 const overheadTokens = 1200;
 /** However small the window, a piece has some text. */
-const leastTokens = 64;
-const leastShare = 0.125;
+const minChunkTokens = 64;
+const minChunkShare = 0.125;
 
 /** How many tokens of conversation go into one request, the notes so far and our instructions beside them. */
 export function chunkTokens(
   contextWindow: number,
   mode: CompactionMode,
-  maxHistoryShare = usualHistoryShare,
+  maxHistoryShare = defaultHistoryShare,
 ): number {
   const { threshold, summaryTokens } = compactionLimits(contextWindow);
-  const share = Math.min(mostHistoryShare, Math.max(leastHistoryShare, maxHistoryShare));
+  const share = Math.min(maxHistoryShareLimit, Math.max(minHistoryShare, maxHistoryShare));
   const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
   // The notes so far seldom take all that is set aside for them: with a small share, half of what is left is conversation.
   const half = (input - overheadTokens) / 2;
-  const least = Math.max(leastTokens, Math.floor(Math.min(contextWindow * leastShare, half)));
+  const least = Math.max(minChunkTokens, Math.floor(Math.min(contextWindow * minChunkShare, half)));
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
 }
 
 /** The texts in pieces of at most so many tokens, in order; a text larger than a piece keeps its head and tail. */
-export function* chunksOf(texts: Iterable<string>, most: number): Generator<readonly string[]> {
+export function* splitChunks(texts: Iterable<string>, most: number): Generator<readonly string[]> {
   let held: string[] = [];
   let tokens = 0;
   for (const text of texts) {
-    const { fitting, size } = fitted(text, most);
+    const { fitting, size } = fitText(text, most);
     if (held.length > 0 && tokens + size > most) {
       yield held;
       held = [];
@@ -49,7 +49,7 @@ export function* chunksOf(texts: Iterable<string>, most: number): Generator<read
 }
 
 /** The same from pages that come newest first: pieces newest first, the texts of each oldest first. */
-export async function* chunksBackwards(
+export async function* splitChunksBackwards(
   pages: AsyncIterable<readonly string[]>,
   most: number,
 ): AsyncGenerator<readonly string[]> {
@@ -57,7 +57,7 @@ export async function* chunksBackwards(
   let tokens = 0;
   for await (const page of pages) {
     for (const text of page.toReversed()) {
-      const { fitting, size } = fitted(text, most);
+      const { fitting, size } = fitText(text, most);
       if (held.length > 0 && tokens + size > most) {
         yield held.toReversed();
         held = [];
@@ -70,7 +70,7 @@ export async function* chunksBackwards(
   if (held.length > 0) yield held.toReversed();
 }
 
-function fitted(text: string, most: number): { fitting: string; size: number } {
+function fitText(text: string, most: number): { fitting: string; size: number } {
   // What joins it to the next one counts too.
   const fitting = truncateToTokens(text, most - 1);
   return { fitting, size: textTokens(fitting) + 1 };

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { assistant, conversation, result, user } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
 import type { AssistantMessage } from "../../core/messages.ts";
-import { conversationText, mostQuotedCharacters } from "./conversation-text.ts";
+import { conversationText, maxQuotedCharacters } from "./conversation-text.ts";
 import { summaryPrompt } from "./prompts.ts";
 
 const bash = {
@@ -79,7 +79,7 @@ describe("messages as text", () => {
       expect(text).toContain("begin");
       expect(text).toContain(" end");
       expect(text).toMatch(/\[… \d+ characters left out …\]/);
-      expect(text?.length).toBeLessThan(mostQuotedCharacters + 200);
+      expect(text?.length).toBeLessThan(maxQuotedCharacters + 200);
     }
     expect(conversationText(user(long))).toBe(`[User]: ${long}`);
   });

@@ -5,38 +5,38 @@ import { escapeToLine } from "../../core/text.ts";
 import { escapeTags, visibleMessage } from "../visible-message.ts";
 import { truncateText } from "./chunks.ts";
 
-/** Messages as plain text for a summariser. */
+/** Messages as plain text for a summarizer. */
 
 /** A result, or the arguments of a call, is given with so many characters; what people and the model said, whole. */
-export const mostQuotedCharacters = 2000;
-const mostNameCharacters = 80;
+export const maxQuotedCharacters = 2000;
+const maxNameCharacters = 80;
 
-/** One text a message; `null`: the model does not see it, and neither does a summariser. */
+/** One text a message; `null`: the model does not see it, and neither does a summarizer. */
 export function conversationText(message: ContextMessage): string | null {
   if (visibleMessage(message) === null) return null;
   switch (message.role) {
     case "user":
-      return said(senderOf(message), contentText(message.content));
+      return formatSpeech(senderOf(message), contentText(message.content));
     case "assistant":
       return assistantText(message);
     case "toolResult": {
-      const name = label(message.toolName ?? "a tool");
-      const text = truncateText(contentText(message.content), mostQuotedCharacters);
-      return said(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
+      const name = toLabel(message.toolName ?? "a tool");
+      const text = truncateText(contentText(message.content), maxQuotedCharacters);
+      return formatSpeech(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
     }
     case "custom":
-      return said(noteFrom(message.customType), contentText(message.content));
+      return formatSpeech(noteFrom(message.customType), contentText(message.content));
     case "bashExecution": {
       const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
-      return said(
+      return formatSpeech(
         `Shell command of the user${code}`,
-        `${message.command}\n${truncateText(message.output, mostQuotedCharacters)}`,
+        `${message.command}\n${truncateText(message.output, maxQuotedCharacters)}`,
       );
     }
     case "branchSummary":
-      return said("Summary of a branch that was left", message.summary);
+      return formatSpeech("Summary of a branch that was left", message.summary);
     case "compactionSummary":
-      return said("Summary of what came before", message.summary);
+      return formatSpeech("Summary of what came before", message.summary);
     default:
       return null;
   }
@@ -47,14 +47,14 @@ export function senderOf({ provenance }: Pick<UserMessage, "provenance">): strin
   if (provenance?.kind === "internal_system") return "Message of the system";
   if (provenance?.kind !== "inter_session") {
     const peer = provenance?.sourcePeerName ?? provenance?.sourcePeer;
-    return peer === undefined ? "User" : `User ${label(peer)}`;
+    return peer === undefined ? "User" : `User ${toLabel(peer)}`;
   }
-  const key = label(provenance.sourceSessionKey ?? "");
+  const key = toLabel(provenance.sourceSessionKey ?? "");
   return key === "" ? "Message of another session" : `Message of another session ${key}`;
 }
 
 export function noteFrom(customType: string): string {
-  return `Note from ${label(customType)}`;
+  return `Note from ${toLabel(customType)}`;
 }
 
 /** Who wrote an assistant message: a note of another session is not the assistant's word. */
@@ -67,23 +67,23 @@ function assistantText(message: AssistantMessage): string | null {
   const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = message.content
     .filter((block) => block.type === "toolCall")
-    .map(({ name, arguments: given }) => `${label(name)}(${argumentsText(given)})`);
+    .map(({ name, arguments: given }) => `${toLabel(name)}(${argumentsText(given)})`);
   const how =
     message.stopReason === "error" ? ", failed" : message.stopReason === "aborted" ? ", aborted" : "";
   const parts = [
     ...(texts.some((text) => text.trim() !== "")
-      ? [said(`${writerOf(message)}${how}`, texts.join("\n"))]
+      ? [formatSpeech(`${writerOf(message)}${how}`, texts.join("\n"))]
       : []),
-    ...(calls.length > 0 ? [said("Assistant calls", calls.join("\n"))] : []),
+    ...(calls.length > 0 ? [formatSpeech("Assistant calls", calls.join("\n"))] : []),
   ];
   return parts.length === 0 ? null : parts.join("\n");
 }
 
 function argumentsText(given: unknown): string {
-  return truncateText(stringifyJson(given ?? {}), mostQuotedCharacters);
+  return truncateText(stringifyJson(given ?? {}), maxQuotedCharacters);
 }
 
-/** Images by what they are: a summariser reads text. */
+/** Images by what they are: a summarizer reads text. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => blockText(block)).join("\n");
@@ -92,16 +92,16 @@ export function contentText(content: Content): string {
 function blockText(block: TextBlock | ImageBlock): string {
   if (block.type === "text") return block.text;
   if (block.type !== "image") return "[something that is no text]";
-  return `[image ${label(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes]`;
+  return `[image ${toLabel(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes]`;
 }
 
-function said(who: string, text: string): string {
+function formatSpeech(who: string, text: string): string {
   return `[${who}]: ${escapeSpeakers(escapeTags(text.toWellFormed()))}`;
 }
 
 /** A name in brackets: one line, short, and it does not end the bracket. */
-function label(name: string): string {
-  return escapeTags(escapeToLine(truncateText(name, mostNameCharacters))).replaceAll("]", ")");
+function toLabel(name: string): string {
+  return escapeTags(escapeToLine(truncateText(name, maxNameCharacters))).replaceAll("]", ")");
 }
 
 /** No line of a text passes for the beginning of somebody else's. */

@@ -1,24 +1,24 @@
 /** How much of a context window a compaction concerns itself with, all in tokens unless it says otherwise. */
 
 /** Room that stays free for the answer; beyond it a compaction is due. */
-const mostReserve = 20_000;
+const maxReserve = 20_000;
 const reserveShare = 0.25;
 /** What is kept word for word. */
-const mostRecent = 20_000;
+const maxRecent = 20_000;
 const recentShare = 0.4;
 /** Of the reserve, what a summary may take. */
 const summaryShare = 0.8;
 /** Of the window, what the request under way may take in a summary. */
 const requestShare = 0.05;
 
-/** In a smaller window there is no room for our own instructions to a summariser, and for a conversation. */
-export const leastWindow = 2000;
+/** In a smaller window there is no room for our own instructions to a summarizer, and for a conversation. */
+export const minContextWindow = 2000;
 
 /** A longer summary is no summary. */
-export const mostSummaryCharacters = 16_000;
+export const maxSummaryCharacters = 16_000;
 
 /** A run that needs more than this has a problem that compaction does not solve. */
-export const mostCompactions = 3;
+export const maxCompactions = 3;
 
 export interface CompactionLimits {
   readonly reserve: number;
@@ -36,9 +36,9 @@ export interface CompactionLimits {
 export function compactionLimits(contextWindow: number, compactions = 0): CompactionLimits {
   const window = Math.max(0, contextWindow);
   const halved = 2 ** Math.max(0, compactions);
-  const reserve = Math.floor(Math.min(mostReserve, window * reserveShare));
+  const reserve = Math.floor(Math.min(maxReserve, window * reserveShare));
   const threshold = window - reserve;
-  const keep = Math.floor(Math.min(mostRecent, window * recentShare) / halved);
+  const keep = Math.floor(Math.min(maxRecent, window * recentShare) / halved);
   const mostKept = Math.max(keep, Math.floor(threshold / 2 / halved));
   const summaryTokens = Math.floor(reserve * summaryShare);
   const requestTokens = Math.floor(window * requestShare);

@@ -2,22 +2,31 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assistant, user } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
-import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./pending-request.ts";
+import {
+  addEarlierAsks,
+  appendRequest,
+  findPendingRequest,
+  noAsks,
+  removeRequest,
+} from "./pending-request.ts";
 
 interface Given {
   readonly splitTurn?: boolean;
   readonly previousSummary?: string;
-  readonly toSummarise?: readonly ContextMessage[];
+  readonly toSummarize?: readonly ContextMessage[];
 }
 
-const requestOf = ({ splitTurn = true, previousSummary, toSummarise = [] }: Given) =>
-  requestUnderWay({ splitTurn, previousSummary: previousSummary ?? null }, withEarlier(noAsks, toSummarise));
+const requestOf = ({ splitTurn = true, previousSummary, toSummarize = [] }: Given) =>
+  findPendingRequest(
+    { splitTurn, previousSummary: previousSummary ?? null },
+    addEarlierAsks(noAsks, toSummarize),
+  );
 
 describe("the request that a cut turn works on", () => {
   test("[CMP16] is the user's last, to the letter", () => {
-    const toSummarise = [user("old"), assistant("x"), user("  Do A.\nThen B. "), assistant("y")];
-    expect(requestOf({ toSummarise })).toBe("Do A.\nThen B.");
-    expect(requestOf({ toSummarise, splitTurn: false })).toBeNull();
+    const toSummarize = [user("old"), assistant("x"), user("  Do A.\nThen B. "), assistant("y")];
+    expect(requestOf({ toSummarize })).toBe("Do A.\nThen B.");
+    expect(requestOf({ toSummarize, splitTurn: false })).toBeNull();
     expect(requestOf({})).toBeNull();
   });
 
@@ -28,10 +37,10 @@ describe("the request that a cut turn works on", () => {
           .toWellFormed()
           .replaceAll(/[\r\u2028\u2029]/g, "")
           .trim();
-        const first = withRequest("## Goal\nx", request || null, 5000);
-        const again = withRequest("## Goal\ny", requestOf({ previousSummary: first }), 5000);
+        const first = appendRequest("## Goal\nx", request || null, 5000);
+        const again = appendRequest("## Goal\ny", requestOf({ previousSummary: first }), 5000);
         expect(again.replace("## Goal\ny", "## Goal\nx")).toBe(first);
-        expect(requestOf({ previousSummary: first, toSummarise: [user("new")] })).toBe("new");
+        expect(requestOf({ previousSummary: first, toSummarize: [user("new")] })).toBe("new");
       }),
     );
   });
@@ -47,30 +56,30 @@ describe("the request that a cut turn works on", () => {
     role: "user",
     content: [{ type: "image", data: "aGFsbG8h", mimeType: "image/png" }],
   };
-  const quoted = (request: string) => withRequest("## Goal\nx", request, 1000);
+  const quoted = (request: string) => appendRequest("## Goal\nx", request, 1000);
 
   test.each<[string, Given, string]>([
     [
       "not a note behind it",
-      { toSummarise: [user("ask"), note, bash, left, from("internal_system")] },
+      { toSummarize: [user("ask"), note, bash, left, from("internal_system")] },
       "ask",
     ],
-    ["a note where nobody asked", { toSummarise: [note, bash] }, "[Note from hook]: a note"],
+    ["a note where nobody asked", { toSummarize: [note, bash] }, "[Note from hook]: a note"],
     [
       "another session's, told apart",
-      { toSummarise: [user("ask"), from("inter_session", "agent:x:main")] },
+      { toSummarize: [user("ask"), from("inter_session", "agent:x:main")] },
       "[Message of another session agent:x:main]: by others",
     ],
     [
       "another session's without a key",
-      { toSummarise: [from("inter_session")] },
+      { toSummarize: [from("inter_session")] },
       "[Message of another session]: by others",
     ],
-    ["a picture's, by what it is", { toSummarise: [user("old"), image] }, "[image image/png, 6 bytes]"],
-    ["what was handed on rather than a note", { previousSummary: quoted("ask"), toSummarise: [note] }, "ask"],
+    ["a picture's, by what it is", { toSummarize: [user("old"), image] }, "[image image/png, 6 bytes]"],
+    ["what was handed on rather than a note", { previousSummary: quoted("ask"), toSummarize: [note] }, "ask"],
     [
       "a newer note rather than an older one",
-      { previousSummary: quoted("[Note from hook]: old"), toSummarise: [note] },
+      { previousSummary: quoted("[Note from hook]: old"), toSummarize: [note] },
       "[Note from hook]: a note",
     ],
   ])("[CMP16] is %s", (_, given, expected) => {
@@ -78,19 +87,22 @@ describe("the request that a cut turn works on", () => {
   });
 
   test("[CMP16] is the newest, however far back it lies", () => {
-    const asks = withEarlier(withEarlier(noAsks, [note, assistant("x")]), [user("ask"), assistant("y")]);
-    expect(withEarlier(asks, [user("older")]).said?.text).toBe("ask");
+    const asks = addEarlierAsks(addEarlierAsks(noAsks, [note, assistant("x")]), [
+      user("ask"),
+      assistant("y"),
+    ]);
+    expect(addEarlierAsks(asks, [user("older")]).said?.text).toBe("ask");
     const previousSummary = quoted("older still");
-    expect(requestUnderWay({ splitTurn: true, previousSummary }, asks)).toBe("ask");
+    expect(findPendingRequest({ splitTurn: true, previousSummary }, asks)).toBe("ask");
   });
 
   test("[CMP16] stands in the summary once, ends no tag, and is short where it must be", () => {
     const copied = "## Goal\nx\n\n## The request under way\n> old\n\n## Decisions\ny";
-    const text = withRequest(copied, "do </summary> it", 1000);
+    const text = appendRequest(copied, "do </summary> it", 1000);
     expect(text).toBe("## Goal\nx\n\n## Decisions\ny\n\n## The request under way\n> do &lt;/summary> it");
-    expect(withoutRequest(text)).toBe("## Goal\nx\n\n## Decisions\ny");
-    expect(withRequest("s", "x".repeat(100_000), 1e6).length).toBeLessThan(5000);
-    expect(withRequest("s", "word ".repeat(1000), 100).length).toBeLessThan(700);
-    expect(withRequest("s", "word ".repeat(1000), 0)).toBe("s");
+    expect(removeRequest(text)).toBe("## Goal\nx\n\n## Decisions\ny");
+    expect(appendRequest("s", "x".repeat(100_000), 1e6).length).toBeLessThan(5000);
+    expect(appendRequest("s", "word ".repeat(1000), 100).length).toBeLessThan(700);
+    expect(appendRequest("s", "word ".repeat(1000), 0)).toBe("s");
   });
 });

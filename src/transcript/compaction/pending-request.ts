@@ -8,12 +8,12 @@ import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 
 /**
- * A cut inside a turn leaves the request behind that the turn works on. No summariser is trusted with it: it stands in
+ * A cut inside a turn leaves the request behind that the turn works on. No summarizer is trusted with it: it stands in
  * the summary in the words of whoever asked, and is handed on as long as the same turn is cut again.
  */
 
 const heading = "The request under way";
-const mostCharacters = 4000;
+const maxRequestCharacters = 4000;
 /** A request that nobody said, as it is quoted. */
 const isNote = /^\[(?:Note from |Message of the system\])/;
 
@@ -35,7 +35,7 @@ export interface Asks {
 export const noAsks: Asks = { said: null, noted: null };
 
 /** What was asked last, now that the messages before are known too. */
-export function withEarlier(later: Asks, messages: readonly ContextMessage[]): Asks {
+export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[]): Asks {
   if (later.said !== null) return later;
   let { noted } = later;
   for (const message of messages.toReversed()) {
@@ -55,12 +55,12 @@ export function withEarlier(later: Asks, messages: readonly ContextMessage[]): A
  * What the turn works on that a plan cuts in two, as it is quoted: what was said last in the range, else what the
  * previous summary hands on. `null`: the plan cuts none, or nobody knows.
  */
-export function requestUnderWay(
+export function findPendingRequest(
   plan: Pick<CutPlan, "splitTurn" | "previousSummary">,
   { said, noted }: Asks,
 ): string | null {
   if (!plan.splitTurn) return null;
-  const handedOn = quotedRequest(plan.previousSummary ?? "");
+  const handedOn = readQuotedRequest(plan.previousSummary ?? "");
   if (said !== null) return said.quote;
   if (noted === null) return handedOn;
   return handedOn === null || isNote.test(handedOn) ? noted.quote : handedOn;
@@ -72,9 +72,10 @@ function askText(content: Content): string {
 }
 
 /** The summary with the request behind it, and nowhere else. */
-export function withRequest(summary: string, request: string | null, mostTokens: number): string {
-  const rest = withoutRequest(summary);
-  const text = request === null ? "" : truncateToTokens(truncateText(request, mostCharacters), mostTokens);
+export function appendRequest(summary: string, request: string | null, mostTokens: number): string {
+  const rest = removeRequest(summary);
+  const text =
+    request === null ? "" : truncateToTokens(truncateText(request, maxRequestCharacters), mostTokens);
   if (text === "") return rest;
   const quoted = escapeTags(text.toWellFormed())
     .split(/\r\n|[\n\r\u2028\u2029]/)
@@ -83,7 +84,7 @@ export function withRequest(summary: string, request: string | null, mostTokens:
 }
 
 /** The summary without what `withRequest` put there. */
-export function withoutRequest(summary: string): string {
+export function removeRequest(summary: string): string {
   let isInside = false;
   const kept = summary.split("\n").filter((line) => {
     const named = headingOf(line);
@@ -93,7 +94,7 @@ export function withoutRequest(summary: string): string {
   return kept.join("\n").trim();
 }
 
-function quotedRequest(summary: string): string | null {
+function readQuotedRequest(summary: string): string | null {
   const lines = summary.split("\n");
   const at = lines.findLastIndex((line) => headingOf(line) === heading.toLowerCase());
   if (at === -1) return null;

@@ -138,7 +138,7 @@ describe("where a context is cut", () => {
     const recent = [user("a"), assistant("b")];
     expect(planCut(contextOf(recent, "e0"), { contextWindow })).toMatchObject({
       firstKeptEntryId: "e0",
-      toSummarise: [],
+      toSummarize: [],
       isCut: true,
     });
     const torn = [result("x"), user("steer"), result("y"), assistant("done"), user("next")];
@@ -176,12 +176,12 @@ function ifPlanned(
 }
 
 describe("any context", () => {
-  test("[CMP2] what is summarised and what is kept are all of it, in order", () => {
+  test("[CMP2] what is summarized and what is kept are all of it, in order", () => {
     fc.assert(
       fc.property(conversation, windows, (messages, window) => {
         ifPlanned(messages, window, (plan, place) => {
           const from = plan.previousSummary === null ? 0 : 1;
-          expect([...plan.toSummarise, ...messages.slice(place)]).toEqual(messages.slice(from));
+          expect([...plan.toSummarize, ...messages.slice(place)]).toEqual(messages.slice(from));
           expect(plan.entryIds).toEqual(messages.slice(from, place).map((_, index) => `e${index + from}`));
           expect(plan.tokensBefore).toBe(messages.reduce((sum, each) => sum + messageTokens(each), 0));
         });
@@ -231,7 +231,7 @@ describe("any context", () => {
         for (let cuts = 0; ; cuts++) {
           const plan = planCut(contextOf(messages), { contextWindow: window, compactions: cuts % 3 });
           if ("nothing" in plan) break;
-          expect(plan.toSummarise.length).toBeGreaterThan(0);
+          expect(plan.toSummarize.length).toBeGreaterThan(0);
           messages = [summary("s"), ...messages.slice(messages.length - keptCount(messages, plan))];
           expect(cuts).toBeLessThanOrEqual(given.length);
         }

@@ -8,8 +8,8 @@ import { compactionLimits } from "./limits.ts";
 export interface CutPlan {
   readonly firstKeptEntryId: string;
   /** What a summary has to stand in for beside the previous one, oldest first. */
-  readonly toSummarise: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry that `toSummarise[i]` comes from. */
+  readonly toSummarize: readonly ContextMessage[];
+  /** `entryIds[i]` is the entry that `toSummarize[i]` comes from. */
   readonly entryIds: readonly string[];
   readonly previousSummary: string | null;
   /** The compaction that the previous summary comes from. */
@@ -19,7 +19,7 @@ export interface CutPlan {
   readonly tokensKept: number;
   /** The kept part begins in the middle of a turn. */
   readonly splitTurn: boolean;
-  /** More has to be summarised than `toSummarise`: what the byte budget left out before it. */
+  /** More has to be summarized than `toSummarize`: what the byte budget left out before it. */
   readonly isCut: boolean;
 }
 
@@ -44,7 +44,7 @@ export function messageTokens(message: ContextMessage): number {
 }
 
 /**
- * Decides the cut of a context. What is summarised begins where the context begins, behind the previous summary: at the
+ * Decides the cut of a context. What is summarized begins where the context begins, behind the previous summary: at the
  * first entry that the previous compaction kept.
  */
 export function planCut(
@@ -57,16 +57,16 @@ export function planCut(
   const previous = first?.role === "compactionSummary" ? first : null;
   const from = previous === null ? 0 : 1;
   if (messages.length === from) return { nothing: previous === null ? "nothing_said" : "only_summary" };
-  const sizes = tokensFrom(messages);
+  const sizes = sumTokensFrom(messages);
   const limits = compactionLimits(options.contextWindow, options.compactions);
   if ((sizes[from] ?? 0) <= limits.keep && !isCut) return { nothing: "all_recent" };
   const body = { messages, from, sizes, limits, isCut };
-  const place = chooseCut(body, placesOf(messages, from, isCut));
+  const place = chooseCut(body, findCutPlaces(messages, from, isCut));
   const firstKeptEntryId = place === null ? undefined : entryIds[place];
   if (place === null || firstKeptEntryId === undefined) return { nothing: "one_turn" };
   return {
     firstKeptEntryId,
-    toSummarise: messages.slice(from, place),
+    toSummarize: messages.slice(from, place),
     entryIds: entryIds.slice(from, place),
     previousSummary: previous?.summary ?? null,
     previousEntryId: previous === null ? null : (entryIds[0] ?? null),
@@ -91,7 +91,7 @@ function isMidTurn(messages: readonly ContextMessage[], from: number, place: num
 }
 
 /** What all messages from each on come to. */
-function tokensFrom(messages: readonly ContextMessage[]): Float64Array {
+function sumTokensFrom(messages: readonly ContextMessage[]): Float64Array {
   const sizes = new Float64Array(messages.length + 1);
   for (let index = messages.length - 1; index >= 0; index--) {
     sizes[index] = (sizes[index + 1] ?? 0) + messageTokens(messages[index] as ContextMessage);
@@ -108,11 +108,11 @@ interface Body {
 }
 
 /** The first kept message; `null`: there is no place to cut at. */
-function chooseCut(body: Body, places: Places): number | null {
+function chooseCut(body: Body, places: CutPlaces): number | null {
   const { messages, from, limits, isCut } = body;
   const sizeAt = (place: number) => body.sizes[place] ?? 0;
   const turns: number[] = [];
-  // Where nothing stands before it, a cut at the very beginning would summarise nothing.
+  // Where nothing stands before it, a cut at the very beginning would summarize nothing.
   for (let place = isCut ? from : from + 1; place < messages.length; place++) {
     if (places.isTurn(place)) turns.push(place);
   }
@@ -129,21 +129,25 @@ function chooseCut(body: Body, places: Places): number | null {
   const lastTurn = turns.at(-1);
   if (index === -1) {
     if (lastTurn !== undefined && sizeAt(lastTurn) <= limits.mostKept)
-      return withItsRun(body, places, lastTurn);
+      return extendToUserRun(body, places, lastTurn);
     return inner(lastTurn ?? from, messages.length) ?? lastTurn ?? null;
   }
   const chosen = turns[index] as number;
-  if (sizeAt(chosen) >= limits.keep / 2) return withItsRun(body, places, chosen);
+  if (sizeAt(chosen) >= limits.keep / 2) return extendToUserRun(body, places, chosen);
   // Little would be kept: the turn before is taken in, whole if it is not too large, else in part.
   const before = turns[index - 1];
   if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
-  if (sizeAt(before ?? from) <= limits.mostKept) return withItsRun(body, places, chosen);
+  if (sizeAt(before ?? from) <= limits.mostKept) return extendToUserRun(body, places, chosen);
   const within = inner(before ?? from, chosen);
-  return within !== null && sizeAt(within) <= limits.keep ? within : withItsRun(body, places, chosen);
+  return within !== null && sizeAt(within) <= limits.keep ? within : extendToUserRun(body, places, chosen);
 }
 
 /** What the user said in one go, a hook's words before a prompt among it, is kept together where that costs little. */
-function withItsRun({ messages, from, sizes, limits, isCut }: Body, places: Places, chosen: number): number {
+function extendToUserRun(
+  { messages, from, sizes, limits, isCut }: Body,
+  places: CutPlaces,
+  chosen: number,
+): number {
   const most = Math.min(limits.mostKept, (sizes[chosen] ?? 0) + limits.keep / 2);
   let place = chosen;
   while (place > from && isUserTurn(messages[place - 1])) {
@@ -163,7 +167,7 @@ function isUserTurn(message: ContextMessage | undefined): boolean {
 }
 
 /** Tells of each place between two messages what it is. Place `i` is the one before `messages[i]`. */
-interface Places {
+interface CutPlaces {
   /** A user turn begins here, and no call is open. */
   isTurn(place: number): boolean;
   /** Inside a turn: the answer goes on behind an answered call group, or behind an answer without calls. */
@@ -174,8 +178,8 @@ interface Places {
  * `from` is where the conversation begins. With `isCut` more of it stands before: a result without a call is then taken
  * to answer one there.
  */
-function placesOf(messages: readonly ContextMessage[], from: number, isCut: boolean): Places {
-  const open = openCalls(messages, from, isCut);
+function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut: boolean): CutPlaces {
+  const open = countOpenCalls(messages, from, isCut);
   const isFree = (place: number) => place >= from && open[place] === 0;
   return {
     isTurn: (place) => isFree(place) && isUserTurn(messages[place]),
@@ -188,7 +192,7 @@ function placesOf(messages: readonly ContextMessage[], from: number, isCut: bool
 }
 
 /** How many calls are on one side of a place and their results on the other. */
-function openCalls(messages: readonly ContextMessage[], from: number, isCut: boolean): Int32Array {
+function countOpenCalls(messages: readonly ContextMessage[], from: number, isCut: boolean): Int32Array {
   const steps = new Int32Array(messages.length + 2);
   const span = (first: number, last: number) => {
     steps[first] = (steps[first] ?? 0) + 1;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { textTokens } from "../text-tokens.ts";
 import { sections } from "./check-summary.ts";
 import type { PromptParts } from "./prompts.ts";
-import { summariserSystem, summaryPrompt } from "./prompts.ts";
+import { summarizerSystem, summaryPrompt } from "./prompts.ts";
 
 const parts: PromptParts = {
   conversation: "[User]: Hello",
@@ -12,10 +12,10 @@ const parts: PromptParts = {
   mostCharacters: 16_000,
 };
 
-describe("what a summariser is told", () => {
+describe("what a summarizer is told", () => {
   test("[CMP7] not to go on, in the conversation's language, and every heading in order", () => {
-    expect(summariserSystem).toMatch(/do not continue the conversation/);
-    expect(summariserSystem).toMatch(/language of the conversation/);
+    expect(summarizerSystem).toMatch(/do not continue the conversation/);
+    expect(summarizerSystem).toMatch(/language of the conversation/);
     const prompt = summaryPrompt(parts);
     const places = sections.map(({ heading }) => prompt.indexOf(`\n## ${heading}\n`));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
@@ -50,6 +50,6 @@ describe("what a summariser is told", () => {
       modifiedFiles: [long],
     };
     const prompt = summaryPrompt({ ...parts, conversation: "", files, instructions: long, splitTurn: true });
-    expect(textTokens(prompt) + textTokens(summariserSystem)).toBeLessThan(1500);
+    expect(textTokens(prompt) + textTokens(summarizerSystem)).toBeLessThan(1500);
   });
 });

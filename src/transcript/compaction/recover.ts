@@ -1,4 +1,4 @@
-import { mostCompactions } from "./limits.ts";
+import { maxCompactions } from "./limits.ts";
 
 /** What is done, and in which order, when a context does not fit; none of it takes an entry out of a session. */
 export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | "give_up";
@@ -14,7 +14,7 @@ export interface RecoveryState {
 }
 
 /** Each overflow shows a smaller window, by which other results are oversized. */
-const mostTruncations = 3;
+const maxTruncations = 3;
 
 /** How a run begins. */
 export const noRecovery: RecoveryState = {
@@ -27,7 +27,7 @@ export const noRecovery: RecoveryState = {
 
 /** What to do now that the context does not fit. `hasOversizedResults`: before anything is summarized, those are cut. */
 export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean): Measure {
-  if (hasOversizedResults && state.truncations < mostTruncations) return "truncate_oversized";
+  if (hasOversizedResults && state.truncations < maxTruncations) return "truncate_oversized";
   if (state.compaction === "possible") return "compact";
   if (state.truncation === "untried") return "truncate";
   return state.pruning === "untried" ? "prune" : "give_up";
@@ -40,10 +40,10 @@ export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean):
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {
     case "truncate_oversized":
-      return { ...state, truncations: isSmaller ? state.truncations + 1 : mostTruncations };
+      return { ...state, truncations: isSmaller ? state.truncations + 1 : maxTruncations };
     case "compact": {
       const compactions = state.compactions + 1;
-      const isLast = !isSmaller || compactions >= mostCompactions;
+      const isLast = !isSmaller || compactions >= maxCompactions;
       return { ...state, compactions, compaction: isLast ? "spent" : "possible" };
     }
     case "truncate":

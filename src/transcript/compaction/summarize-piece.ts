@@ -3,18 +3,18 @@ import { escapeToLine, thrownText } from "../../core/text.ts";
 import { textTokens } from "../text-tokens.ts";
 import { escapeTags } from "../visible-message.ts";
 import type { SectionId, SummaryCheck } from "./check-summary.ts";
-import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
+import { checkSummary, describeProblems, hasMostSections, isComplete } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
 import { truncateText, truncateToTokens } from "./chunks.ts";
-import { compactionLimits, mostSummaryCharacters } from "./limits.ts";
-import { withoutRequest } from "./pending-request.ts";
+import { compactionLimits, maxSummaryCharacters } from "./limits.ts";
+import { removeRequest } from "./pending-request.ts";
 import type { PromptParts } from "./prompts.ts";
-import { summariserSystem, summaryPrompt } from "./prompts.ts";
+import { summarizerSystem, summaryPrompt } from "./prompts.ts";
 
 /** The notes on one piece of a range: asked for, checked, and in safeguard mode asked for once more. */
 
 interface PieceOptions {
-  readonly summarise: Summarise;
+  readonly summarize: Summarize;
   readonly mode: CompactionMode;
   readonly contextWindow: number;
   readonly signal?: AbortSignal;
@@ -33,60 +33,69 @@ export interface PieceSummary {
   readonly missing: readonly SectionId[];
 }
 
-export async function summarisePiece(
+export async function summarizePiece(
   parts: PieceParts,
   options: PieceOptions,
 ): Promise<PieceSummary | SummaryFailure> {
   const { summaryTokens } = compactionLimits(options.contextWindow);
   const check = (text: string) => checkSummary(text, { summaryTokens, ask: options.ask });
-  const first = await askFor(parts, [], options);
+  const first = await requestSummary(parts, [], options);
   if ("failure" in first) return first;
   const found = check(first.text);
-  if (options.mode === "default") return accepted(first.text, found, { retried: false, anyShape: true });
-  const before = accepted(first.text, found, { retried: false, anyShape: false });
-  if (isFine(found)) return before;
-  const second = await askFor(parts, problemsOf(found, mostCharacters(summaryTokens)), options);
+  if (options.mode === "default") return checkAnswer(first.text, found, { retried: false, anyShape: true });
+  const before = checkAnswer(first.text, found, { retried: false, anyShape: false });
+  if (isComplete(found)) return before;
+  const second = await requestSummary(
+    parts,
+    describeProblems(found, maxSummaryCharactersFor(summaryTokens)),
+    options,
+  );
   const again =
     "failure" in second
       ? second
-      : accepted(second.text, check(second.text), { retried: true, anyShape: false });
+      : checkAnswer(second.text, check(second.text), { retried: true, anyShape: false });
   if ("failure" in before || ("failure" in again && again.failure === "aborted")) return again;
   const isWorse = "failure" in again || again.missing.length > before.missing.length;
   return isWorse ? { ...before, retried: true } : again;
 }
 
-async function askFor(
+async function requestSummary(
   parts: PieceParts,
   problems: readonly string[],
-  { summarise, contextWindow, signal, spent }: PieceOptions,
+  { summarize, contextWindow, signal, spent }: PieceOptions,
 ): Promise<{ readonly text: string } | SummaryFailure> {
   const { summaryTokens } = compactionLimits(contextWindow);
   const summary = parts.summary === null ? null : truncateToTokens(parts.summary, summaryTokens);
   const request: SummaryRequest = {
-    system: summariserSystem,
-    prompt: summaryPrompt({ ...parts, summary, problems, mostCharacters: mostCharacters(summaryTokens) }),
+    system: summarizerSystem,
+    prompt: summaryPrompt({
+      ...parts,
+      summary,
+      problems,
+      mostCharacters: maxSummaryCharactersFor(summaryTokens),
+    }),
     maxTokens: summaryTokens,
     ...(signal === undefined ? {} : { signal }),
   };
-  const answer = await askSummariser(summarise, request);
+  const answer = await askSummarizer(summarize, request);
   const input = textTokens(request.system) + textTokens(request.prompt);
   spent(input, "text" in answer ? textTokens(answer.text) : 0);
-  return "text" in answer ? { text: withoutRequest(escapeTags(answer.text)) } : answer;
+  return "text" in answer ? { text: removeRequest(escapeTags(answer.text)) } : answer;
 }
 
-/** What the summariser is told; in scripts with a token a character the check by tokens comes first. */
-function mostCharacters(summaryTokens: number): number {
-  return Math.min(mostSummaryCharacters, summaryTokens * 3);
+/** What the summarizer is told; in scripts with a token a character the check by tokens comes first. */
+function maxSummaryCharactersFor(summaryTokens: number): number {
+  return Math.min(maxSummaryCharacters, summaryTokens * 3);
 }
 
 /** Whether a text will do; with `anyShape` its sections are not looked at. */
-function accepted(
+function checkAnswer(
   text: string,
   check: SummaryCheck,
   { retried, anyShape }: { readonly retried: boolean; readonly anyShape: boolean },
 ): PieceSummary | SummaryFailure {
   const missing = [...check.missing, ...check.empty];
-  if (check.isBlank) return { failure: "empty", note: "the summariser answered nothing" };
+  if (check.isBlank) return { failure: "empty", note: "the summarizer answered nothing" };
   if (check.isTooLong)
     return { failure: "too_long", note: `the summary is too long: ${text.length} characters` };
   if (!anyShape && !hasMostSections(check))
@@ -94,7 +103,7 @@ function accepted(
   return { text, retried, missing };
 }
 
-/** What is asked of a summariser. */
+/** What is asked of a summarizer. */
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;
@@ -107,7 +116,7 @@ export interface SummaryRequest {
  * What makes the summaries: any model, or anything else. It may fail, answer nothing or never: history is not touched
  * then. Where it throws a `SkeinError` with the code `context_overflow`, it is asked again with smaller prompts.
  */
-export type Summarise = (request: SummaryRequest) => Promise<string>;
+export type Summarize = (request: SummaryRequest) => Promise<string>;
 
 /** Why there is no summary. */
 export interface SummaryFailure {
@@ -129,19 +138,19 @@ export interface SummaryFailure {
 
 const mostNoteCharacters = 300;
 
-/** Asks once. Never throws, and does not wait beyond the signal, whatever the summariser does. */
-async function askSummariser(
-  summarise: Summarise,
+/** Asks once. Never throws, and does not wait beyond the signal, whatever the summarizer does. */
+async function askSummarizer(
+  summarize: Summarize,
   request: SummaryRequest,
 ): Promise<{ readonly text: string } | SummaryFailure> {
   const { signal } = request;
-  if (signal?.aborted === true) return stopped(signal);
+  if (signal?.aborted === true) return toAbortFailure(signal);
   const { promise: untilSignal, resolve } = Promise.withResolvers<SummaryFailure>();
-  const onAbort = () => resolve(stopped(signal));
+  const onAbort = () => resolve(toAbortFailure(signal));
   signal?.addEventListener("abort", onAbort, { once: true });
-  const asked = async () => textAnswer(await summarise(request));
+  const asked = async () => toAnswer(await summarize(request));
   const answered = asked().catch((error: unknown) =>
-    signal?.aborted === true ? stopped(signal) : failed(error),
+    signal?.aborted === true ? toAbortFailure(signal) : toFailure(error),
   );
   try {
     return await Promise.race([answered, untilSignal]);
@@ -150,24 +159,24 @@ async function askSummariser(
   }
 }
 
-function textAnswer(answer: unknown): { readonly text: string } {
+function toAnswer(answer: unknown): { readonly text: string } {
   return { text: typeof answer === "string" ? answer.toWellFormed().trim() : "" };
 }
 
-function failed(error: unknown): SummaryFailure {
+function toFailure(error: unknown): SummaryFailure {
   if (error instanceof SkeinError && error.code === "context_overflow") {
     const { problem } = error.details;
     const said = typeof problem === "string" ? problem : error.message;
-    return { failure: "overflow", note: `the prompt is too long for the summariser: ${lineOf(said)}` };
+    return { failure: "overflow", note: `the prompt is too long for the summarizer: ${lineOf(said)}` };
   }
-  return { failure: "failed", note: `the summariser failed: ${lineOf(thrownText(error))}` };
+  return { failure: "failed", note: `the summarizer failed: ${lineOf(thrownText(error))}` };
 }
 
-function stopped(signal: AbortSignal | undefined): SummaryFailure {
+function toAbortFailure(signal: AbortSignal | undefined): SummaryFailure {
   const reason: unknown = signal?.reason;
   const isTimeout = reason instanceof Error && reason.name === "TimeoutError";
   return isTimeout
-    ? { failure: "timed_out", note: "the summariser did not answer in time" }
+    ? { failure: "timed_out", note: "the summarizer did not answer in time" }
     : { failure: "aborted", note: "the compaction was aborted" };
 }
 

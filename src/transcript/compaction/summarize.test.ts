@@ -32,12 +32,12 @@ function planOf(messages: readonly ContextMessage[], cut: string | null = null):
 /** Answers in turn, the last answer again and again; keeps what it was asked. */
 function fake(...answers: readonly (string | (() => Promise<string>))[]) {
   const requests: SummaryRequest[] = [];
-  const summarise = async (request: SummaryRequest) => {
+  const summarize = async (request: SummaryRequest) => {
     requests.push(request);
     const answer = answers[Math.min(requests.length, answers.length) - 1] ?? "";
     return typeof answer === "string" ? answer : answer();
   };
-  return { requests, summarise };
+  return { requests, summarize };
 }
 
 const safeguard = { mode: "safeguard", contextWindow } as const;
@@ -47,13 +47,13 @@ const small = planOf([
   user(textOfTokens(6200)),
   assistant("yes"),
 ]);
-const run = (plan: CutPlan, given: Partial<SummaryOptions> & Pick<SummaryOptions, "summarise">) =>
+const run = (plan: CutPlan, given: Partial<SummaryOptions> & Pick<SummaryOptions, "summarize">) =>
   makeSummary(plan, { ...safeguard, ...given });
 
 describe("making a summary", () => {
   test("[CMP12] a good one is asked for once", async () => {
-    const { requests, summarise } = fake(notes("older ask done"));
-    const made = await run(small, { summarise });
+    const { requests, summarize } = fake(notes("older ask done"));
+    const made = await run(small, { summarize });
     expect(made).toMatchObject({ text: notes("older ask done"), chunks: 1, retried: false, missing: [] });
     expect(requests).toHaveLength(1);
     expect(requests[0]?.prompt).toContain("[User]: older ask\n\n[Assistant]: done");
@@ -62,8 +62,8 @@ describe("making a summary", () => {
   });
 
   test("[CMP12] what is missing is asked for once more, by name", async () => {
-    const { requests, summarise } = fake(notes("x", 2), notes("x"));
-    expect(await run(small, { summarise })).toMatchObject({ retried: true, missing: [], text: notes("x") });
+    const { requests, summarize } = fake(notes("x", 2), notes("x"));
+    expect(await run(small, { summarize })).toMatchObject({ retried: true, missing: [], text: notes("x") });
     expect(requests).toHaveLength(2);
     expect(requests[1]?.prompt).toContain('"Goal", "Decisions"');
   });
@@ -88,8 +88,8 @@ describe("making a summary", () => {
     ["too long, then good", notes("x".repeat(5000)), notes("x"), { text: notes("x"), retried: true }],
     ["nothing, then good", "", notes("x"), { text: notes("x"), retried: true }],
   ])("[CMP12] at the second try: %s", async (_, first, second, expected) => {
-    const { requests, summarise } = fake(first, second);
-    expect(await run(small, { summarise })).toMatchObject(expected);
+    const { requests, summarize } = fake(first, second);
+    expect(await run(small, { summarize })).toMatchObject(expected);
     expect(requests).toHaveLength(2);
   });
 
@@ -104,38 +104,38 @@ describe("making a summary", () => {
     [
       "fails",
       () => Promise.reject(new Error("no\nmodel")),
-      { failure: "failed", note: "the summariser failed: no\\u000amodel" },
+      { failure: "failed", note: "the summarizer failed: no\\u000amodel" },
     ],
     [
       "throws at once",
       () => {
         throw "odd";
       },
-      { failure: "failed", note: "the summariser failed: odd" },
+      { failure: "failed", note: "the summarizer failed: odd" },
     ],
     ["answers something else", () => Promise.resolve(7 as unknown as string), { failure: "empty" }],
-  ])("[CMP11] a summariser that %s is a failure by name", async (_, answer, expected) => {
-    const { summarise } = fake(answer);
-    expect(await run(small, { summarise, mode: "default" })).toMatchObject(expected);
+  ])("[CMP11] a summarizer that %s is a failure by name", async (_, answer, expected) => {
+    const { summarize } = fake(answer);
+    expect(await run(small, { summarize, mode: "default" })).toMatchObject(expected);
   });
 
   test("[CMP11] one that hangs is left when the signal comes, and its late failure harms nobody", async () => {
     const abort = new AbortController();
     const late = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();
-    const summarise = () => {
+    const summarize = () => {
       asked.resolve();
       return late.promise;
     };
-    const making = run(small, { summarise, signal: abort.signal });
+    const making = run(small, { summarize, signal: abort.signal });
     await asked.promise;
     abort.abort();
     expect(await making).toMatchObject({ failure: "aborted" });
     late.reject(new Error("too late"));
-    expect(await run(small, { summarise, signal: abort.signal })).toMatchObject({ failure: "aborted" });
+    expect(await run(small, { summarize, signal: abort.signal })).toMatchObject({ failure: "aborted" });
     const timeout = AbortSignal.timeout(1);
     expect(
-      await run(small, { summarise: () => new Promise(() => undefined), signal: timeout }),
+      await run(small, { summarize: () => new Promise(() => undefined), signal: timeout }),
     ).toMatchObject({
       failure: "timed_out",
     });
@@ -143,9 +143,9 @@ describe("making a summary", () => {
 
   test("[CMP11] a range that no model sees needs no summary", async () => {
     const hidden = { role: "bashExecution", command: "x", output: "y", excludeFromContext: true } as const;
-    const plan: CutPlan = { ...small, toSummarise: [hidden] };
-    const { requests, summarise } = fake(notes("x"));
-    expect(await run(plan, { summarise })).toMatchObject({ failure: "nothing_said" });
+    const plan: CutPlan = { ...small, toSummarize: [hidden] };
+    const { requests, summarize } = fake(notes("x"));
+    expect(await run(plan, { summarize })).toMatchObject({ failure: "nothing_said" });
     expect(requests).toEqual([]);
   });
 
@@ -157,8 +157,8 @@ describe("making a summary", () => {
       user(textOfTokens(6200)),
       assistant("c"),
     ]);
-    const { requests, summarise } = fake(notes("x"));
-    await run(plan, { summarise });
+    const { requests, summarize } = fake(notes("x"));
+    await run(plan, { summarize });
     expect(requests[0]?.prompt).toContain("<previous-summary>\nOnce upon a time.\n</previous-summary>");
   });
 });
@@ -169,8 +169,8 @@ const sizeOf = ({ system, prompt }: SummaryRequest) => textTokens(system) + text
 
 describe("a range that is too large for one request", () => {
   test("[CMP9] goes in pieces, each bringing the notes up to date, and no request is over half the window", async () => {
-    const { requests, summarise } = fake(notes("first word"), notes("second word"), notes("third word"));
-    const made = await run(planOf(numbered(40, 500)), { summarise });
+    const { requests, summarize } = fake(notes("first word"), notes("second word"), notes("third word"));
+    const made = await run(planOf(numbered(40, 500)), { summarize });
     expect(made).toMatchObject({ text: notes("third word"), chunks: requests.length });
     expect(requests.length).toBeGreaterThan(2);
     expect(Math.max(...requests.map(sizeOf))).toBeLessThanOrEqual(contextWindow * 0.5);
@@ -186,16 +186,16 @@ describe("a range that is too large for one request", () => {
   });
 
   test("[CMP9] one message that is larger than a piece keeps its head and tail", async () => {
-    const { requests, summarise } = fake(notes("x"));
-    await run(planOf([...numbered(1, 50_000), assistant("b"), user("c"), assistant("d")]), { summarise });
+    const { requests, summarize } = fake(notes("x"));
+    await run(planOf([...numbered(1, 50_000), assistant("b"), user("c"), assistant("d")]), { summarize });
     expect(requests).toHaveLength(1);
     expect(sizeOf(requests[0] as SummaryRequest)).toBeLessThanOrEqual(contextWindow * 0.5);
     for (const mark of ["n0n", "m0m", "characters left out"]) expect(requests[0]?.prompt).toContain(mark);
   });
 
   test("[CMP11] a failure in any piece is the failure of all", async () => {
-    const { summarise } = fake(notes("x"), () => Promise.reject(new Error("no")));
-    expect(await run(planOf(numbered(40, 500)), { summarise })).toMatchObject({ failure: "failed" });
+    const { summarize } = fake(notes("x"), () => Promise.reject(new Error("no")));
+    expect(await run(planOf(numbered(40, 500)), { summarize })).toMatchObject({ failure: "failed" });
   });
 
   test("[CMP10] what the budget left out is fed backwards, the previous summary last", async () => {
@@ -210,8 +210,8 @@ describe("a range that is too large for one request", () => {
       ],
       "e1",
     );
-    const { requests, summarise } = fake(notes("one word"), notes("two word"));
-    const made = await run(plan, { summarise, older: pages() });
+    const { requests, summarize } = fake(notes("one word"), notes("two word"));
+    const made = await run(plan, { summarize, older: pages() });
     expect(made).toMatchObject({ chunks: requests.length, text: notes("two word") });
     expect(made).toHaveProperty("olderTokens", expect.closeTo(60 * 300, -4));
     const prompts = requests.map(({ prompt }) => prompt);
@@ -250,8 +250,8 @@ describe("a range that is too large for one request", () => {
     ]);
     const plan = planOf([user("Find the leak in the cellar."), ...groups.flat()]);
     expect(plan.splitTurn).toBe(true);
-    const { requests, summarise } = fake(notes("leak in the cellar"));
-    const made = await run(plan, { summarise });
+    const { requests, summarize } = fake(notes("leak in the cellar"));
+    const made = await run(plan, { summarize });
     expect(made).toMatchObject({
       text: `${notes("leak in the cellar")}\n\n## The request under way\n> Find the leak in the cellar.`,
     });

@@ -1,21 +1,27 @@
 import type { ContextMessage } from "../../core/context.ts";
 import type { SectionId } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
-import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
+import { chunkTokens, splitChunks, splitChunksBackwards } from "./chunks.ts";
 import { conversationText } from "./conversation-text.ts";
-import { compactionLimits, leastWindow } from "./limits.ts";
+import { compactionLimits, minContextWindow } from "./limits.ts";
 import type { Asks } from "./pending-request.ts";
-import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./pending-request.ts";
+import {
+  addEarlierAsks,
+  appendRequest,
+  findPendingRequest,
+  noAsks,
+  removeRequest,
+} from "./pending-request.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens } from "./plan-cut.ts";
 import type { PromptParts } from "./prompts.ts";
-import type { PieceSummary, Summarise, SummaryFailure } from "./summarize-piece.ts";
-import { summarisePiece } from "./summarize-piece.ts";
+import type { PieceSummary, Summarize, SummaryFailure } from "./summarize-piece.ts";
+import { summarizePiece } from "./summarize-piece.ts";
 import type { TouchedFiles } from "./touched-files.ts";
-import { filesIn, noFiles, withFiles } from "./touched-files.ts";
+import { collectFiles, mergeFiles, noFiles } from "./touched-files.ts";
 
 export interface SummaryOptions {
-  readonly summarise: Summarise;
+  readonly summarize: Summarize;
   /** `safeguard`: smaller pieces, each answer checked, and asked for once more where something is missing. */
   readonly mode: CompactionMode;
   readonly contextWindow: number;
@@ -29,7 +35,7 @@ export interface SummaryOptions {
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/** What the summariser was given and gave, in tokens, by our own estimate. */
+/** What the summarizer was given and gave, in tokens, by our own estimate. */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
@@ -51,7 +57,7 @@ export interface Summary {
 
 /** The summary of a plan, or why there is none. Rejects only where `older` does. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
-  const gathered = new Gathered(plan, options);
+  const gathered = new SummaryRange(plan, options);
   // An ask that lies further back is not looked for: the first pieces do not have it.
   const latest = gathered.asks.said?.text ?? null;
   let notes: PieceSummary | null = null;
@@ -68,7 +74,7 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
       waiting = splitPiece(value, { ...options, contextWindow });
     }
     const piece = waiting[0] as Piece;
-    const made = await summarisePiece(
+    const made = await summarizePiece(
       {
         conversation: piece.texts.join("\n\n"),
         summary: notes?.text ?? piece.before,
@@ -80,7 +86,7 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
       { ...options, contextWindow, ask: piece.isEnd || plan.isCut ? latest : null, spent: gathered.spent },
     );
     if ("failure" in made) {
-      if (made.failure !== "overflow" || contextWindow / 2 < leastWindow) return made;
+      if (made.failure !== "overflow" || contextWindow / 2 < minContextWindow) return made;
       contextWindow = Math.floor(contextWindow / 2);
       waiting = waiting.flatMap((each) => splitPiece(each, { ...options, contextWindow }));
       continue;
@@ -92,12 +98,12 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
   }
   if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
   const { requestTokens } = compactionLimits(contextWindow);
-  const text = withRequest(notes.text, requestUnderWay(plan, gathered.asks), requestTokens);
+  const text = appendRequest(notes.text, findPendingRequest(plan, gathered.asks), requestTokens);
   const { files, usage, olderTokens } = gathered;
   return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
 }
 
-/** One piece of the range, on its way to the summariser. */
+/** One piece of the range, on its way to the summarizer. */
 interface Piece {
   readonly texts: readonly string[];
   readonly order: PromptParts["order"];
@@ -110,14 +116,14 @@ interface Piece {
 /** A piece as several that fit the window, in the order in which they are summarized. */
 function splitPiece(piece: Piece, options: SummaryOptions): Piece[] {
   const { contextWindow, mode, maxHistoryShare } = options;
-  const chunks = [...chunksOf(piece.texts, chunkTokens(contextWindow, mode, maxHistoryShare))];
+  const chunks = [...splitChunks(piece.texts, chunkTokens(contextWindow, mode, maxHistoryShare))];
   const last = chunks.at(-1);
   const pieces = chunks.map((texts) => ({ ...piece, texts, isEnd: piece.isEnd && texts === last }));
   return piece.order === "older" ? pieces.toReversed() : pieces;
 }
 
 /** The range in pieces, and what is counted on the way. */
-class Gathered {
+class SummaryRange {
   readonly #plan: CutPlan;
   readonly #options: SummaryOptions;
   files: TouchedFiles;
@@ -128,8 +134,8 @@ class Gathered {
   constructor(plan: CutPlan, options: SummaryOptions) {
     this.#plan = plan;
     this.#options = options;
-    this.files = withFiles(options.files ?? noFiles, filesIn(plan.toSummarise));
-    this.asks = withEarlier(noAsks, plan.toSummarise);
+    this.files = mergeFiles(options.files ?? noFiles, collectFiles(plan.toSummarize));
+    this.asks = addEarlierAsks(noAsks, plan.toSummarize);
   }
 
   readonly spent = (input: number, output: number): void => {
@@ -142,33 +148,33 @@ class Gathered {
    * is read only as it is wanted; the previous summary is then the oldest text of all.
    */
   async *pieces(): AsyncGenerator<Piece> {
-    const { isCut, previousSummary, toSummarise } = this.#plan;
+    const { isCut, previousSummary, toSummarize } = this.#plan;
     const { contextWindow, mode, maxHistoryShare } = this.#options;
     const most = chunkTokens(contextWindow, mode, maxHistoryShare);
     if (isCut) {
       let isEnd = true;
-      for await (const texts of chunksBackwards(this.#pages(), most)) {
+      for await (const texts of splitChunksBackwards(this.#pages(), most)) {
         yield { texts, order: "older", isEnd, before: null };
         isEnd = false;
       }
       return;
     }
-    const before = previousSummary === null ? null : withoutRequest(previousSummary);
-    const pieces = [...chunksOf(textsOf(toSummarise), most)];
+    const before = previousSummary === null ? null : removeRequest(previousSummary);
+    const pieces = [...splitChunks(textsOf(toSummarize), most)];
     for (const texts of pieces) yield { texts, order: "newer", isEnd: texts === pieces.at(-1), before };
   }
 
   async *#pages(): AsyncGenerator<readonly string[]> {
-    const { toSummarise, previousSummary } = this.#plan;
-    yield textsOf(toSummarise);
+    const { toSummarize, previousSummary } = this.#plan;
+    yield textsOf(toSummarize);
     for await (const messages of this.#options.older ?? []) {
-      this.files = withFiles(filesIn(messages), this.files);
-      this.asks = withEarlier(this.asks, messages);
+      this.files = mergeFiles(collectFiles(messages), this.files);
+      this.asks = addEarlierAsks(this.asks, messages);
       this.olderTokens += messages.reduce((sum, message) => sum + messageTokens(message), 0);
       yield textsOf(messages);
     }
     if (previousSummary === null) return;
-    yield textsOf([{ role: "compactionSummary", summary: withoutRequest(previousSummary), timestamp: 0 }]);
+    yield textsOf([{ role: "compactionSummary", summary: removeRequest(previousSummary), timestamp: 0 }]);
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ContextMessage } from "../../core/context.ts";
-import { filesIn, filesOf, noFiles, withFiles } from "./touched-files.ts";
+import { collectFiles, mergeFiles, noFiles, readFilesOf } from "./touched-files.ts";
 
 const call = (name: string, given: unknown): ContextMessage => ({
   role: "assistant",
@@ -25,14 +25,14 @@ describe("the files that calls touched", () => {
     ["read", null, null],
     ["bash", { command: "cat a.ts" }, null],
   ])("[CMP13] %s %j", (name, given, kind) => {
-    const found = filesIn([call(name, given)]);
+    const found = collectFiles([call(name, given)]);
     const path = Object.values((given ?? {}) as Record<string, string>)[0] ?? "";
     expect(found).toEqual(kind === null ? noFiles : { ...noFiles, [kind]: [path] });
   });
 
   test("[CMP13] a file that was read and changed is changed; both lists are sorted, and say a path once", () => {
     const messages = ["z", "b", "z", "a"].flatMap((path) => [call("read", { path }), call("read", { path })]);
-    expect(filesIn([...messages, call("edit", { path: "b" })])).toEqual({
+    expect(collectFiles([...messages, call("edit", { path: "b" })])).toEqual({
       readFiles: ["a", "z"],
       modifiedFiles: ["b"],
     });
@@ -40,13 +40,13 @@ describe("the files that calls touched", () => {
 
   test("[CMP13] they are handed on, and where they are too many the newer ones stay", () => {
     const older = { readFiles: ["a", "b"], modifiedFiles: ["c"] };
-    expect(withFiles(older, { readFiles: ["c", "d"], modifiedFiles: ["a"] })).toEqual({
+    expect(mergeFiles(older, { readFiles: ["c", "d"], modifiedFiles: ["a"] })).toEqual({
       readFiles: ["b", "d"],
       modifiedFiles: ["a", "c"],
     });
     const names = (letter: string, count: number) =>
       Array.from({ length: count }, (_, index) => `${letter}${index}`);
-    const merged = withFiles(
+    const merged = mergeFiles(
       { ...noFiles, readFiles: names("a", 400) },
       { ...noFiles, readFiles: names("z", 400) },
     );
@@ -57,7 +57,7 @@ describe("the files that calls touched", () => {
   test.each([[undefined], [null], ["x"], [{ readFiles: "x" }], [{ readFiles: [1, null] }], [[]]])(
     "[CMP13] details %j of others say nothing",
     (details) => {
-      expect(filesOf(details)).toEqual(noFiles);
+      expect(readFilesOf(details)).toEqual(noFiles);
     },
   );
 });

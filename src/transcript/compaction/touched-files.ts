@@ -10,8 +10,8 @@ export interface TouchedFiles {
 
 export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
 
-const mostFiles = 500;
-const mostPathCharacters = 1024;
+const maxFiles = 500;
+const maxPathCharacters = 1024;
 const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
 /** By the words of a tool's name. A tool that is neither of these reads. */
 const modifying = [
@@ -31,7 +31,7 @@ const modifying = [
 const searching = ["ls", "list", "find", "glob", "grep", "search", "tree", "dir", "cd"];
 
 /** What the calls of some messages touched. */
-export function filesIn(messages: readonly ContextMessage[]): TouchedFiles {
+export function collectFiles(messages: readonly ContextMessage[]): TouchedFiles {
   const read = new Set<string>();
   const modified = new Set<string>();
   for (const message of messages) {
@@ -44,24 +44,24 @@ export function filesIn(messages: readonly ContextMessage[]): TouchedFiles {
       (kind === "modifies" ? modified : read).add(path);
     }
   }
-  return tidy(read, modified);
+  return toTouchedFiles(read, modified);
 }
 
 /** Both; where they are too many, the newer ones are kept. */
-export function withFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
+export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
   const read = new Set([...newer.readFiles, ...older.readFiles]);
-  return tidy(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
+  return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
 }
 
 /** What the `details` of a compaction say, ours or pi's; anything else says nothing. */
-export function filesOf(details: unknown): TouchedFiles {
+export function readFilesOf(details: unknown): TouchedFiles {
   if (!isRecord(details)) return noFiles;
   const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);
-  return tidy(new Set(paths(details.readFiles)), new Set(paths(details.modifiedFiles)));
+  return toTouchedFiles(new Set(paths(details.readFiles)), new Set(paths(details.modifiedFiles)));
 }
 
-function tidy(read: ReadonlySet<string>, modified: ReadonlySet<string>): TouchedFiles {
-  const first = (paths: Iterable<string>) => [...paths].slice(0, mostFiles).toSorted();
+function toTouchedFiles(read: ReadonlySet<string>, modified: ReadonlySet<string>): TouchedFiles {
+  const first = (paths: Iterable<string>) => [...paths].slice(0, maxFiles).toSorted();
   return {
     readFiles: first([...read].filter((path) => !modified.has(path))),
     modifiedFiles: first(modified),
@@ -78,7 +78,7 @@ function isPath(value: unknown): value is string {
   return (
     typeof value === "string" &&
     value.trim() !== "" &&
-    value.length <= mostPathCharacters &&
+    value.length <= maxPathCharacters &&
     !/[\n\r\u2028\u2029]/.test(value)
   );
 }

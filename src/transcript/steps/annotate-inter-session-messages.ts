@@ -2,7 +2,7 @@ import type { AssistantMessage, Content, UserMessage } from "../../core/messages
 import { cutText, escapeToLine, fenceText } from "../../core/text.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { annotated, derive, isAnnotated } from "../derive.ts";
+import { derive, isAnnotated, markAnnotated } from "../derive.ts";
 
 const mark = "[Inter-session message]";
 /** Its spellings without the first letter. */
@@ -25,13 +25,13 @@ export function annotateInterSessionMessages(
       if (message.provenance?.kind !== "inter_session") return message;
       changes.push(record("annotated", "It says which session it comes from.", message));
       changed = true;
-      return noteWithFirstLine(message);
+      return addNoteFirstLine(message);
     }
     if (message.role !== "user") return message;
-    const safe = withoutImitation(withSender(message));
+    const safe = escapeImitations(addSender(message));
     if (safe !== message)
       changes.push(record("imitation_escaped", "A line that imitates ours is escaped.", message));
-    const done = message.provenance?.kind === "inter_session" ? withFirstLine(safe) : safe;
+    const done = message.provenance?.kind === "inter_session" ? addFirstLine(safe) : safe;
     if (done !== safe) changes.push(record("annotated", "It says which session it comes from.", message));
     if (done !== message) changed = true;
     return done;
@@ -39,52 +39,52 @@ export function annotateInterSessionMessages(
   return { messages: changed ? after : messages, changes };
 }
 
-const longestName = 80;
+const maxNameLength = 80;
 
 /** Who of a group speaks, before the text. A name is one line, so that it cannot imitate another message. */
-function withSender(message: UserMessage): UserMessage {
+function addSender(message: UserMessage): UserMessage {
   const { content, provenance } = message;
   const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;
   if (name === undefined || provenance?.kind === "inter_session") return message;
-  const sender = `${escapeToLine(cutText(name, longestName))}: `;
-  if (typeof content === "string") return annotated(message, { content: sender + content });
+  const sender = `${escapeToLine(cutText(name, maxNameLength))}: `;
+  if (typeof content === "string") return markAnnotated(message, { content: sender + content });
   const [first, ...rest] = content;
   const blocks =
     first?.type === "text"
       ? [{ ...first, text: sender + first.text }, ...rest]
       : [{ type: "text" as const, text: sender.trim() }, ...content];
-  return annotated(message, { content: blocks });
+  return markAnnotated(message, { content: blocks });
 }
 
-function noteWithFirstLine(message: AssistantMessage): AssistantMessage {
+function addNoteFirstLine(message: AssistantMessage): AssistantMessage {
   const text = fenceText(
     message.content.map((block) => (block.type === "text" ? block.text : "")).join("\n"),
   );
-  return annotated(message, { content: [{ type: "text", text: `${firstLine(message)}\n${text}` }] });
+  return markAnnotated(message, { content: [{ type: "text", text: `${firstLine(message)}\n${text}` }] });
 }
 
-function withoutImitation(message: UserMessage): UserMessage {
+function escapeImitations(message: UserMessage): UserMessage {
   const { content } = message;
   if (typeof content === "string") {
-    const text = escaped(content);
+    const text = escapeMarks(content);
     return text === content ? message : derive(message, { content: text });
   }
   const imitates = (block: Exclude<Content, string>[number]) =>
-    block.type === "text" && escaped(block.text) !== block.text;
+    block.type === "text" && escapeMarks(block.text) !== block.text;
   if (!content.some(imitates)) return message;
   const blocks = content.map((block) =>
-    block.type === "text" ? { ...block, text: escaped(block.text) } : block,
+    block.type === "text" ? { ...block, text: escapeMarks(block.text) } : block,
   );
   return derive(message, { content: blocks });
 }
 
-function escaped(text: string): string {
+function escapeMarks(text: string): string {
   // A bracket is rare, and looking for one is fast.
-  return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapedSpelling, text) : text;
+  return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapeSpelling, text) : text;
 }
 
 /** A backslash before each that begins a line. Never looks twice at what lies between two of them. */
-function escapedSpelling(text: string, spelling: string): string {
+function escapeSpelling(text: string, spelling: string): string {
   let found = text.indexOf(spelling);
   if (found === -1) return text;
   const pieces: string[] = [];
@@ -106,11 +106,11 @@ function beginsLine(text: string, place: number, from: number): boolean {
 }
 
 /** What Skein itself composed stays as it is: a task, or an announcement, which fences the words of other sessions itself. */
-function withFirstLine(message: UserMessage): UserMessage {
+function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
   const { content, provenance } = message;
   const shown = (text: string) => (provenance?.verbatim === true ? text : fenceText(text));
-  if (typeof content === "string") return annotated(message, { content: `${line}\n${shown(content)}` });
+  if (typeof content === "string") return markAnnotated(message, { content: `${line}\n${shown(content)}` });
   const blocks = content.map((block) =>
     block.type === "text" && block.skein?.blob?.was !== "image"
       ? { ...block, text: shown(block.text) }
@@ -118,8 +118,8 @@ function withFirstLine(message: UserMessage): UserMessage {
   );
   const [first, ...rest] = blocks;
   if (first?.type !== "text")
-    return annotated(message, { content: [{ type: "text", text: line }, ...blocks] });
-  return annotated(message, { content: [{ ...first, text: `${line}\n${first.text}` }, ...rest] });
+    return markAnnotated(message, { content: [{ type: "text", text: line }, ...blocks] });
+  return markAnnotated(message, { content: [{ ...first, text: `${line}\n${first.text}` }, ...rest] });
 }
 
 function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
@@ -129,13 +129,13 @@ function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
     ["sourceTool", provenance?.sourceTool],
   ] as const;
   const known = parts.flatMap(([name, value]) =>
-    typeof value === "string" ? [`${name}=${quoted(value)}`] : [],
+    typeof value === "string" ? [`${name}=${quoteValue(value)}`] : [],
   );
   return [mark, ...known].join(" ");
 }
 
 /** A value that could be read as more than one is quoted. */
-function quoted(value: string): string {
+function quoteValue(value: string): string {
   const line = escapeToLine(value);
   return /^[^\s"=[\]]+$/.test(line) ? line : JSON.stringify(line);
 }

@@ -1,7 +1,7 @@
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, inserted } from "../derive.ts";
+import { derive, insertMessage } from "../derive.ts";
 
 interface Options {
   readonly policy: Pick<TranscriptPolicy, "callsWithoutTools">;
@@ -20,11 +20,11 @@ export function callsToText(
   if (policy.callsWithoutTools === "native" || tools?.length !== 0) return { messages, changes: [] };
   const changes: Change[] = [];
   const after = messages.map((message) => {
-    if (message.role === "toolResult") return resultAsText(message);
+    if (message.role === "toolResult") return convertResult(message);
     if (message.role !== "assistant" || !message.content.some(isCall)) return message;
     const note = "No tools are offered, so the calls of an answer and their results are sent as text.";
     changes.push(record("calls_to_text", note, message));
-    return callsAsText(message);
+    return convertCalls(message);
   });
   return { messages: changes.length === 0 ? messages : after, changes };
 }
@@ -33,7 +33,7 @@ function isCall({ type }: { readonly type: string }): boolean {
   return type === "toolCall";
 }
 
-function callsAsText(message: AssistantMessage): AssistantMessage {
+function convertCalls(message: AssistantMessage): AssistantMessage {
   const content = message.content.map((block) =>
     block.type === "toolCall"
       ? {
@@ -45,11 +45,11 @@ function callsAsText(message: AssistantMessage): AssistantMessage {
   return derive(message, { content });
 }
 
-function resultAsText(message: ToolResultMessage): UserMessage {
+function convertResult(message: ToolResultMessage): UserMessage {
   const { toolName = "a tool", isError, content, timestamp } = message;
   const lead = isError === true ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`;
   // Not a turn of the conversation: the history limit must not count it.
-  return inserted({
+  return insertMessage({
     role: "user",
     content: [{ type: "text", text: lead }, ...content],
     ...(timestamp === undefined ? {} : { timestamp }),

@@ -20,7 +20,7 @@ export function downgradeReasoning(
   const after = messages.map((message) => {
     if (message.role !== "assistant" || !message.content.some((block) => block.type === "thinking"))
       return message;
-    const done = downgraded(message, sent, policy, (note) =>
+    const done = downgradeMessage(message, sent, policy, (note) =>
       changes.push(record("reasoning_downgraded", note, message)),
     );
     if (done !== message) changed = true;
@@ -29,7 +29,7 @@ export function downgradeReasoning(
   return { messages: changed ? after : messages, changes };
 }
 
-function downgraded(
+function downgradeMessage(
   message: AssistantMessage,
   sent: Set<string>,
   policy: TranscriptPolicy,
@@ -49,7 +49,7 @@ function downgraded(
     }
     changed = true;
     tell(isRepeated ? "A reasoning item is sent only once." : "What belongs to the thinking is gone.");
-    return isRepeated ? [] : asText(block, policy);
+    return isRepeated ? [] : toText(block, policy);
   });
   return changed ? derive(message, { content }) : message;
 }
@@ -59,7 +59,7 @@ function isOfItem(block: AssistantBlock | undefined, id: string): boolean {
   return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
 }
 
-function asText(block: ThinkingBlock, { foreignThinking }: TranscriptPolicy): AssistantBlock[] {
+function toText(block: ThinkingBlock, { foreignThinking }: TranscriptPolicy): AssistantBlock[] {
   if (foreignThinking === "drop" || block.thinking.trim() === "") return [];
   return [{ type: "text", text: block.thinking }];
 }

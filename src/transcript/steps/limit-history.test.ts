@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { anyTurns, run } from "../../../test/support/sized-turns.ts";
 import { parseKey } from "../../core/keys.ts";
 import type { TranscriptMessage } from "../contract.ts";
-import { historyLimitFor, limitHistory } from "./limit-history.ts";
+import { limitHistory, resolveHistoryLimit } from "./limit-history.ts";
 
 const user = (content: string): TranscriptMessage => ({ role: "user", content });
 const answer = (text: string): TranscriptMessage => ({
@@ -89,9 +89,9 @@ test.each([
   ["session:slack", undefined],
   ["cron:slack", undefined],
 ])("[SIZ2] agent:main:%s has the limit %s", (rest, limit) => {
-  expect(historyLimitFor(parseKey(`agent:main:${rest}`), channels)).toBe(limit);
+  expect(resolveHistoryLimit(parseKey(`agent:main:${rest}`), channels)).toBe(limit);
 });
 
 test("[SIZ2] the session that all share has no limit", () => {
-  expect(historyLimitFor(parseKey("global"), channels)).toBeUndefined();
+  expect(resolveHistoryLimit(parseKey("global"), channels)).toBeUndefined();
 });

@@ -19,11 +19,11 @@ export function limitHistory(
   const gone = turns.length - kept;
   const from = gone > 0 ? turns[gone] : undefined;
   if (from === undefined) return { messages, changes: [] };
-  const note = `Left out: ${counted(from, "older message")} with ${counted(gone, "user turn")}. Kept: the last ${kept}.`;
+  const note = `Left out: ${formatCount(from, "older message")} with ${formatCount(gone, "user turn")}. Kept: the last ${kept}.`;
   return { messages: messages.slice(from), changes: [record("history_limited", note)] };
 }
 
-function counted(count: number, what: string): string {
+function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
@@ -58,7 +58,7 @@ interface SessionOrigin {
  * How many user turns of a session are kept. A thread has the limit of the session that it belongs to. A direct session
  * whose key names no channel has the limit of the channel that its person wrote on last. Other sessions have none.
  */
-export function historyLimitFor(
+export function resolveHistoryLimit(
   key: ParsedKey,
   channels: { readonly [channel: string]: ChannelLimits },
   origin: SessionOrigin = {},
@@ -83,7 +83,7 @@ export function sessionHistoryLimit(
   channels: { readonly [channel: string]: ChannelLimits },
 ): number | undefined {
   const { delivery } = meta;
-  return historyLimitFor(parseKey(key), channels, {
+  return resolveHistoryLimit(parseKey(key), channels, {
     channel: delivery?.channel ?? meta.channel,
     to: delivery?.to,
   });

@@ -1,8 +1,8 @@
 import type { ImageBlock, TextBlock, ToolResultMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, inserted } from "../derive.ts";
-import { movedLead } from "./sanitize-images.ts";
+import { derive, insertMessage } from "../derive.ts";
+import { movedImagesPrefix } from "./sanitize-images.ts";
 import { shortName } from "./settle-image.ts";
 
 const shownBelow = "[image: shown below]";
@@ -27,7 +27,7 @@ export function moveResultImages(
     if (goesOut(message)) {
       const images = message.content.filter((block) => block.type === "image");
       const name = `${shortName(message.toolName)} (${shortName(message.toolCallId)})`;
-      waiting.push({ type: "text", text: `${movedLead}${name}]` }, ...images);
+      waiting.push({ type: "text", text: `${movedImagesPrefix}${name}]` }, ...images);
       changes.push(
         record("image_moved", `Images of the result of ${name} (${images.length}) stand behind it.`, message),
       );
@@ -36,7 +36,7 @@ export function moveResultImages(
       after.push(message);
     }
     if (waiting.length === 0 || messages[index + 1]?.role === "toolResult") continue;
-    after.push(inserted({ role: "user", content: waiting }));
+    after.push(insertMessage({ role: "user", content: waiting }));
     waiting = [];
   }
   return { messages: after, changes };

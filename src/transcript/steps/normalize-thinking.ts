@@ -27,8 +27,8 @@ export function normalizeThinking(
   let changed = false;
   const after = messages.map((message) => {
     if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
-    const isOwn = !isSealedThinkingRejected && isOf(message, policy);
-    const { told, bare } = isOwn ? { told: false, bare: message } : withoutMetadata(message);
+    const isOwn = !isSealedThinkingRejected && isFromModel(message, policy);
+    const { told, bare } = isOwn ? { told: false, bare: message } : stripMetadata(message);
     if (told)
       changes.push(record("metadata_removed", "What another provider said of it does not go out.", message));
     const blocks = bare.content.flatMap((block) => {
@@ -36,7 +36,7 @@ export function normalizeThinking(
       const isUnsigned =
         (isOwn && policy.thinking === "plain") || !("thinkingSignature" in block && block.thinkingSignature);
       const isCutOff = message.stopReason === "aborted" && block.type === "thinking" && isUnsigned;
-      const { block: kept, kind, note } = isCutOff ? cutOff : normalized(block, isOwn, policy);
+      const { block: kept, kind, note } = isCutOff ? truncatedThinking : normalizeBlock(block, isOwn, policy);
       if (kind !== undefined) changes.push(record(kind, note ?? "", message));
       return kept === null ? [] : [kept];
     });
@@ -58,7 +58,7 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
 }
 
 /** Signatures and ids of items lie in there too, by the provider's name; a name may be another's by chance. */
-function withoutMetadata(message: AssistantMessage): { told: boolean; bare: AssistantMessage } {
+function stripMetadata(message: AssistantMessage): { told: boolean; bare: AssistantMessage } {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;
   if (!has(message) && !message.content.some(has)) return { told: false, bare: message };
@@ -70,7 +70,7 @@ function withoutMetadata(message: AssistantMessage): { told: boolean; bare: Assi
 }
 
 /** Whether this very model said it, over the same wire format. */
-function isOf({ provider, model, api }: AssistantMessage, policy: TranscriptPolicy): boolean {
+function isFromModel({ provider, model, api }: AssistantMessage, policy: TranscriptPolicy): boolean {
   if (provider !== policy.provider || model !== policy.model) return false;
   return api === undefined || apiOf(provider, api) === policy.api;
 }
@@ -81,16 +81,16 @@ interface Normalized {
   readonly note?: string;
 }
 
-const cutOff: Normalized = {
+const truncatedThinking: Normalized = {
   block: null,
   kind: "thinking_removed",
   note: "The thinking was cut off before it was signed.",
 };
 
-function normalized(block: AssistantBlock, isOwn: boolean, policy: TranscriptPolicy): Normalized {
+function normalizeBlock(block: AssistantBlock, isOwn: boolean, policy: TranscriptPolicy): Normalized {
   switch (block.type) {
     case "thinking":
-      return isOwn ? ownThinking(block, policy) : foreignThinking(block, policy);
+      return isOwn ? normalizeOwnThinking(block, policy) : normalizeForeignThinking(block, policy);
     case "text": {
       if (block.textSignature === undefined || policy.sanitizeMode === "images-only") return { block };
       if (isOwn && policy.thinking === "base64" && isBase64(block.textSignature)) return { block };
@@ -106,8 +106,8 @@ function normalized(block: AssistantBlock, isOwn: boolean, policy: TranscriptPol
   }
 }
 
-function ownThinking(block: ThinkingBlock, { thinking }: TranscriptPolicy): Normalized {
-  if (isReplayable(block, thinking)) return thinking === "plain" ? unsigned(block) : { block };
+function normalizeOwnThinking(block: ThinkingBlock, { thinking }: TranscriptPolicy): Normalized {
+  if (isReplayable(block, thinking)) return thinking === "plain" ? removeSignature(block) : { block };
   const note =
     thinking === "none"
       ? "This provider does not take thinking back."
@@ -115,7 +115,7 @@ function ownThinking(block: ThinkingBlock, { thinking }: TranscriptPolicy): Norm
   return { block: null, kind: "thinking_removed", note };
 }
 
-function unsigned(block: ThinkingBlock): Normalized {
+function removeSignature(block: ThinkingBlock): Normalized {
   if (block.thinkingSignature === undefined) return { block };
   const { thinkingSignature: _, ...bare } = block;
   return { block: bare, kind: "signature_removed", note: "This provider does not sign thinking." };
@@ -137,7 +137,7 @@ function isReplayable(block: ThinkingBlock, form: TranscriptPolicy["thinking"]):
   }
 }
 
-function foreignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normalized {
+function normalizeForeignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normalized {
   if (policy.foreignThinking === "drop" || block.redacted === true || block.thinking.trim() === "") {
     return { block: null, kind: "thinking_removed", note: "What another model thought does not go out." };
   }

@@ -10,9 +10,9 @@ import { estimateTokens } from "../estimate-tokens.ts";
 const trimAbove = 0.3;
 const clearAbove = 0.5;
 /** So many characters must be to be had before results are cleared. */
-const leastToClear = 50_000;
+const minClearableCharacters = 50_000;
 /** Assistant turns at the end that nothing is taken from. */
-const turnsKept = 3;
+const protectedTurns = 3;
 
 /**
  * Lets old tool results make room once the provider's prompt cache is cold: over 30 % of the window long ones are
@@ -34,11 +34,12 @@ export function pruneContext(
   if (places.length === 0) return { messages, changes: [] };
   const work = new Pruning(messages, record);
   for (const place of places) work.again(place, pruning.pruned);
-  if (isCold(messages, pruning)) {
+  if (isCacheCold(messages, pruning)) {
     const over = (share: number) => work.tokens > share * contextWindow;
     if (over(trimAbove)) for (const place of places) work.trim(place);
     const toBeHad = places.reduce((sum, place) => sum + work.lengthAt(place), 0);
-    if (toBeHad >= leastToClear) for (const place of places) if (over(clearAbove)) work.clear(place);
+    if (toBeHad >= minClearableCharacters)
+      for (const place of places) if (over(clearAbove)) work.clear(place);
   }
   return work.result;
 }
@@ -58,7 +59,7 @@ export function prunedResults(
 ): ReadonlyMap<string, "trimmed" | "cleared"> {
   const pruned = new Map<string, "trimmed" | "cleared">();
   for (const message of messages) {
-    const how = message.role === "toolResult" ? prunedHow(message) : null;
+    const how = message.role === "toolResult" ? findPruning(message) : null;
     if (how !== null && message.role === "toolResult") pruned.set(message.toolCallId, how);
   }
   return pruned;
@@ -68,7 +69,10 @@ export function prunedResults(
  * Whether the prompt cache has gone cold. Where nobody knows when the provider was last asked, the answers say it: it is
  * cold unless one of them is younger than `ttlMs`. An answer without a time counts as old.
  */
-function isCold(messages: readonly TranscriptMessage[], { lastCallAt, now, ttlMs }: PruningOptions): boolean {
+function isCacheCold(
+  messages: readonly TranscriptMessage[],
+  { lastCallAt, now, ttlMs }: PruningOptions,
+): boolean {
   const last = lastCallAt ?? lastAnswerAt(messages);
   return last === null || now - last >= ttlMs;
 }
@@ -104,7 +108,7 @@ function lastTurnsFrom(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   for (let place = messages.length - 1; place >= 0; place--) {
     if (!isAnswer(messages[place]) || isAnswer(messages[place - 1])) continue;
-    if (++turns === turnsKept) return place;
+    if (++turns === protectedTurns) return place;
   }
   return 0;
 }
@@ -157,7 +161,7 @@ class Pruning {
 
   trim(place: number): void {
     const message = this.#at(place);
-    const content = trimmedContent(message);
+    const content = trimContent(message);
     if (content === null) return;
     const note = `An old result of ${nameOf(message)} keeps its head and tail, of ${prunableLength(message)} characters.`;
     this.#put(place, derive(message, { content }), this.#record("result_trimmed", note, message));
@@ -165,7 +169,7 @@ class Pruning {
 
   clear(place: number): void {
     const message = this.#at(place);
-    const content = clearedContent(message);
+    const content = clearContent(message);
     if (content === null) return;
     const note = `An old result of ${nameOf(message)} of ${prunableLength(message)} characters is cleared.`;
     this.#put(place, derive(message, { content }), this.#record("result_cleared", note, message));
@@ -201,7 +205,7 @@ function prunableLength({ content }: ToolResultMessage): number {
 }
 
 /** Its text's head and tail; images become a text. `null`: it is short enough. */
-function trimmedContent({ content }: ToolResultMessage): Content | null {
+function trimContent({ content }: ToolResultMessage): Content | null {
   const text = textOf(content);
   if (text.length <= trimmedFrom) return null;
   const gone = text.length - headKept - tailKept;
@@ -212,14 +216,14 @@ function trimmedContent({ content }: ToolResultMessage): Content | null {
 }
 
 /** `null`: there is nothing to be had. */
-function clearedContent({ content }: ToolResultMessage): Content | null {
+function clearContent({ content }: ToolResultMessage): Content | null {
   const hasOther = content.some((block) => block.type !== "text");
   if (!hasOther && textOf(content).length <= clearedText.length) return null;
   return [{ type: "text", text: clearedText }];
 }
 
 /** What pruning has made of a result; `null`: it is whole. */
-function prunedHow(message: ToolResultMessage): "trimmed" | "cleared" | null {
+function findPruning(message: ToolResultMessage): "trimmed" | "cleared" | null {
   if (isCleared(message)) return "cleared";
   const [block] = message.content;
   return block?.type === "text" && notePattern.test(block.text.slice(headKept - 1)) ? "trimmed" : null;

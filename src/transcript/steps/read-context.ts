@@ -3,7 +3,7 @@ import type { AssistantMessage, Content, TextBlock } from "../../core/messages.t
 import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, standIn } from "../derive.ts";
+import { derive, replaceMessage } from "../derive.ts";
 import { visibleMessage } from "../visible-message.ts";
 
 type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
@@ -63,13 +63,13 @@ function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | n
       tell("unknown_role", `A message of the role ${message.role} is left out.`);
     return null;
   }
-  const own = visible === message ? visible : standIn(message, visible);
+  const own = visible === message ? visible : replaceMessage(message, visible);
   return own.role === "user" ? readUser(own, tell) : readBlocks(own, tell);
 }
 
 function readUser(message: Extract<TranscriptMessage, { role: "user" }>, tell: Tell): TranscriptMessage {
   if (typeof message.content !== "string") return readBlocks(message, tell);
-  const text = wellFormed(message.content);
+  const text = toWellFormed(message.content);
   if (text.trim() === "") {
     tell("blank_text", "A blank text is left out.");
     return derive(message, { content: [] });
@@ -116,7 +116,7 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
         : dropBlock(block.type, tell);
     case "toolCall": {
       if (role !== "assistant") break;
-      const args = wellFormedJson(block.arguments);
+      const args = toWellFormedJson(block.arguments);
       if (args === block.arguments) return block;
       tell("half_character", "Half characters are replaced.");
       return { ...block, arguments: args as typeof block.arguments };
@@ -140,29 +140,29 @@ function dropBlock(type: string, tell: Tell): null {
 
 function repairText<B extends Block, F extends string & keyof B>(block: B, field: F, tell: Tell): B {
   const text = block[field] as string;
-  const after = wellFormed(text);
+  const after = toWellFormed(text);
   if (after === text) return block;
   tell("half_character", "Half characters are replaced.");
   return { ...block, [field]: after };
 }
 
 /** The text without half surrogate pairs, which no server takes; the same string if there are none. */
-export function wellFormed(text: string): string {
+export function toWellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
 /** Servers read JSON to a depth of about a hundred. */
-export const deepest = 100;
+export const maxJsonDepth = 100;
 
 /** The same for all texts and keys in a JSON value; the same value if there are none, or if it is too deep to go out. */
-export function wellFormedJson(value: unknown): unknown {
+export function toWellFormedJson(value: unknown): unknown {
   return isWellFormedJson(value, 0) || isTooDeep(value) ? value : repairJson(value);
 }
 
 /** Whether a JSON value nests more than `deepest` levels. Never deeper on the stack than that. */
 export function isTooDeep(value: unknown, level = 0): boolean {
   if (typeof value !== "object" || value === null) return false;
-  if (level > deepest) return true;
+  if (level > maxJsonDepth) return true;
   for (const key in value) if (isTooDeep((value as Record<string, unknown>)[key], level + 1)) return true;
   return false;
 }
@@ -170,7 +170,7 @@ export function isTooDeep(value: unknown, level = 0): boolean {
 function isWellFormedJson(value: unknown, level: number): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value !== "object" || value === null) return true;
-  if (level > deepest) return false;
+  if (level > maxJsonDepth) return false;
   for (const key in value) {
     if (!key.isWellFormed() || !isWellFormedJson((value as Record<string, unknown>)[key], level + 1))
       return false;
@@ -179,10 +179,10 @@ function isWellFormedJson(value: unknown, level: number): boolean {
 }
 
 function repairJson(value: unknown): unknown {
-  if (typeof value === "string") return wellFormed(value);
+  if (typeof value === "string") return toWellFormed(value);
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(repairJson);
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [wellFormed(key), repairJson(inner)]),
+    Object.entries(value).map(([key, inner]) => [toWellFormed(key), repairJson(inner)]),
   );
 }

@@ -1,7 +1,7 @@
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, inserted } from "../derive.ts";
+import { derive, insertMessage } from "../derive.ts";
 
 /**
  * Step 5, and once more after the limit: each result directly behind its call, in the calls' order. Results that
@@ -23,7 +23,7 @@ export function repairToolPairing(
       after.push(message);
       continue;
     }
-    const { answer, behind } = withResults(message, results, policy, tell);
+    const { answer, behind } = attachResults(message, results, policy, tell);
     after.push(answer);
     for (const result of behind) after.push(result);
   }
@@ -80,7 +80,7 @@ function resultsByCall(messages: readonly TranscriptMessage[], tell: Tell): Read
   return results;
 }
 
-function withResults(
+function attachResults(
   message: AssistantMessage,
   results: ReadonlyMap<string, Found>,
   policy: TranscriptPolicy,
@@ -97,10 +97,10 @@ function withResults(
       const isMoved = found.apart || found.index < last;
       if (isMoved) tell("result_moved", "A result is moved behind its call.", found.message);
       last = Math.max(last, found.index);
-      behind.push(named(found.message, block.name, tell));
+      behind.push(renameResult(found.message, block.name, tell));
     } else if (made) {
       tell("result_made", `The call of ${block.name} has no result; it gets one that says so.`, message);
-      behind.push(inserted(missingResult(block)));
+      behind.push(insertMessage(createMissingResult(block)));
     } else {
       tell("call_removed", `The call of ${block.name} has no result and is dropped.`, message);
       gone.add(block);
@@ -112,7 +112,7 @@ function withResults(
 }
 
 /** Some providers pair by name too. */
-function named(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
+function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
   return derive(result, { toolName });
@@ -122,7 +122,7 @@ const missingResultText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
 
 /** What stands for a result that was never recorded, in a session and in a request alike. */
-export function missingResult({ id, name }: ToolCallBlock) {
+export function createMissingResult({ id, name }: ToolCallBlock) {
   const content = [{ type: "text" as const, text: missingResultText }];
   return {
     role: "toolResult",

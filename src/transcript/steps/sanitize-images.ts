@@ -3,7 +3,7 @@ import type { Change, ImagePort, StepResult, TranscriptMessage, TranscriptPolicy
 import type { Recorder } from "../derive.ts";
 import { derive, isInserted } from "../derive.ts";
 import type { Settled, Waiting } from "./settle-image.ts";
-import { imageStandIn, removalNote, settleImage } from "./settle-image.ts";
+import { imagePlaceholder, removalNote, settleImage } from "./settle-image.ts";
 
 interface SanitizeImagesOptions {
   readonly policy: TranscriptPolicy;
@@ -22,15 +22,15 @@ export function sanitizeImages(
   options: SanitizeImagesOptions,
 ): StepResult | Promise<StepResult> {
   if (!hasImages(messages)) return { messages, changes: nothing };
-  return finish(work(messages, options));
+  return runToEnd(sanitizeAll(messages, options));
 }
 
-function* work(
+function* sanitizeAll(
   messages: readonly TranscriptMessage[],
   { policy, images, record }: SanitizeImagesOptions,
 ): Waiting<StepResult> {
-  const sites = imageSites(messages);
-  const settled = yield* settleAll(sites, firstRecent(messages), policy, images);
+  const sites = findImageSites(messages);
+  const settled = yield* settleAll(sites, findFirstRecent(messages), policy, images);
   const changes: Change[] = [];
   const result = [...messages];
   for (let from = 0; from < sites.length; ) {
@@ -39,7 +39,7 @@ function* work(
     while (sites[next]?.message === index) next++;
     const own = { sites: sites.slice(from, next), settled: settled.slice(from, next) };
     const message = messages[index] as TranscriptMessage;
-    result[index] = withImages(message, own, (kind, note) => changes.push(record(kind, note, message)));
+    result[index] = replaceImages(message, own, (kind, note) => changes.push(record(kind, note, message)));
     from = next;
   }
   return changes.length === 0 ? { messages, changes: nothing } : { messages: result, changes };
@@ -74,7 +74,7 @@ interface Own {
 }
 
 /** The message with its images as they are now. */
-function withImages(
+function replaceImages(
   message: TranscriptMessage,
   { sites, settled }: Own,
   tell: (kind: string, note: string) => void,
@@ -84,7 +84,7 @@ function withImages(
   for (const [index, { block, image }] of sites.entries()) {
     const one = settled[index] as Settled;
     if ("reason" in one) {
-      content[block] = { type: "text", text: imageStandIn(image, one.reason) };
+      content[block] = { type: "text", text: imagePlaceholder(image, one.reason) };
       tell("image_removed", removalNote(image, one.reason));
       continue;
     }
@@ -96,12 +96,12 @@ function withImages(
 }
 
 /** Runs work to its end; at once where it never waits. */
-function finish<T>(running: Waiting<T>): T | Promise<T> {
+function runToEnd<T>(running: Waiting<T>): T | Promise<T> {
   const first = running.next();
-  return first.done === true ? first.value : finishLater(running, first.value);
+  return first.done === true ? first.value : runAsync(running, first.value);
 }
 
-async function finishLater<T>(running: Waiting<T>, waitsFor: unknown): Promise<T> {
+async function runAsync<T>(running: Waiting<T>, waitsFor: unknown): Promise<T> {
   let awaited = waitsFor;
   for (;;) {
     let step: IteratorResult<unknown, T>;
@@ -128,7 +128,7 @@ interface ImageSite {
 
 const recentTurns = 3;
 /** How a message begins that holds the images of tool results. Somebody else's text in this form does no harm. */
-export const movedLead = "[images of the tool result ";
+export const movedImagesPrefix = "[images of the tool result ";
 
 function hasImages(messages: readonly TranscriptMessage[]): boolean {
   for (const { role, content } of messages) {
@@ -139,7 +139,7 @@ function hasImages(messages: readonly TranscriptMessage[]): boolean {
 }
 
 /** From the first to the last. */
-function imageSites(messages: readonly TranscriptMessage[]): ImageSite[] {
+function findImageSites(messages: readonly TranscriptMessage[]): ImageSite[] {
   const sites: ImageSite[] = [];
   for (const [message, { role, content }] of messages.entries()) {
     if (role === "assistant" || typeof content === "string") continue;
@@ -158,7 +158,7 @@ function imageIn(block: Block): ImageBlock | BlobRef | null {
 }
 
 /** The first message of the last three answered turns; what lies before is old. */
-function firstRecent(messages: readonly TranscriptMessage[]): number {
+function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   let isAnswered = false;
   for (let index = messages.length - 1; index >= 0; index--) {
@@ -176,5 +176,5 @@ function firstRecent(messages: readonly TranscriptMessage[]): number {
 function isInput(message: TranscriptMessage | undefined): boolean {
   if (message?.role !== "user" || isInserted(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];
-  return first?.type !== "text" || !first.text.startsWith(movedLead);
+  return first?.type !== "text" || !first.text.startsWith(movedImagesPrefix);
 }

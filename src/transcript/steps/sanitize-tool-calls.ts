@@ -10,7 +10,7 @@ import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "..
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
 import { isSendableToolName, ToolNames } from "../tool-names.ts";
-import { deepest, isTooDeep } from "./read-context.ts";
+import { isTooDeep, maxJsonDepth } from "./read-context.ts";
 
 interface Options {
   readonly policy: Pick<TranscriptPolicy, "toolCallIds" | "api">;
@@ -36,9 +36,9 @@ export function sanitizeToolCalls(
     const tell = (kind: string, note: string) => changes.push(record(kind, note, message));
     const done =
       message.role === "assistant"
-        ? withCheckedCalls(message, calls, names, tell)
+        ? checkCalls(message, calls, names, tell)
         : message.role === "toolResult"
-          ? withIdOfCall(message, calls, names)
+          ? matchResult(message, calls, names)
           : message;
     if (done !== message) changed = true;
     return done;
@@ -48,7 +48,7 @@ export function sanitizeToolCalls(
 
 type Tell = (kind: string, note: string) => void;
 
-function withCheckedCalls(
+function checkCalls(
   message: AssistantMessage,
   calls: CallMatcher,
   names: ToolNames,
@@ -59,7 +59,7 @@ function withCheckedCalls(
   let changed = false;
   const content = message.content.flatMap((block): AssistantBlock[] => {
     if (block.type !== "toolCall") return [block];
-    const problem = problemOf(block);
+    const problem = findCallProblem(block);
     if (problem !== null) {
       changed = true;
       tell("call_removed", `A call is dropped: ${problem}.`);
@@ -77,21 +77,21 @@ function withCheckedCalls(
   return changed ? derive(message, { content }) : message;
 }
 
-function withIdOfCall(message: ToolResultMessage, calls: CallMatcher, names: ToolNames): ToolResultMessage {
+function matchResult(message: ToolResultMessage, calls: CallMatcher, names: ToolNames): ToolResultMessage {
   const toolCallId = calls.answer(message.toolCallId);
   const toolName = typeof message.toolName === "string" ? names.sent(message.toolName) : message.toolName;
   if (toolCallId === message.toolCallId && toolName === message.toolName) return message;
   return derive(message, { toolCallId, ...(toolName === undefined ? {} : { toolName }) });
 }
 
-function problemOf(call: ToolCallBlock): string | null {
+function findCallProblem(call: ToolCallBlock): string | null {
   if (typeof call.id !== "string" || call.id === "") return "it has no id";
   if (typeof call.name !== "string" || call.name === "") return "it names no tool";
   if (!isSendableToolName(call.name))
     return `${JSON.stringify(cutText(call.name, 40))} is no name that a tool may have`;
   const args: unknown = call.arguments;
   if (typeof args !== "object" || args === null || Array.isArray(args)) return "its arguments are no object";
-  if (isTooDeep(args)) return `its arguments nest more than ${deepest} levels`;
+  if (isTooDeep(args)) return `its arguments nest more than ${maxJsonDepth} levels`;
   return null;
 }
 
@@ -172,10 +172,10 @@ class CallIds {
   }
 
   #free(original: string): string {
-    const fitting = fitted(original, this.#form);
+    const fitting = fitId(original, this.#form);
     if (fitting !== null && !this.#taken.has(fitting)) return fitting;
     for (let turn = this.#turns.get(original) ?? 0; ; turn++) {
-      const id = hashed(original, turn, this.#form);
+      const id = hashId(original, turn, this.#form);
       if (this.#taken.has(id)) continue;
       this.#turns.set(original, turn + 1);
       return id;
@@ -184,7 +184,7 @@ class CallIds {
 }
 
 /** The id itself or the nearest that has the form; `null`: only a hash will do. */
-function fitted(id: string, form: Form): string | null {
+function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {
     const clean = id.replace(/[^A-Za-z0-9_-]/g, "");
@@ -195,7 +195,7 @@ function fitted(id: string, form: Form): string | null {
   return own !== "" && own.length <= longest.kept && own.isWellFormed() ? own : null;
 }
 
-function hashed(original: string, turn: number, form: Form): string {
+function hashId(original: string, turn: number, form: Form): string {
   const digest = shortHash(`${turn} ${original}`);
   if (form !== "strict9") return `call_${digest}`;
   return BigInt(`0x${digest}`).toString(36).padStart(9, "0").slice(-9);

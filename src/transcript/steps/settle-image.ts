@@ -138,7 +138,7 @@ const reasons = {
 type Reason = keyof typeof reasons;
 
 /** What stands in for an image. */
-export function imageStandIn(image: ImageBlock | BlobRef, reason: Reason): string {
+export function imagePlaceholder(image: ImageBlock | BlobRef, reason: Reason): string {
   return `[image: ${describeImage(image)}: ${reasons[reason]}]`;
 }
 

@@ -2,16 +2,16 @@ import type { ToolResultMessage } from "../../core/messages.ts";
 import { cutText, endOfText } from "../../core/text.ts";
 import type { Change, ContextMessage, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, without } from "../derive.ts";
+import { derive, removeField } from "../derive.ts";
 
-const mostShare = 0.3;
+const maxWindowShare = 0.3;
 const charactersPerToken = 4;
 
 /** How many characters of text one result may hold; of an unknown window, as many as a session lets in. */
 export function toolResultLimit(contextWindow?: number): number {
-  if (contextWindow === undefined || Number.isNaN(contextWindow)) return mostResultCharacters;
-  const share = Math.floor(contextWindow * mostShare * charactersPerToken);
-  return Math.max(1, Math.min(mostResultCharacters, share));
+  if (contextWindow === undefined || Number.isNaN(contextWindow)) return maxResultCharacters;
+  const share = Math.floor(contextWindow * maxWindowShare * charactersPerToken);
+  return Math.max(1, Math.min(maxResultCharacters, share));
 }
 
 /** Cuts each result that is too long for the window, head and tail kept. In memory: the session has the whole. */
@@ -22,7 +22,7 @@ export function truncateToolResults(
   const limit = toolResultLimit(contextWindow);
   const changes: Change[] = [];
   const cut = messages.map((message) => {
-    const content = message.role === "toolResult" ? truncatedContent(message, limit) : null;
+    const content = message.role === "toolResult" ? truncateContent(message, limit) : null;
     if (content === null || message.role !== "toolResult") return message;
     const note = `The result of ${message.toolName ?? "a tool"} had ${resultLength(message)} characters and was cut to ${limit}.`;
     changes.push(record("result_truncated", note, message));
@@ -31,7 +31,7 @@ export function truncateToolResults(
   return { messages: changes.length === 0 ? messages : cut, changes };
 }
 
-/** Whether cutting results is worth a try before anything is summarised. */
+/** Whether cutting results is worth a try before anything is summarized. */
 export function sessionLikelyHasOversizedToolResults(
   messages: readonly ContextMessage[],
   contextWindow?: number,
@@ -43,7 +43,7 @@ export function sessionLikelyHasOversizedToolResults(
 type Content = ToolResultMessage["content"];
 
 /** What a result holds once it is cut, over all its texts in proportion; `null`: it fits. */
-export function truncatedContent(message: ToolResultMessage, limit: number): Content | null {
+export function truncateContent(message: ToolResultMessage, limit: number): Content | null {
   const total = resultLength(message);
   if (total <= limit) return null;
   const texts = message.content.flatMap((block) => (block.type === "text" ? [block.text] : []));
@@ -68,9 +68,9 @@ function resultLength({ content }: ToolResultMessage): number {
 }
 
 /** A tool result may hold so many characters, over all its text blocks. */
-export const mostResultCharacters = 400_000;
+export const maxResultCharacters = 400_000;
 /** What each block keeps at least. */
-const leastPerBlock = 2000;
+const minBlockCharacters = 2000;
 
 /**
  * Cuts texts so that together they hold at most `most` characters: each in proportion to its length, but at least
@@ -80,20 +80,20 @@ const leastPerBlock = 2000;
 export function capTexts(
   texts: readonly string[],
   noteOf: (index: number) => string,
-  most = mostResultCharacters,
+  most = maxResultCharacters,
 ): readonly string[] {
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= most) return texts;
-  const shares = shareOut(
+  const shares = allocateCharacters(
     texts.map((text) => text.length),
     most,
   );
-  return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? leastPerBlock));
+  return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? minBlockCharacters));
 }
 
 /** Short texts keep all of theirs; the others share what is left in proportion. */
-function shareOut(lengths: readonly number[], most: number): number[] {
-  const least = Math.min(leastPerBlock, Math.floor(most / lengths.length));
+function allocateCharacters(lengths: readonly number[], most: number): number[] {
+  const least = Math.min(minBlockCharacters, Math.floor(most / lengths.length));
   const small = lengths.map((length) => length <= least);
   const left =
     most - lengths.reduce((sum, length, index) => sum + (small[index] === true ? length : least), 0);
@@ -120,7 +120,7 @@ export function stripToolResultDetails(
   const after = messages.map((message) => {
     if (message.role !== "toolResult" || message.details === undefined) return message;
     changes.push(record("details_removed", "Details of a result are for programs only.", message));
-    return without(message, "details");
+    return removeField(message, "details");
   });
   return { messages: changes.length > 0 ? after : messages, changes };
 }

@@ -1,7 +1,7 @@
 import type { AssistantBlock, AssistantMessage, UserMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { blocksOf, derive, inserted, isSaid, merged } from "../derive.ts";
+import { derive, insertMessage, isSaid, mergeMessages, toBlocks } from "../derive.ts";
 
 /** The rules of each kind of provider, in order. */
 const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = {
@@ -37,11 +37,11 @@ function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<Turn
   const last = messages.at(-1);
   if (last === undefined) {
     tell("user_turn_added", "There is nothing to send; a short user turn is.");
-    return [inserted({ role: "user", content: emptyText })];
+    return [insertMessage({ role: "user", content: emptyText })];
   }
   if (last.role !== "assistant") return messages;
   tell("user_turn_added", "A request does not end in an assistant turn; a short user turn is added.", last);
-  return [...messages, inserted({ role: "user", content: goOnText })];
+  return [...messages, insertMessage({ role: "user", content: goOnText })];
 }
 
 const openingText = "(The conversation goes on from here.)";
@@ -56,7 +56,7 @@ export function fixFirstTurn(
   const first = turns[0];
   if (policy.firstTurn !== "user" || first === undefined || first.role === "user")
     return { messages: turns, changes };
-  const opening = inserted({ role: "user" as const, content: openingText });
+  const opening = insertMessage({ role: "user" as const, content: openingText });
   const note = `The first turn must be a user's; a short one is put before the ${first.role} message.`;
   changes.push(record("first_turn_added", note, first));
   return { messages: [opening, ...turns], changes };
@@ -79,7 +79,7 @@ function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
   let changed = false;
   const after = messages.map((message, index) => {
     if (message.role !== "assistant" || isAnswered(message, messages, index)) return message;
-    const answered = answeredBehind(messages, index);
+    const answered = findAnsweredIds(messages, index);
     const content = message.content.filter((block) => block.type !== "toolCall" || answered.has(block.id));
     if (content.length === message.content.length) return message;
     changed = true;
@@ -106,7 +106,7 @@ function isAnswered(
   return true;
 }
 
-function answeredBehind(messages: readonly TranscriptMessage[], index: number): ReadonlySet<string> {
+function findAnsweredIds(messages: readonly TranscriptMessage[], index: number): ReadonlySet<string> {
   const ids = new Set<string>();
   for (let at = index + 1; ; at++) {
     const message = messages[at];
@@ -123,11 +123,12 @@ const unansweredMark = "[This message was not answered before the next one came.
  * was said is replaced.
  */
 function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
-  if (!messages.some((message, index) => isPersons(message) && continues(messages, index))) return messages;
+  if (!messages.some((message, index) => isFromPerson(message) && hasLaterPrompt(messages, index)))
+    return messages;
   const after: TranscriptMessage[] = [];
   for (let at = 0; at < messages.length; ) {
-    const group = userGroup(messages, at);
-    const persons = group.filter(isPersons);
+    const group = readUserGroup(messages, at);
+    const persons = group.filter(isFromPerson);
     if (persons.length < 2) {
       const passed = group.length === 0 ? [messages[at] as TranscriptMessage] : group;
       for (const message of passed) after.push(message);
@@ -137,11 +138,11 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
     const last = persons.at(-1);
     for (const message of persons) if (message !== last) tell("unanswered_joined", joinedNote, message);
     const blocks = group.flatMap((message) =>
-      isPersons(message) && message !== last
-        ? [{ type: "text" as const, text: unansweredMark }, ...blocksOf(message.content)]
-        : blocksOf(message.content),
+      isFromPerson(message) && message !== last
+        ? [{ type: "text" as const, text: unansweredMark }, ...toBlocks(message.content)]
+        : toBlocks(message.content),
     );
-    after.push(merged(group as [UserMessage, ...UserMessage[]], { content: blocks }));
+    after.push(mergeMessages(group as [UserMessage, ...UserMessage[]], { content: blocks }));
     at += group.length;
   }
   return after;
@@ -150,20 +151,20 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 const joinedNote = "It was not answered before the next message came; both go out as one turn.";
 
 /** What other sessions send may come several at a time, and waits for no answer of its own. */
-function isPersons(message: TranscriptMessage): boolean {
+function isFromPerson(message: TranscriptMessage): boolean {
   return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
 }
 
 const person = "external_user";
 
-function continues(messages: readonly TranscriptMessage[], index: number): boolean {
+function hasLaterPrompt(messages: readonly TranscriptMessage[], index: number): boolean {
   for (let at = index + 1; messages[at]?.role === "user"; at++) {
-    if (isPersons(messages[at] as TranscriptMessage)) return true;
+    if (isFromPerson(messages[at] as TranscriptMessage)) return true;
   }
   return false;
 }
 
-function userGroup(messages: readonly TranscriptMessage[], from: number): readonly UserMessage[] {
+function readUserGroup(messages: readonly TranscriptMessage[], from: number): readonly UserMessage[] {
   const group: UserMessage[] = [];
   for (let at = from; ; at++) {
     const message = messages[at];
@@ -179,7 +180,7 @@ function mergeTurns(role: "user" | "assistant"): TurnRule {
       return messages;
     const after: TranscriptMessage[] = [];
     for (let at = 0; at < messages.length; ) {
-      const group = groupFrom(messages, at, role);
+      const group = readGroup(messages, at, role);
       at += Math.max(1, group.length);
       if (group.length < 2) {
         after.push(messages[at - 1] as TranscriptMessage);
@@ -188,15 +189,15 @@ function mergeTurns(role: "user" | "assistant"): TurnRule {
       tell("turns_merged", `Turns of the ${role} in a row (${group.length}) become one.`, group.at(-1));
       after.push(
         role === "user"
-          ? mergedUser(group as [UserMessage, ...UserMessage[]])
-          : mergedAssistant(group as [AssistantMessage, ...AssistantMessage[]]),
+          ? mergeUsers(group as [UserMessage, ...UserMessage[]])
+          : mergeAssistants(group as [AssistantMessage, ...AssistantMessage[]]),
       );
     }
     return after;
   };
 }
 
-function groupFrom(
+function readGroup(
   messages: readonly TranscriptMessage[],
   from: number,
   role: string,
@@ -206,19 +207,19 @@ function groupFrom(
   return messages.slice(from, end);
 }
 
-function mergedUser(group: readonly [UserMessage, ...UserMessage[]]): UserMessage {
-  return merged(group, { content: group.flatMap((message) => [...blocksOf(message.content)]) });
+function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessage {
+  return mergeMessages(group, { content: group.flatMap((message) => [...toBlocks(message.content)]) });
 }
 
 /** Signed blocks are this model's own by now, and stay so by its name. */
-function mergedAssistant(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
+function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
   const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);
   const { provider, model, api } = signer ?? group[0];
   const origin = Object.fromEntries(
     Object.entries({ provider, model, api }).filter(([, value]) => value !== undefined),
   );
-  return merged(group, { content, ...origin });
+  return mergeMessages(group, { content, ...origin });
 }
 
 function isSigned(block: AssistantBlock): boolean {
@@ -241,7 +242,7 @@ function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnT
       message,
     );
     const between = { role: "assistant" as const, content: [{ type: "text" as const, text: readText }] };
-    return [inserted(between), message];
+    return [insertMessage(between), message];
   });
 }
 

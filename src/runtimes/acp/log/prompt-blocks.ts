@@ -1,8 +1,8 @@
 import type { ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import type { Content, ImageBlock, Message, TextBlock, UserMessage } from "../../../core/messages.ts";
-import { blocksOf, EntryIds } from "../../../transcript/derive.ts";
+import { toBlocks, EntryIds } from "../../../transcript/derive.ts";
 import { annotateInterSessionMessages } from "../../../transcript/steps/annotate-inter-session-messages.ts";
-import { imageStandIn } from "../../../transcript/steps/settle-image.ts";
+import { imagePlaceholder } from "../../../transcript/steps/settle-image.ts";
 
 /** The bytes of a blob; `null`: not there. */
 export type ReadBlob = (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;
@@ -29,7 +29,7 @@ export async function promptBlocks(
   for (const message of messages) {
     if (message.role !== "user") continue;
     const content: Content = [];
-    for (const block of blocksOf(message.content)) content.push(await settled(block, room, seesImages, blob));
+    for (const block of toBlocks(message.content)) content.push(await settled(block, room, seesImages, blob));
     said.push({ ...message, content });
   }
   const { messages: marked } = annotateInterSessionMessages(said, { record: new EntryIds().recorder("") });
@@ -48,11 +48,11 @@ async function settled(
   // Blocks of unknown types may be among them.
   if (ref === null && block.type !== "image") return block;
   const image = ref ?? (block as ImageBlock);
-  if (!seesImages) return text(imageStandIn(image, "unseen"));
+  if (!seesImages) return text(imagePlaceholder(image, "unseen"));
   const size = "sha256" in image ? Math.ceil((image.bytes * 4) / 3) : image.data.length;
-  if (room.count === 0 || !(size <= room.data)) return text(imageStandIn(image, "surplus"));
+  if (room.count === 0 || !(size <= room.data)) return text(imagePlaceholder(image, "surplus"));
   const data = "sha256" in image ? base64(await blob(image.sha256)) : image.data;
-  if (data === null || data === "") return text(imageStandIn(image, "missing"));
+  if (data === null || data === "") return text(imagePlaceholder(image, "missing"));
   room.count--;
   room.data -= data.length;
   return { type: "image", data, mimeType: image.mimeType };
@@ -64,7 +64,7 @@ function base64(bytes: Uint8Array | null): string | null {
 
 function promptOf({ content, provenance }: UserMessage): ContentBlock[] {
   const isTyped = (provenance?.kind ?? person) === person;
-  return blocksOf(content).flatMap((block): ContentBlock[] => {
+  return toBlocks(content).flatMap((block): ContentBlock[] => {
     if (block.type === "image") return [{ type: "image", data: block.data, mimeType: block.mimeType }];
     if (block.type !== "text" || block.text === "") return [];
     return [{ type: "text", text: isTyped ? block.text : noCommand(block.text) }];
