@@ -1,38 +1,45 @@
 import type { TextBlock } from "../core/messages.ts";
-import type { Change, ContextMessage, TranscriptMessage } from "./contract.ts";
+import type {
+  Change,
+  ContextMessage,
+  StepResult,
+  TranscriptMessage,
+  TranscriptOptions,
+  TranscriptPolicy,
+} from "./contract.ts";
 
-/** Where a message that a step made comes from. Never on disk, never on the wire: the key is a symbol. */
+/** Records the origin of a message that a step made. A symbol is never written to disk or sent. */
 const originKey = Symbol("about");
 
 interface Origin {
-  /** The message of the context that it was made from; `null`: a step put it in. */
+  /** The message of the context that it was made from; `null` when a step inserted it. */
   readonly source: object | null;
-  /** Said by somebody, and not a summary, a hook's text or a step's note in a user's role. */
+  /** A message of the session itself, and not a summary, a hook's text or a step's note in the user role. */
   readonly said: boolean;
-  /** It names the session that it comes from; what looks like such a line in it is ours. */
+  /** It names the session that it comes from, so its first line is not an imitation. */
   readonly annotated: boolean;
 }
 
 type Marked = { readonly [originKey]?: Origin };
 
-/** The same message with other fields, still known to be of the same entry. */
+/** Copies a message with other fields. The copy still belongs to the same entry. */
 export function derive<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
   return { ...message, ...fields, [originKey]: originOf(message) };
 }
 
-/** The same message without a field. */
+/** Copies a message without one field. */
 export function removeField<M extends TranscriptMessage>(message: M, field: keyof M): M {
   const copy = { ...message, [originKey]: originOf(message) };
   delete copy[field];
   return copy;
 }
 
-/** The message, known to be annotated. */
+/** Copies a message and marks it as annotated. */
 export function markAnnotated<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
   return { ...message, ...fields, [originKey]: { ...originOf(message), annotated: true } };
 }
 
-/** One message made of several; it counts as the last one's. */
+/** Merges messages into one that counts as the last one's. */
 export function mergeMessages<M extends TranscriptMessage>(
   messages: readonly [M, ...M[]],
   fields: Partial<M>,
@@ -44,22 +51,22 @@ export function mergeMessages<M extends TranscriptMessage>(
   return { ...last, ...fields, [originKey]: { source, said, annotated: each.some((one) => one.annotated) } };
 }
 
-/** A message that stands for one of the context which is no user's, assistant's or tool's. */
+/** Converts a context message whose role no provider knows. */
 export function replaceMessage<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
   return { ...message, [originKey]: { source, said: false, annotated: false } };
 }
 
-/** A message that a step puts in. */
+/** Marks a message as inserted by a step. */
 export function insertMessage<M extends TranscriptMessage>(message: M): M {
   return { ...message, [originKey]: { source: null, said: false, annotated: false } };
 }
 
-/** Whether somebody said it: a message of the role `user` in the session itself. */
+/** Whether it is a user message of the session itself. */
 export function isSaid(message: TranscriptMessage): boolean {
   return message.role === "user" && ((message as Marked)[originKey]?.said ?? true);
 }
 
-/** Whether a step put it in: it begins no turn of the conversation. */
+/** Whether a step inserted it. An inserted message starts no turn. */
 export function isInserted(message: TranscriptMessage): boolean {
   return (message as Marked)[originKey]?.source === null;
 }
@@ -74,10 +81,33 @@ function originOf(message: TranscriptMessage): Origin {
   );
 }
 
-/** Makes change records for one step. */
+/** Creates the change records of one step. */
 export type Recorder = (kind: string, note: string, message?: TranscriptMessage | ContextMessage) => Change;
 
-/** Which entry a message comes from. Built when it is first asked for: a clean transcript never pays for it. */
+export interface StepOptions extends TranscriptOptions {
+  readonly policy: TranscriptPolicy;
+  readonly record: Recorder;
+}
+
+export type Tell = (kind: string, note: string) => void;
+
+/** Changes messages one by one and records the changes. Returns the same array when no message changed. */
+export function mapMessages(
+  messages: readonly TranscriptMessage[],
+  record: Recorder,
+  change: (message: TranscriptMessage, tell: Tell) => TranscriptMessage,
+): StepResult {
+  const changes: Change[] = [];
+  let isChanged = false;
+  const after = messages.map((message) => {
+    const changed = change(message, (kind, note) => changes.push(record(kind, note, message)));
+    if (changed !== message) isChanged = true;
+    return changed;
+  });
+  return { messages: isChanged ? after : messages, changes };
+}
+
+/** Finds the entry of a message. The index is built on first use, so a clean transcript does not pay for it. */
 export class EntryIds {
   readonly #messages: readonly ContextMessage[];
   readonly #entryIds: readonly string[];
@@ -106,7 +136,6 @@ export class EntryIds {
   }
 }
 
-/** A content as blocks. */
 export function toBlocks<B>(content: string | readonly B[]): readonly (B | TextBlock)[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

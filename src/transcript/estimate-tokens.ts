@@ -8,13 +8,13 @@ import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-steps.ts";
 import { visibleMessage } from "./visible-message.ts";
 
-/** About what a request's messages come to in tokens, where no provider has counted them. */
+/** Estimates the tokens of messages that no provider has counted. */
 
 const tokensPerMessage = 4;
-/** An image whose size cannot be seen: one of 1,200 × 750. */
+/** An image of unknown size counts as 1,200 × 750 pixels. */
 const tokensPerImage = 1200;
 const pixelsPerToken = 750;
-/** Of base64. The size of a JPEG stands behind its thumbnail and its colour profile. */
+/** In base64. The size of a JPEG comes after its thumbnail and color profile. */
 const headerCharacters = 128 * 1024;
 
 export function estimateTokens(messages: readonly TranscriptMessage[], vocabulary?: Vocabulary): number {
@@ -51,7 +51,7 @@ function blockTokens(
   }
 }
 
-/** It is loaded before it is sent. */
+/** A blob is loaded before the request is sent. */
 function isImageBlob({ skein }: TextBlock): boolean {
   return skein?.blob?.was === "image";
 }
@@ -66,19 +66,19 @@ function imageTokens(data: string): number {
 
 interface ContextTokens {
   readonly tokens: number;
-  /** What the provider counted, its own instructions and tools included; 0: nothing that holds. */
+  /** The provider's last count, including instructions and tools; 0 when there is none. */
   readonly measured: number;
-  /** What came after that, or all of it. */
+  /** Estimated for the messages after that count, or for all of them. */
   readonly estimated: number;
 }
 
 interface ContextTokensOptions {
-  /** When the last compaction was, in milliseconds: what was counted before it counted what is gone. */
+  /** The time of the last compaction in milliseconds. Earlier counts include messages that are gone. */
   readonly compactedAt?: number;
   readonly vocabulary?: Vocabulary;
 }
 
-/** How large a context is: the provider's word for what it has seen, an estimate for what came after. */
+/** The size of a context: the provider's count where it has one, an estimate for the messages after it. */
 export function contextTokens(
   messages: readonly TranscriptMessage[],
   { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
@@ -89,7 +89,7 @@ export function contextTokens(
   return { tokens: measured + estimated, measured, estimated };
 }
 
-/** The last message whose count holds; -1: none. The order counts: behind an old message there are only older ones. */
+/** The last message with a valid count; -1 for none. Messages before an old one are older still. */
 function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index] as TranscriptMessage;
@@ -101,7 +101,7 @@ function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: nu
   return -1;
 }
 
-/** What was cut off was counted before its end, if at all; a count of the answer alone is not that of a request. */
+/** An aborted answer has no reliable count, and the count of an answer alone is not that of a request. */
 function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
   const seen = toAmount(usage.input) + toAmount(usage.cacheRead) + toAmount(usage.cacheWrite);
@@ -115,27 +115,27 @@ function toAmount(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-/** About what each part of a request comes to, in tokens. */
+/** Estimated tokens of each part of a request. */
 export interface TokensByPart {
   readonly system: number;
   readonly tools: number;
-  /** Of what a compaction or a branch left; absent where there is none. */
+  /** Summaries of compactions and branches; absent when there are none. */
   readonly summary?: number;
   readonly user: number;
-  /** What the model said; its thinking and its calls are apart. */
+  /** Text of the model, without thinking and calls. */
   readonly assistant: number;
   readonly thinking: number;
   readonly toolCalls: number;
   readonly toolResults: number;
   readonly images: number;
   readonly total: number;
-  /** The model's context window; absent where it is not known. */
+  /** The model's context window; absent when unknown. */
   readonly window?: number;
 }
 
 interface CountedRequest {
   readonly messages: readonly TranscriptMessage[];
-  /** The context that they come from, for what in them is a summary. */
+  /** The context of the messages, to recognize summaries. */
   readonly context: readonly ContextMessage[];
   readonly system?: string | undefined;
   readonly tools?: readonly unknown[] | undefined;
@@ -189,14 +189,14 @@ function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
   }
 }
 
-/** What a message costs that says nothing, and a block beyond that. */
+/** The cost of an empty message. The cost of a block is what it adds to that. */
 const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
 
 function tokensOf(block: Block): number {
   return estimateTokens([{ role: "assistant", content: [block] } as TranscriptMessage]) - emptyMessage;
 }
 
-/** Summaries as they stand in a request. */
+/** Summaries as the request contains them. */
 function summaryTexts(context: readonly ContextMessage[]): ReadonlySet<string> {
   const texts = context
     .filter(({ role }) => role === "compactionSummary" || role === "branchSummary")

@@ -1,25 +1,25 @@
-/** What is known of the well-known models, by the beginning of their ids. What is not here is not known. */
+/** Known models by the prefix of their ids. */
 
-/** How much a model may be asked to think, least first. */
+/** How much a model thinks, least first. */
 export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof allEfforts)[number];
 
 export interface ModelInfo {
-  /** Tokens of a request and its answer. */
+  /** Tokens of a request and its answer together. */
   readonly contextWindow: number;
   readonly maxOutput: number;
   readonly vision: boolean;
-  /** `budget`: so many tokens, told beforehand. `levels`: as much as the model finds right at a level. */
+  /** `budget`: a fixed number of tokens. `levels`: the model decides within a level. */
   readonly thinking: "none" | "budget" | "levels";
-  /** The efforts that it takes; any other is refused. Absent: not documented. Empty: it thinks, and takes none. */
+  /** The efforts that the model accepts. Absent: not documented. Empty: it thinks, but accepts none. */
   readonly efforts?: readonly Effort[];
 }
 
-/** A list of efforts is a model of levels that takes these. */
+/** A list of efforts implies `levels`. */
 type Thinking = ModelInfo["thinking"] | readonly Effort[];
 type Row = readonly [window: number, maxOutput: number, thinking: Thinking, vision?: boolean];
 
-/** As the models' pages and the refusals of the API have them. */
+/** From the providers' model pages and API errors. */
 const upToHigh = ["low", "medium", "high"] as const;
 const upToXhigh = [...upToHigh, "xhigh"] as const;
 const fromNone = ["none", ...upToXhigh] as const;
@@ -29,7 +29,7 @@ const onOrOff = ["none", "high"] as const;
 
 const million = 1_048_576;
 
-/** The longest beginning that fits is the row; windows are those without any beta. */
+/** The longest matching prefix wins. Windows are those without beta features. */
 const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   anthropic: {
     "claude-3-": [200_000, 4096, "none"],
@@ -106,7 +106,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   rehearsal: { "": [200_000, 16_384, "levels"] },
 };
 
-/** Where else to look: whoever serves a model in a format, it is mostly that of who made the format. */
+/** The provider whose rows apply to other servers of the same wire format. */
 const makers: Readonly<Record<string, string>> = {
   "anthropic-messages": "anthropic",
   "google-generative-ai": "google",

@@ -1,14 +1,13 @@
 import { SkeinError } from "../core/errors.ts";
 
-/** Which model, of whom. */
 export interface ModelRef {
   readonly provider: string;
   readonly model: string;
-  /** The wire format, where it is not the one that the provider's name stands for. */
+  /** The wire format, where it differs from the provider's default. */
   readonly api?: string;
 }
 
-/** Reads `provider/model`. Everything behind the first slash is the model: some servers have slashes in their names. */
+/** Parses `provider/model`. The model is everything after the first slash, since some servers use slashes in names. */
 export function parseModel(text: string): ModelRef {
   const slash = text.indexOf("/");
   const [provider, model] = slash === -1 ? ["", ""] : [text.slice(0, slash), text.slice(slash + 1)];

@@ -1,9 +1,8 @@
 import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
 
-/** Who the transcript is for. */
 export interface PolicyRequest {
   readonly provider: string;
-  /** Left out: by the provider's name; whoever is not known speaks OpenAI's chat completions. */
+  /** When absent, the provider's own format; unknown providers use OpenAI's chat completions. */
   readonly api?: string;
   readonly model: string;
   readonly overrides?: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
@@ -11,11 +10,11 @@ export interface PolicyRequest {
 
 type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
 
-/** Of an image, in pixels; larger ones are made smaller before they are sent. */
+/** In pixels. Larger images are shrunk before they are sent. */
 export const maxImageSide = 1200;
 const mebibyte = 1024 * 1024;
 const image = { maxSide: maxImageSide, maxBytes: 5 * mebibyte };
-/** Anthropic counts the base64. */
+/** Anthropic's limit applies to the base64 text. */
 const anthropicBytes = Math.floor((image.maxBytes * 3) / 4);
 const anthropicImages: ImageLimits = {
   ...image,
@@ -55,7 +54,6 @@ const openai: Rules = {
   images: openaiImages,
 };
 
-/** What each wire format asks for. */
 const rules: Readonly<Record<Api, Rules>> = {
   "anthropic-messages": anthropic,
   "google-generative-ai": {
@@ -86,7 +84,7 @@ const apiOfProvider: Readonly<Record<string, Api>> = {
   mistral: "mistral-conversations",
 };
 
-/** Other names under which other programs know the same formats. */
+/** Names that other programs use for the same formats. */
 const sameApi: Readonly<Record<string, Api>> = {
   "bedrock-converse-stream": "anthropic-messages",
   "google-gemini-cli": "google-generative-ai",
@@ -96,11 +94,11 @@ const sameApi: Readonly<Record<string, Api>> = {
   "openai-chat": "openai-completions",
 };
 
-/** OpenAI-compatible providers that ask for the `reasoning_content` of earlier answers; others may refuse the field. */
+/** OpenAI-compatible providers that require the `reasoning_content` of earlier answers; others may reject the field. */
 const reasoningProviders = /^(?:deepseek|moonshot|moonshotai|kimi)(?:[._-]|$)/i;
 
 /**
- * What a provider asks of a transcript.
+ * Resolves what a provider requires of a transcript.
  *
  * @example
  * ```ts
@@ -122,7 +120,7 @@ export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolic
   };
 }
 
-/** The wire format by its name, else by the provider's. */
+/** The named wire format, else the provider's default. */
 export function apiOf(provider: string, api?: string): Api {
   if (api === undefined) return own(apiOfProvider, provider) ?? "openai-completions";
   return Object.hasOwn(rules, api) ? (api as Api) : (own(sameApi, api) ?? "openai-completions");

@@ -1,48 +1,45 @@
-import type { State, TokenRates, Vocabulary } from "./token-steps.ts";
-import {
-  accented,
-  beginsWord,
-  classOf,
-  classSpan,
-  firstScript,
-  firstState,
-  isLateLetter,
-  scriptNames,
-  step,
-  tokenRates,
-} from "./token-steps.ts";
+import type { State, Vocabulary } from "./token-steps.ts";
+import { accented, beginsWord, classCount, classOf, firstState, isLateLetter, step } from "./token-steps.ts";
 
-/** A typed array is read several times as fast as a string, so texts are copied here piece by piece. */
+/** Reading a typed array is several times as fast as reading a string, so texts are copied in chunks. */
 const chunk = new Uint16Array(16 * 1024);
-const pieceBytes = Buffer.from(chunk.buffer);
+const chunkBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** One accent in so many characters is that of a name in English. */
+/** Fewer accents than one in this many characters occur in English too. */
 const strayAccent = 1000;
-/** Accents a word from which on a text is surely not English; and those between its neighbours and the others. */
+/** Accents per word: above the first, a text is not English; the other two separate related from distant languages. */
 const notEnglish = 0.04;
 const [near, far] = [0.15, 0.3];
 
-/** About how many tokens a text is; one step a character, whatever the text. */
+/** Extra tokens per late letter of a word, in languages related to English and in distant ones. */
+const lateLetterTokens: Readonly<Record<Vocabulary, readonly [related: number, distant: number]>> = {
+  o200k: [0.11, 0.35],
+  cl100k: [0.27, 0.52],
+};
+/** A power of two above the number of classes. */
+const classSpan = 32;
+
+/** Estimates the tokens of a text in one step per character. */
 export function textTokens(text: string, vocabulary: Vocabulary = "o200k"): number {
   const table = tokenTable(vocabulary);
   let tokens = 0;
   for (let at = 0; at < text.length; at += chunk.length) {
     const part = text.length <= chunk.length ? text : text.slice(at, at + chunk.length);
-    pieceBytes.write(part, "utf16le");
-    if (!isLittleEndian) pieceBytes.swap16();
-    tokens += pieceTokens(chunk, part.length, table, tokenRates[vocabulary]);
+    chunkBytes.write(part, "utf16le");
+    if (!isLittleEndian) chunkBytes.swap16();
+    tokens += chunkTokens(chunk, part.length, table, vocabulary);
   }
   return tokens === 0 ? Math.min(1, text.length) : Math.max(1, Math.round(tokens));
 }
 
-function pieceTokens(units: Uint16Array, length: number, table: TokenTable, rates: TokenRates): number {
+function chunkTokens(units: Uint16Array, length: number, table: TokenTable, vocabulary: Vocabulary): number {
   const { tokens: added, next } = table;
   let tokens = 0;
   let state = 0;
   let accents = 0;
   for (let at = 0; at < length; at++) {
     const kind = classOf[units[at] as number] as number;
-    // Not a branch: one that is never taken makes this loop half as fast.
+    // Not a branch: a branch that is never taken makes this loop half as fast.
     accents += kind === accented ? 1 : 0;
     const place = state + kind;
     tokens += added[place] as number;
@@ -50,16 +47,16 @@ function pieceTokens(units: Uint16Array, length: number, table: TokenTable, rate
   }
   return accents * strayAccent < length
     ? tokens
-    : tokens + foreignTokens(units, length, accents, table, rates);
+    : tokens + foreignTokens(units, length, accents, table, vocabulary);
 }
 
-/** What words take more in other languages than English. Accents are their sign: few of its neighbours', many of the others'. */
+/** What words cost in other languages beyond English. Accents per word show how distant the language is. */
 function foreignTokens(
   units: Uint16Array,
   length: number,
   accents: number,
   { next, words, lateLetters }: TokenTable,
-  { foreign, farForeign }: TokenRates,
+  vocabulary: Vocabulary,
 ): number {
   let [begun, late, state] = [0, 0, 0];
   for (let at = 0; at < length; at++) {
@@ -68,23 +65,23 @@ function foreignTokens(
     late += lateLetters[place] as number;
     state = next[place] as number;
   }
+  const [related, distant] = lateLetterTokens[vocabulary];
   const perWord = accents / Math.max(1, begun);
   const distance = Math.min(1, Math.max(0, perWord - near) / (far - near));
-  return late * (Math.min(1, perWord / notEnglish) * foreign + distance * (farForeign - foreign));
+  return late * (Math.min(1, perWord / notEnglish) * related + distance * (distant - related));
 }
 
-/** Every step there is: at `state + class`, what it adds, and the state behind it. The first state is 0. */
+/** At `state + class`: the tokens that a character adds, and the next state. The first state is 0. */
 export interface TokenTable {
   readonly tokens: Float64Array;
   readonly next: Uint16Array;
-  /** Whether it begins a word, and whether it is a late letter of one. */
+  /** Whether the character starts a word, and whether it is a late letter of one. */
   readonly words: Uint8Array;
   readonly lateLetters: Uint8Array;
 }
 
 const tables = new Map<Vocabulary, TokenTable>();
 
-/** Made when first asked for. */
 export function tokenTable(vocabulary: Vocabulary): TokenTable {
   const known = tables.get(vocabulary);
   if (known !== undefined) return known;
@@ -97,10 +94,10 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
   const states: State[] = [firstState];
   const places = new Map([[stateKey(firstState), 0]]);
   const steps: { place: number; tokens: number; next: number; state: State }[] = [];
-  // States that are found on the way are added behind.
+  // States found on the way are appended and visited too.
   for (const [from, state] of states.entries()) {
-    for (let kind = 0; kind < firstScript + scriptNames.length; kind++) {
-      const reached = step(state, kind, tokenRates[vocabulary]);
+    for (let kind = 0; kind < classCount; kind++) {
+      const reached = step(state, kind, vocabulary);
       const name = stateKey(reached.state);
       const found = places.get(name) ?? states.push(reached.state) - 1;
       places.set(name, found);

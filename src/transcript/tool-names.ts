@@ -3,19 +3,19 @@ import type { Api } from "./contract.ts";
 
 const longest = 64;
 const hashLength = 8;
-/** Characters that at least one provider takes. A name with any other can never be sent. */
+/** The characters that at least one provider accepts. A name with any other cannot be sent. */
 const sendable = /^[A-Za-z0-9_.:-]{1,128}$/;
 const common = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Whether a name can be sent to a provider, if need be in another form. */
+/** Whether a name can be sent, if necessary in another form. */
 export function isSendableToolName(name: string): boolean {
   return sendable.test(name);
 }
 
 /**
- * The names under which a provider gets tools. A name that it takes stays; the others are changed as little as possible,
- * and two offered tools never get the same name. The result depends only on the offered names, so that requests of one
- * conversation agree with each other.
+ * Maps tool names to names that a provider accepts. A valid name is kept, others change as little as possible, and
+ * two offered tools never share a name. The mapping depends only on the offered names, so all requests of a
+ * conversation agree.
  */
 export class ToolNames {
   readonly #api: Api;
@@ -32,12 +32,11 @@ export class ToolNames {
     }
   }
 
-  /** The name as the provider gets it; also of a tool that is not offered now. */
+  /** The name that the provider gets, also for a tool that is not offered now. */
   sent(name: string): string {
     return this.#sent.get(name) ?? fitName(name, this.#api);
   }
 
-  /** The tool that a provider means by a name. */
   original(sent: string): string {
     return this.#original.get(sent) ?? sent;
   }
@@ -48,7 +47,7 @@ export class ToolNames {
   }
 }
 
-/** A valid name stays as it is, so that fitting a fitted name changes nothing. */
+/** A valid name is unchanged, so fitting twice is the same as fitting once. */
 function fitName(name: string, api: Api): string {
   const isTaken = common.test(name) && !isInherited(name);
   const fitting = isTaken ? name : appendHash(name.replace(/[^A-Za-z0-9_-]/g, "_"), name);
@@ -57,7 +56,7 @@ function fitName(name: string, api: Api): string {
   return started.length <= longest ? started : appendHash(started, name);
 }
 
-/** Provider packages look names up in plain objects, where these would find what every object has. */
+/** Provider packages look names up in plain objects, where inherited properties would be found. */
 function isInherited(name: string): boolean {
   return name in {};
 }

@@ -2,7 +2,7 @@ import type { ContextMessage } from "../core/context.ts";
 import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
 
-/** How the model sees a message of the context; `null`: not at all. */
+/** Converts a context message to what the model sees; `null` when it sees nothing. */
 export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
   switch (message.role) {
     case "user":
@@ -32,7 +32,7 @@ function asUser(content: UserMessage["content"], timestamp: number | undefined):
   return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
 }
 
-/** Whoever wrote it, a hook, a person or another program: a summary does not end before we end it. */
+/** The summary's text cannot close its own tag, whoever wrote it. */
 function summaryText(lead: string, summary: string): string {
   return `${lead}\n<summary>\n${escapeSummaryTag(summary)}\n</summary>`;
 }
@@ -49,11 +49,11 @@ function commandText(message: BashExecutionMessage): string {
   return parts.filter((part) => part !== null).join("\n");
 }
 
-/** The tags that we put around the texts of others; no such text begins or ends one. */
+/** The tags around quoted text in prompts. */
 
 const names = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
 
-/** What may stand between the bracket and the name and still look like the tag: blanks, strokes, what is not seen. */
+/** Characters that may stand between the bracket and the name of a look-alike tag. */
 const between = "[\\s/\\\\\\p{Cf}\\p{Cc}]*";
 
 function tagPattern(names: readonly string[]): RegExp {
@@ -63,12 +63,12 @@ function tagPattern(names: readonly string[]): RegExp {
 const anyTag = tagPattern(names);
 const summaryTag = tagPattern(["summary"]);
 
-/** No text begins or ends a tag of ours. */
+/** Prevents a text from opening or closing any of the tags. */
 export function escapeTags(text: string): string {
   return text.replace(anyTag, "&lt;");
 }
 
-/** The same for the one tag that a model sees. */
+/** Prevents a text from opening or closing the one tag that models see. */
 function escapeSummaryTag(text: string): string {
   return text.replace(summaryTag, "&lt;");
 }

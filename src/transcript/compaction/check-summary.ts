@@ -1,27 +1,26 @@
 import { textTokens } from "../text-tokens.ts";
 import { maxSummaryCharacters } from "./limits.ts";
 
-/** What is wrong with a summary. */
 export interface SummaryCheck {
   readonly isBlank: boolean;
   readonly isTooLong: boolean;
   readonly missing: readonly SectionId[];
   readonly empty: readonly SectionId[];
-  /** The latest ask of the user does not show in it. */
+  /** The user's latest request is not mentioned. */
   readonly lacksAsk: boolean;
 }
 
 interface CheckOptions {
   readonly summaryTokens: number;
-  /** What the user asked last; `null`: nothing that could be looked for. */
+  /** The user's latest request; `null` when there is none to look for. */
   readonly ask: string | null;
 }
 
-/** With fewer sections than this a text is no summary, whatever it says. */
+/** A text with fewer sections is not a summary. */
 const minSections = 4;
 const maxTerms = 40;
 const minTerms = 3;
-/** The share of an ask's terms that shows in a summary that mentions it. */
+/** A summary mentions a request if it contains this share of its terms. */
 const minTermShare = 0.2;
 
 export function checkSummary(text: string, { summaryTokens, ask }: CheckOptions): SummaryCheck {
@@ -36,17 +35,17 @@ export function checkSummary(text: string, { summaryTokens, ask }: CheckOptions)
   };
 }
 
-/** Nothing to ask again for. */
+/** Whether there is no reason to ask again. */
 export function isComplete({ isBlank, isTooLong, missing, empty, lacksAsk }: SummaryCheck): boolean {
   return !isBlank && !isTooLong && missing.length + empty.length === 0 && !lacksAsk;
 }
 
-/** Good enough to stand in for what was said: most sections are there. */
+/** Whether most sections are present, which is good enough to use. */
 export function hasMostSections({ missing, empty }: SummaryCheck): boolean {
   return sections.length - missing.length - empty.length >= minSections;
 }
 
-/** What to say to a summarizer that is asked again. */
+/** Feedback for a summarizer that is asked again. */
 export function describeProblems(check: SummaryCheck, mostCharacters: number): string[] {
   const named = (ids: readonly SectionId[]) =>
     sections
@@ -62,7 +61,7 @@ export function describeProblems(check: SummaryCheck, mostCharacters: number): s
   ];
 }
 
-/** Whether enough of an ask's own words show in a text; an ask of hardly any words counts as mentioned. */
+/** Whether enough terms of the request occur in the text. A request of very few terms counts as mentioned. */
 function mentionsAsk(text: string, ask: string): boolean {
   const terms = extractTerms(ask);
   if (terms.length < minTerms) return true;
@@ -74,7 +73,7 @@ const wide = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=
 const wordOrRun = new RegExp(`[${wide}]{2,}|[\\p{L}\\p{N}_]{4,}`, "gu");
 const isWide = new RegExp(`^[${wide}]`, "u");
 
-/** Words of four letters and more; of scripts without blanks, each two characters that follow one another. */
+/** Words of at least four letters; in scripts without spaces, every pair of adjacent characters. */
 function extractTerms(text: string): string[] {
   const terms = new Set<string>();
   for (const [word] of text.slice(0, 8000).toLowerCase().matchAll(wordOrRun)) {
@@ -90,59 +89,33 @@ function characterPairs(run: string): string[] {
   return characters.slice(1).map((character, index) => `${characters[index]}${character}`);
 }
 
-/** What a summary consists of. The headings are in every language the same, so that they can be looked for. */
+/**
+ * The sections of a summary, with the summarizer's instruction for each. Headings are the same in every language, so that
+ * they can be found.
+ */
+const sectionRows = [
+  ["goal", "Goal", "what the user wants to have in the end; one line first, then detail"],
+  ["decisions", "Decisions", "what was decided, and why; what was tried and given up"],
+  ["openWork", "Open work", "what is done, what is under way, what comes next, what is stuck"],
+  ["constraints", "Constraints", "rules, preferences and limits that the user or the surroundings set"],
+  [
+    "pendingAsks",
+    "Pending asks",
+    "what the user asked and has no answer to yet, the latest ask first, in the user's words",
+  ],
+  [
+    "identifiers",
+    "Exact identifiers",
+    "names, numbers, ids, addresses, commands, versions and error messages, to the letter",
+  ],
+  ["files", "Files touched", "paths that were read or changed, and what was done to them"],
+] as const;
 
-export type SectionId =
-  | "goal"
-  | "decisions"
-  | "openWork"
-  | "constraints"
-  | "pendingAsks"
-  | "identifiers"
-  | "files";
+export type SectionId = (typeof sectionRows)[number][0];
 
-interface Section {
-  readonly id: SectionId;
-  readonly heading: string;
-  /** What belongs in it, as the summarizer is told. */
-  readonly asks: string;
-}
+export const sections = sectionRows.map(([id, heading, asks]) => ({ id, heading, asks }));
 
-export const sections: readonly Section[] = [
-  {
-    id: "goal",
-    heading: "Goal",
-    asks: "what the user wants to have in the end; one line first, then detail",
-  },
-  { id: "decisions", heading: "Decisions", asks: "what was decided, and why; what was tried and given up" },
-  {
-    id: "openWork",
-    heading: "Open work",
-    asks: "what is done, what is under way, what comes next, what is stuck",
-  },
-  {
-    id: "constraints",
-    heading: "Constraints",
-    asks: "rules, preferences and limits that the user or the surroundings set",
-  },
-  {
-    id: "pendingAsks",
-    heading: "Pending asks",
-    asks: "what the user asked and has no answer to yet, the latest ask first, in the user's words",
-  },
-  {
-    id: "identifiers",
-    heading: "Exact identifiers",
-    asks: "names, numbers, ids, addresses, commands, versions and error messages, to the letter",
-  },
-  {
-    id: "files",
-    heading: "Files touched",
-    asks: "paths that were read or changed, and what was done to them",
-  },
-];
-
-/** What stands under each heading of a text, by the heading in lower case; of a repeated one, all of it. */
+/** The text under each heading, by the lower-case heading. The text under repeated headings is joined. */
 export function readSections(text: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   let heading: string | null = null;
@@ -156,7 +129,7 @@ export function readSections(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** The heading that a line is, in lower case, without what models like to put around it. */
+/** The lower-case heading on a line, without the decoration that models like to add; `null` for other lines. */
 export function headingOf(line: string): string | null {
   if (line.length > 200) return null;
   const [, name] = /^ {0,3}#{1,6}[ \t]+(.*)$/.exec(line) ?? [];

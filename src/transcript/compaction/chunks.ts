@@ -2,21 +2,19 @@ import { cutText, endOfText } from "../../core/text.ts";
 import { textTokens } from "../text-tokens.ts";
 import { compactionLimits } from "./limits.ts";
 
-/** A range that is too large for one request, in pieces. */
-
 export type CompactionMode = "default" | "safeguard";
 
 /** In safeguard mode, the share of the window that a request to the summarizer may fill. */
 const defaultHistoryShare = 0.5;
 export const minHistoryShare = 0.1;
 export const maxHistoryShareLimit = 0.9;
-/** Instructions, headings and names of files. */
+/** Instructions, headings and file names. */
 const overheadTokens = 1200;
-/** However small the window, a piece has some text. */
+/** A chunk always has room for some text, however small the window. */
 const minChunkTokens = 64;
 const minChunkShare = 0.125;
 
-/** How many tokens of conversation go into one request, the notes so far and our instructions beside them. */
+/** The tokens of conversation per request, leaving room for the notes so far and the instructions. */
 export function chunkTokens(
   contextWindow: number,
   mode: CompactionMode,
@@ -25,13 +23,14 @@ export function chunkTokens(
   const { threshold, summaryTokens } = compactionLimits(contextWindow);
   const share = Math.min(maxHistoryShareLimit, Math.max(minHistoryShare, maxHistoryShare));
   const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
-  // The notes so far seldom take all that is set aside for them: with a small share, half of what is left is conversation.
+  // The notes seldom use all of their share, so a small window still gives half of the rest to the
+  // conversation.
   const half = (input - overheadTokens) / 2;
   const least = Math.max(minChunkTokens, Math.floor(Math.min(contextWindow * minChunkShare, half)));
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
 }
 
-/** The texts in pieces of at most so many tokens, in order; a text larger than a piece keeps its head and tail. */
+/** Splits texts into chunks of at most `most` tokens. A larger text keeps its head and tail. */
 export function* splitChunks(texts: Iterable<string>, most: number): Generator<readonly string[]> {
   let held: string[] = [];
   let tokens = 0;
@@ -48,7 +47,7 @@ export function* splitChunks(texts: Iterable<string>, most: number): Generator<r
   if (held.length > 0) yield held;
 }
 
-/** The same from pages that come newest first: pieces newest first, the texts of each oldest first. */
+/** Splits pages that arrive newest first. Chunks come newest first, the texts in each oldest first. */
 export async function* splitChunksBackwards(
   pages: AsyncIterable<readonly string[]>,
   most: number,
@@ -71,26 +70,27 @@ export async function* splitChunksBackwards(
 }
 
 function fitText(text: string, most: number): { fitting: string; size: number } {
-  // What joins it to the next one counts too.
+  // Includes the separator to the next text.
   const fitting = truncateToTokens(text, most - 1);
   return { fitting, size: textTokens(fitting) + 1 };
 }
 
-/** Texts made shorter: the head and the tail stay, and a note between them says how much is gone. */
-
 const headShare = 0.7;
 const shrinkBy = 0.8;
 
-/** At most about so many characters, the note beside; the same string if it fits. */
+/**
+ * Keeps about `longest` characters, plus a note in the middle that counts the rest. Returns the same string if it
+ * fits.
+ */
 export function truncateText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const head = cutText(text, Math.ceil(longest * headShare));
   const tail = endOfText(text, Math.max(0, longest - head.length));
-  // The tail goes on in the note's line, so that no line begins in it that did not begin in the text.
+  // The tail continues on the note's line, so that truncation never creates the start of a line.
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …] ${tail}`;
 }
 
-/** At most so many tokens; nothing where not even the note fits. */
+/** At most `most` tokens; empty when not even the note fits. */
 export function truncateToTokens(text: string, most: number): string {
   const size = textTokens(text);
   if (size <= most) return text;

@@ -5,13 +5,11 @@ import { escapeToLine } from "../../core/text.ts";
 import { escapeTags, visibleMessage } from "../visible-message.ts";
 import { truncateText } from "./chunks.ts";
 
-/** Messages as plain text for a summarizer. */
-
-/** A result, or the arguments of a call, is given with so many characters; what people and the model said, whole. */
+/** The most characters of a result or of a call's arguments. Messages are included whole. */
 export const maxQuotedCharacters = 2000;
 const maxNameCharacters = 80;
 
-/** One text a message; `null`: the model does not see it, and neither does a summarizer. */
+/** A message as plain text for a summarizer; `null` when the model does not see it. */
 export function conversationText(message: ContextMessage): string | null {
   if (visibleMessage(message) === null) return null;
   switch (message.role) {
@@ -42,7 +40,7 @@ export function conversationText(message: ContextMessage): string | null {
   }
 }
 
-/** Who a user message is from: what another session or the system says is not the user's word. */
+/** The speaker of a user message. Text from another session or the system is not attributed to the user. */
 export function senderOf({ provenance }: Pick<UserMessage, "provenance">): string {
   if (provenance?.kind === "internal_system") return "Message of the system";
   if (provenance?.kind !== "inter_session") {
@@ -57,12 +55,12 @@ export function noteFrom(customType: string): string {
   return `Note from ${toLabel(customType)}`;
 }
 
-/** Who wrote an assistant message: a note of another session is not the assistant's word. */
+/** The speaker of an assistant message. A note from another session is not attributed to the assistant. */
 function writerOf(message: AssistantMessage): string {
   return message.provenance?.kind === "inter_session" ? senderOf(message) : "Assistant";
 }
 
-/** Thinking is left out: what came of it is in the answer. */
+/** Thinking is left out: its outcome is in the answer. */
 function assistantText(message: AssistantMessage): string | null {
   const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = message.content
@@ -83,7 +81,7 @@ function argumentsText(given: unknown): string {
   return truncateText(stringifyJson(given ?? {}), maxQuotedCharacters);
 }
 
-/** Images by what they are: a summarizer reads text. */
+/** Describes images, since a summarizer reads text. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => blockText(block)).join("\n");
@@ -99,12 +97,12 @@ function formatSpeech(who: string, text: string): string {
   return `[${who}]: ${escapeSpeakers(escapeTags(text.toWellFormed()))}`;
 }
 
-/** A name in brackets: one line, short, and it does not end the bracket. */
+/** A short name on one line that cannot close its bracket. */
 function toLabel(name: string): string {
   return escapeTags(escapeToLine(truncateText(name, maxNameCharacters))).replaceAll("]", ")");
 }
 
-/** No line of a text passes for the beginning of somebody else's. */
+/** Prevents a line of text from imitating another speaker. */
 function escapeSpeakers(text: string): string {
   return text.replace(/^([ \t]{0,8})\[(?=user|assistant|result|note|message|shell|summary)/gim, "$1\\[");
 }

@@ -1,38 +1,38 @@
-/** How much of a context window a compaction concerns itself with, all in tokens unless it says otherwise. */
+/** How a compaction divides a context window, in tokens unless stated otherwise. */
 
-/** Room that stays free for the answer; beyond it a compaction is due. */
+/** Room for the answer. A compaction is due when the context exceeds the rest. */
 const maxReserve = 20_000;
 const reserveShare = 0.25;
-/** What is kept word for word. */
+/** Kept word for word. */
 const maxRecent = 20_000;
 const recentShare = 0.4;
-/** Of the reserve, what a summary may take. */
+/** The share of the reserve that a summary may take. */
 const summaryShare = 0.8;
-/** Of the window, what the request under way may take in a summary. */
+/** The share of the window that the pending request may take in a summary. */
 const requestShare = 0.05;
 
-/** In a smaller window there is no room for our own instructions to a summarizer, and for a conversation. */
+/** A smaller window has no room for the instructions and a conversation. */
 export const minContextWindow = 2000;
 
-/** A longer summary is no summary. */
+/** A longer text is not a summary. */
 export const maxSummaryCharacters = 16_000;
 
-/** A run that needs more than this has a problem that compaction does not solve. */
+/** A run that needs more has a problem that compaction does not solve. */
 export const maxCompactions = 3;
 
 export interface CompactionLimits {
   readonly reserve: number;
-  /** Above it a compaction is due. */
+  /** A compaction is due above this. */
   readonly threshold: number;
-  /** About so much of what was said last is kept. */
+  /** About how much of the recent conversation is kept. */
   readonly keep: number;
-  /** A last turn up to this size is kept whole, a larger one is cut inside. */
+  /** A last turn up to this size is kept whole; a larger one is split. */
   readonly mostKept: number;
   readonly summaryTokens: number;
   readonly requestTokens: number;
 }
 
-/** The limits of a window; each further compaction of one run keeps half of what the one before kept. */
+/** Each further compaction of a run keeps half as much as the one before. */
 export function compactionLimits(contextWindow: number, compactions = 0): CompactionLimits {
   const window = Math.max(0, contextWindow);
   const halved = 2 ** Math.max(0, compactions);
@@ -46,19 +46,18 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
 }
 
 export interface ContextSize {
-  /** What the next request comes to: counted since the last compaction where it was, else estimated. */
+  /** The size of the next request: the provider's count since the last compaction, else an estimate. */
   readonly tokens: number;
   readonly contextWindow: number;
-  /** Where a byte budget ended, as the context has it: what is older can only be had as a summary. */
+  /** Where the byte budget ended. Older entries can only be summarized. */
   readonly cut?: string | null;
 }
 
-/** Whether a compaction is due before the next request. */
 export function shouldCompact({ tokens, contextWindow, cut = null }: ContextSize): boolean {
   return cut !== null || tokens > compactionLimits(contextWindow).threshold;
 }
 
-/** How many bytes of entries a context is read from at the most; what is older is read by pages. */
+/** The most bytes of entries that a context is built from. Older entries are read in pages. */
 export function byteBudgetFor(contextWindow: number): number | undefined {
   return Number.isFinite(contextWindow) && contextWindow > 0 ? Math.ceil(8 * contextWindow) : undefined;
 }

@@ -8,33 +8,32 @@ import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 
 /**
- * A cut inside a turn leaves the request behind that the turn works on. No summarizer is trusted with it: it stands in
- * the summary in the words of whoever asked, and is handed on as long as the same turn is cut again.
+ * A cut inside a turn removes the request that the turn works on. No summarizer is trusted with it: the summary
+ * quotes it, and passes it on while the same turn is cut again.
  */
 
 const heading = "The request under way";
 const maxRequestCharacters = 4000;
-/** A request that nobody said, as it is quoted. */
+/** A quoted request that no person made. */
 const isNote = /^\[(?:Note from |Message of the system\])/;
 
-/** Something that was asked for. */
 interface Ask {
   readonly text: string;
-  /** The same as it is quoted: what the user did not say is told apart. */
+  /** The text as quoted, with its source unless that is the user. */
   readonly quote: string;
 }
 
-/** What a range was asked last. */
+/** The latest requests in a range. */
 export interface Asks {
-  /** By a person, or by another session. */
+  /** From a person or another session. */
   readonly said: Ask | null;
-  /** By a hook or by the system: it counts only where nobody said anything. */
+  /** From a hook or the system. It counts only when `said` is `null`. */
   readonly noted: Ask | null;
 }
 
 export const noAsks: Asks = { said: null, noted: null };
 
-/** What was asked last, now that the messages before are known too. */
+/** Completes the latest requests with those of earlier messages. */
 export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[]): Asks {
   if (later.said !== null) return later;
   let { noted } = later;
@@ -52,8 +51,8 @@ export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[])
 }
 
 /**
- * What the turn works on that a plan cuts in two, as it is quoted: what was said last in the range, else what the
- * previous summary hands on. `null`: the plan cuts none, or nobody knows.
+ * The quoted request of the turn that the plan splits: the latest one in the range, else the one in the previous
+ * summary. `null` when no turn is split or the request is unknown.
  */
 export function findPendingRequest(
   plan: Pick<CutPlan, "splitTurn" | "previousSummary">,
@@ -66,12 +65,12 @@ export function findPendingRequest(
   return handedOn === null || isNote.test(handedOn) ? noted.quote : handedOn;
 }
 
-/** To the letter; what is no text, by what it is. */
+/** The text, or a description of content that is not text. */
 function askText(content: Content): string {
   return textOf(content).trim() || contentText(content).trim();
 }
 
-/** The summary with the request behind it, and nowhere else. */
+/** Appends the request to a summary, replacing an earlier one. */
 export function appendRequest(summary: string, request: string | null, mostTokens: number): string {
   const rest = removeRequest(summary);
   const text =
@@ -83,7 +82,7 @@ export function appendRequest(summary: string, request: string | null, mostToken
   return `${rest}\n\n## ${heading}\n${quoted.join("\n")}`;
 }
 
-/** The summary without what `withRequest` put there. */
+/** Removes what `appendRequest` added. */
 export function removeRequest(summary: string): string {
   let isInside = false;
   const kept = summary.split("\n").filter((line) => {

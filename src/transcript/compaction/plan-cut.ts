@@ -4,48 +4,48 @@ import { visibleMessage } from "../visible-message.ts";
 import type { CompactionLimits } from "./limits.ts";
 import { compactionLimits } from "./limits.ts";
 
-/** Where a context is cut in two: what a summary is to stand in for, and what is kept word for word. */
+/** Which part of a context is summarized, and which part is kept word for word. */
 export interface CutPlan {
   readonly firstKeptEntryId: string;
-  /** What a summary has to stand in for beside the previous one, oldest first. */
+  /** The messages to summarize, oldest first, without the previous summary. */
   readonly toSummarize: readonly ContextMessage[];
-  /** `entryIds[i]` is the entry that `toSummarize[i]` comes from. */
+  /** `entryIds[i]` is the entry of `toSummarize[i]`. */
   readonly entryIds: readonly string[];
   readonly previousSummary: string | null;
-  /** The compaction that the previous summary comes from. */
+  /** The compaction entry of the previous summary. */
   readonly previousEntryId: string | null;
-  /** An estimate of the whole context, the previous summary included. */
+  /** An estimate of the whole context, including the previous summary. */
   readonly tokensBefore: number;
   readonly tokensKept: number;
-  /** The kept part begins in the middle of a turn. */
+  /** The kept part starts in the middle of a turn. */
   readonly splitTurn: boolean;
-  /** More has to be summarized than `toSummarize`: what the byte budget left out before it. */
+  /** The byte budget left out older messages, which must be summarized too. */
   readonly isCut: boolean;
 }
 
 /**
- * Why there is nothing to cut. `nothing_said`: the context is empty. `only_summary`: nothing since the last compaction.
- * `all_recent`: all of it is to be kept. `one_turn`: one turn, and no place in it.
+ * Why nothing can be cut. `nothing_said`: the context is empty. `only_summary`: nothing follows the last compaction.
+ * `all_recent`: everything is recent enough to keep. `one_turn`: there is one turn that cannot be split.
  */
 export type NothingToCut = "nothing_said" | "only_summary" | "all_recent" | "one_turn";
 
 interface CutOptions {
   readonly contextWindow: number;
-  /** How many compactions this run has had; each further one keeps half as much. */
+  /** The number of compactions in this run; each further one keeps half as much. */
   readonly compactions?: number;
 }
 
 type Cuttable = Pick<SessionContext, "messages" | "entryIds" | "cut">;
 
-/** An estimate of what a message of the context comes to in a request. */
+/** An estimate of a context message's size in a request. */
 export function messageTokens(message: ContextMessage): number {
   const visible = visibleMessage(message);
   return visible === null ? 0 : estimateTokens([visible]);
 }
 
 /**
- * Decides the cut of a context. What is summarized begins where the context begins, behind the previous summary: at the
- * first entry that the previous compaction kept.
+ * Plans the cut of a context. The part to summarize starts after the previous summary, at the first entry that the
+ * previous compaction kept.
  */
 export function planCut(
   context: Cuttable,
@@ -78,8 +78,8 @@ export function planCut(
 }
 
 /**
- * Whether the turn that the kept part begins in began before it. A note or a command at its head is no ask: then it
- * depends on what stands before, somebody's words or a result that is not answered yet.
+ * Whether the turn of the first kept message started before it. A note or command is not a request, so then the
+ * preceding message decides: a prompt or an unanswered result means yes.
  */
 function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
   if (!isUserTurn(messages[place])) return true;
@@ -90,7 +90,7 @@ function isMidTurn(messages: readonly ContextMessage[], from: number, place: num
   return role === "user" || role === "toolResult";
 }
 
-/** What all messages from each on come to. */
+/** The tokens of all messages from each index on. */
 function sumTokensFrom(messages: readonly ContextMessage[]): Float64Array {
   const sizes = new Float64Array(messages.length + 1);
   for (let index = messages.length - 1; index >= 0; index--) {
@@ -107,12 +107,12 @@ interface Body {
   readonly isCut: boolean;
 }
 
-/** The first kept message; `null`: there is no place to cut at. */
+/** The index of the first kept message; `null` when there is no valid place to cut. */
 function chooseCut(body: Body, places: CutPlaces): number | null {
   const { messages, from, limits, isCut } = body;
   const sizeAt = (place: number) => body.sizes[place] ?? 0;
   const turns: number[] = [];
-  // Where nothing stands before it, a cut at the very beginning would summarize nothing.
+  // A cut at the very start would summarize nothing, unless older messages exist.
   for (let place = isCut ? from : from + 1; place < messages.length; place++) {
     if (places.isTurn(place)) turns.push(place);
   }
@@ -134,7 +134,7 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   }
   const chosen = turns[index] as number;
   if (sizeAt(chosen) >= limits.keep / 2) return extendToUserRun(body, places, chosen);
-  // Little would be kept: the turn before is taken in, whole if it is not too large, else in part.
+  // Too little would be kept, so the turn before is included: whole if it is small enough, else in part.
   const before = turns[index - 1];
   if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
   if (sizeAt(before ?? from) <= limits.mostKept) return extendToUserRun(body, places, chosen);
@@ -142,7 +142,7 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   return within !== null && sizeAt(within) <= limits.keep ? within : extendToUserRun(body, places, chosen);
 }
 
-/** What the user said in one go, a hook's words before a prompt among it, is kept together where that costs little. */
+/** Keeps consecutive user messages together, such as a hook's text before a prompt, where that costs little. */
 function extendToUserRun(
   { messages, from, sizes, limits, isCut }: Body,
   places: CutPlaces,
@@ -157,26 +157,24 @@ function extendToUserRun(
   return place === from && !isCut ? chosen : place;
 }
 
-/** Where a conversation may be cut in two so that each half still makes sense to a provider. */
-
 const userRoles: ReadonlySet<string> = new Set(["user", "custom", "bashExecution", "branchSummary"]);
 
-/** Whether a message begins a turn, or belongs to what begins one: whatever the model sees as the user's. */
+/** Whether a message has a role that the model sees as the user's. */
 function isUserTurn(message: ContextMessage | undefined): boolean {
   return message !== undefined && userRoles.has(message.role);
 }
 
-/** Tells of each place between two messages what it is. Place `i` is the one before `messages[i]`. */
+/** Place `i` is before `messages[i]`. */
 interface CutPlaces {
-  /** A user turn begins here, and no call is open. */
+  /** A user turn starts here, and no call is open. */
   isTurn(place: number): boolean;
-  /** Inside a turn: the answer goes on behind an answered call group, or behind an answer without calls. */
+  /** Inside a turn: an answer follows answered calls, or an answer without calls. */
   isInner(place: number): boolean;
 }
 
 /**
- * `from` is where the conversation begins. With `isCut` more of it stands before: a result without a call is then taken
- * to answer one there.
+ * `from` is the start of the conversation. With `isCut` older messages exist, and a result without a call is assumed
+ * to answer one of theirs.
  */
 function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut: boolean): CutPlaces {
   const open = countOpenCalls(messages, from, isCut);
@@ -191,14 +189,14 @@ function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut:
   };
 }
 
-/** How many calls are on one side of a place and their results on the other. */
+/** For each place, the number of calls before it whose results come after it. */
 function countOpenCalls(messages: readonly ContextMessage[], from: number, isCut: boolean): Int32Array {
   const steps = new Int32Array(messages.length + 2);
   const span = (first: number, last: number) => {
     steps[first] = (steps[first] ?? 0) + 1;
     steps[last + 1] = (steps[last + 1] ?? 0) - 1;
   };
-  /** The last call of an id that has no result yet. */
+  /** The last call of an id without a result so far. */
   const callOf = new Map<string, number>();
   for (let index = from; index < messages.length; index++) {
     const message = messages[index];

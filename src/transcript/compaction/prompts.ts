@@ -3,8 +3,6 @@ import { sections } from "./check-summary.ts";
 import { truncateToTokens } from "./chunks.ts";
 import type { TouchedFiles } from "./touched-files.ts";
 
-/** What a summarizer is told. */
-
 export const summarizerSystem = [
   "You write the notes that stand in for the older part of a conversation between a user and an assistant, so that the",
   "assistant can go on from them without it. You are given that part as plain text between <conversation> tags.",
@@ -15,17 +13,17 @@ export const summarizerSystem = [
 
 export interface PromptParts {
   readonly conversation: string;
-  /** The notes so far; `null`: there are none. */
+  /** The notes so far; `null` when there are none. */
   readonly summary: string | null;
-  /** Whether the conversation comes behind what the notes are about, or before it. */
+  /** Whether the conversation comes after or before what the notes cover. */
   readonly order: "newer" | "older";
   /** The conversation ends in the middle of a turn. */
   readonly splitTurn: boolean;
   readonly mostCharacters: number;
   readonly files?: TouchedFiles;
-  /** What whoever asked for the compaction wants to be minded. */
+  /** What the requester of the compaction wants to be emphasized. */
   readonly instructions?: string;
-  /** What was wrong with the answer before. */
+  /** Problems of the previous answer. */
   readonly problems?: readonly string[];
 }
 
@@ -51,7 +49,6 @@ const splitTurnTask = [
   "what was found out, and what the next steps build on.",
 ].join(" ");
 
-/** The whole of one request to a summarizer. */
 export function summaryPrompt(parts: PromptParts): string {
   const { summary, order, problems = [], instructions = "" } = parts;
   const summaryTag = order === "newer" ? "previous-summary" : "later-summary";
@@ -81,7 +78,7 @@ function sectionsTask(mostCharacters: number): string {
   ].join("\n");
 }
 
-/** Changed ones first: where there is no room for all, what was changed matters more. */
+/** Changed files come first: they matter more when there is no room for all. */
 function knownFilesText(files: TouchedFiles | undefined): string[] {
   const named = (title: string, paths: readonly string[]) =>
     paths.slice(0, maxFilesNamed).map((path) => `${title} ${path}`);

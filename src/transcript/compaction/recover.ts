@@ -1,22 +1,21 @@
 import { maxCompactions } from "./limits.ts";
 
-/** What is done, and in which order, when a context does not fit; none of it takes an entry out of a session. */
+/** What is done, in order, when a context does not fit. None of it removes entries from a session. */
 export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | "give_up";
 
-/** What a run has done about it so far. */
+/** What a run has tried so far. */
 export interface RecoveryState {
   readonly compaction: "possible" | "spent";
   readonly truncation: "untried" | "tried";
   readonly pruning: "untried" | "tried";
-  /** How often results were truncated for good. */
+  /** How often results were truncated in the session. */
   readonly truncations: number;
   readonly compactions: number;
 }
 
-/** Each overflow shows a smaller window, by which other results are oversized. */
+/** Each overflow reveals a smaller window, in which more results are oversized. */
 const maxTruncations = 3;
 
-/** How a run begins. */
 export const noRecovery: RecoveryState = {
   compaction: "possible",
   truncation: "untried",
@@ -25,7 +24,7 @@ export const noRecovery: RecoveryState = {
   compactions: 0,
 };
 
-/** What to do now that the context does not fit. `hasOversizedResults`: before anything is summarized, those are cut. */
+/** Oversized results are truncated before anything is summarized. */
 export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean): Measure {
   if (hasOversizedResults && state.truncations < maxTruncations) return "truncate_oversized";
   if (state.compaction === "possible") return "compact";
@@ -34,8 +33,8 @@ export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean):
 }
 
 /**
- * The state once a measure was taken. A compaction that did not make the context smaller was the last one, and so is
- * the third; pruning and truncation in memory are done once. So a run takes at most eight measures.
+ * The state after a measure. A compaction that does not shrink the context is the last one, and so is the third.
+ * Pruning and truncation in memory happen once. A run takes at most eight measures.
  */
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {

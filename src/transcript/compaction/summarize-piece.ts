@@ -11,16 +11,14 @@ import { removeRequest } from "./pending-request.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summarizerSystem, summaryPrompt } from "./prompts.ts";
 
-/** The notes on one piece of a range: asked for, checked, and in safeguard mode asked for once more. */
-
 interface PieceOptions {
   readonly summarize: Summarize;
   readonly mode: CompactionMode;
   readonly contextWindow: number;
   readonly signal?: AbortSignal;
-  /** What the notes have to mention; `null`: nothing in particular. */
+  /** The request that the notes must mention; `null` for none. */
   readonly ask: string | null;
-  /** Told of each request: what it came to, and what the answer did. */
+  /** Called after each request with its estimated input and output tokens. */
   readonly spent: (input: number, output: number) => void;
 }
 
@@ -29,7 +27,7 @@ type PieceParts = Omit<PromptParts, "mostCharacters" | "problems">;
 export interface PieceSummary {
   readonly text: string;
   readonly retried: boolean;
-  /** Sections that are not there, or empty. */
+  /** Missing or empty sections. */
   readonly missing: readonly SectionId[];
 }
 
@@ -83,12 +81,12 @@ async function requestSummary(
   return "text" in answer ? { text: removeRequest(escapeTags(answer.text)) } : answer;
 }
 
-/** What the summarizer is told; in scripts with a token a character the check by tokens comes first. */
+/** In scripts with one token per character, the token limit applies first. */
 function maxSummaryCharactersFor(summaryTokens: number): number {
   return Math.min(maxSummaryCharacters, summaryTokens * 3);
 }
 
-/** Whether a text will do; with `anyShape` its sections are not looked at. */
+/** Whether an answer can be used. With `anyShape` its sections are not checked. */
 function checkAnswer(
   text: string,
   check: SummaryCheck,
@@ -103,26 +101,24 @@ function checkAnswer(
   return { text, retried, missing };
 }
 
-/** What is asked of a summarizer. */
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;
-  /** What the answer may come to. */
+  /** The most tokens of the answer. */
   readonly maxTokens: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * What makes the summaries: any model, or anything else. It may fail, answer nothing or never: history is not touched
- * then. Where it throws a `SkeinError` with the code `context_overflow`, it is asked again with smaller prompts.
+ * Writes a summary; usually a model. If it fails or never answers, the session is not changed. If it throws a
+ * `SkeinError` with code `context_overflow`, it is called again with smaller prompts.
  */
 export type Summarize = (request: SummaryRequest) => Promise<string>;
 
-/** Why there is no summary. */
 export interface SummaryFailure {
   /**
-   * `failed`: it threw. `overflow`: the prompt was too long for it. `empty`: it answered nothing. `too_long`, `poor`: what it answered is none. `timed_out`,
-   * `aborted`: the signal came first. `nothing_said`: there is nothing in the range that a model sees.
+   * `failed`: it threw. `overflow`: the prompt was too long. `empty`, `too_long`, `poor`: the answer was not usable.
+   * `timed_out`, `aborted`: the signal came first. `nothing_said`: a model sees nothing in the range.
    */
   readonly failure:
     | "failed"
@@ -138,7 +134,7 @@ export interface SummaryFailure {
 
 const mostNoteCharacters = 300;
 
-/** Asks once. Never throws, and does not wait beyond the signal, whatever the summarizer does. */
+/** Asks once. Never throws, and never waits beyond the signal. */
 async function askSummarizer(
   summarize: Summarize,
   request: SummaryRequest,

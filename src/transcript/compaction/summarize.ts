@@ -22,20 +22,20 @@ import { collectFiles, mergeFiles, noFiles } from "./touched-files.ts";
 
 export interface SummaryOptions {
   readonly summarize: Summarize;
-  /** `safeguard`: smaller pieces, each answer checked, and asked for once more where something is missing. */
+  /** `safeguard`: smaller chunks, and each answer is checked and requested again if something is missing. */
   readonly mode: CompactionMode;
   readonly contextWindow: number;
-  /** In safeguard mode, the share of the window that one request may fill; by default a half. */
+  /** In safeguard mode, the share of the window that one request may fill; half by default. */
   readonly maxHistoryShare?: number;
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** What the previous compaction says was touched. */
+  /** The files that the previous compaction lists. */
   readonly files?: TouchedFiles;
-  /** What stands before a plan that `isCut`, page by page, the newest page first. */
+  /** The messages before a plan with `isCut`, in pages, newest page first. */
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/** What the summarizer was given and gave, in tokens, by our own estimate. */
+/** Estimated tokens of all requests to the summarizer. */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
@@ -44,26 +44,26 @@ export interface SummaryUsage {
 
 export interface Summary {
   readonly text: string;
-  /** How many pieces the range was given in. */
+  /** The number of pieces that the range was split into. */
   readonly chunks: number;
   readonly retried: boolean;
-  /** Sections that it lacks even so. */
+  /** Sections that are still missing. */
   readonly missing: readonly SectionId[];
   readonly files: TouchedFiles;
   readonly usage: SummaryUsage;
-  /** What was read beside the plan's own messages. */
+  /** The tokens of messages that were read from `older`. */
   readonly olderTokens: number;
 }
 
-/** The summary of a plan, or why there is none. Rejects only where `older` does. */
+/** Summarizes the planned range, or says why that failed. Rejects only if `older` does. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new SummaryRange(plan, options);
-  // An ask that lies further back is not looked for: the first pieces do not have it.
+  // An older request is not checked for, since the first pieces do not contain it.
   const latest = gathered.asks.said?.text ?? null;
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
-  // Pieces still to be summarized, next one first. A piece that does not fit is split, and so is all that follows.
+  // The remaining pieces in order. A piece that does not fit is split, and so are all that follow.
   let { contextWindow } = options;
   const pieces = gathered.pieces();
   let waiting: Piece[] = [];
@@ -103,17 +103,16 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
   return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
 }
 
-/** One piece of the range, on its way to the summarizer. */
 interface Piece {
   readonly texts: readonly string[];
   readonly order: PromptParts["order"];
-  /** The end of the range is in it. */
+  /** It contains the end of the range. */
   readonly isEnd: boolean;
-  /** The summary that the first piece is added to. */
+  /** The summary that the first piece updates. */
   readonly before: string | null;
 }
 
-/** A piece as several that fit the window, in the order in which they are summarized. */
+/** Splits a piece into pieces that fit the window, in the order of processing. */
 function splitPiece(piece: Piece, options: SummaryOptions): Piece[] {
   const { contextWindow, mode, maxHistoryShare } = options;
   const chunks = [...splitChunks(piece.texts, chunkTokens(contextWindow, mode, maxHistoryShare))];
@@ -122,7 +121,7 @@ function splitPiece(piece: Piece, options: SummaryOptions): Piece[] {
   return piece.order === "older" ? pieces.toReversed() : pieces;
 }
 
-/** The range in pieces, and what is counted on the way. */
+/** Reads the range in pieces and collects files, requests and usage. */
 class SummaryRange {
   readonly #plan: CutPlan;
   readonly #options: SummaryOptions;
@@ -144,8 +143,8 @@ class SummaryRange {
   };
 
   /**
-   * Oldest first, each piece bringing the notes up to date. Where the range is cut, newest first, because what is older
-   * is read only as it is wanted; the previous summary is then the oldest text of all.
+   * Oldest first, each piece updating the notes. With `isCut`, newest first, because older messages are read only as
+   * needed; the previous summary is then the oldest text.
    */
   async *pieces(): AsyncGenerator<Piece> {
     const { isCut, previousSummary, toSummarize } = this.#plan;

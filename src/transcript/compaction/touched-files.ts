@@ -1,10 +1,10 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { isRecord } from "../../core/shape.ts";
 
-/** Which files a conversation was about, as the calls say: kept beside every summary, and handed on to the next. */
+/** The files that tool calls read or changed. Stored with every summary and passed on to the next. */
 export interface TouchedFiles {
   readonly readFiles: readonly string[];
-  /** A file that was read and changed is here alone. */
+  /** Includes files that were also read. */
   readonly modifiedFiles: readonly string[];
 }
 
@@ -13,24 +13,10 @@ export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
 const maxFiles = 500;
 const maxPathCharacters = 1024;
 const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
-/** By the words of a tool's name. A tool that is neither of these reads. */
-const modifying = [
-  "write",
-  "edit",
-  "create",
-  "patch",
-  "replace",
-  "insert",
-  "append",
-  "delete",
-  "remove",
-  "move",
-  "rename",
-  "save",
-];
-const searching = ["ls", "list", "find", "glob", "grep", "search", "tree", "dir", "cd"];
+/** Matched against the words of a tool's name. Other tools read. */
+const modifying = "write edit create patch replace insert append delete remove move rename save".split(" ");
+const searching = "ls list find glob grep search tree dir cd".split(" ");
 
-/** What the calls of some messages touched. */
 export function collectFiles(messages: readonly ContextMessage[]): TouchedFiles {
   const read = new Set<string>();
   const modified = new Set<string>();
@@ -47,13 +33,13 @@ export function collectFiles(messages: readonly ContextMessage[]): TouchedFiles 
   return toTouchedFiles(read, modified);
 }
 
-/** Both; where they are too many, the newer ones are kept. */
+/** When there are too many, the newer ones are kept. */
 export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
   const read = new Set([...newer.readFiles, ...older.readFiles]);
   return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
 }
 
-/** What the `details` of a compaction say, ours or pi's; anything else says nothing. */
+/** Reads the `details` of a compaction of Skein or pi; anything else gives no files. */
 export function readFilesOf(details: unknown): TouchedFiles {
   if (!isRecord(details)) return noFiles;
   const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);

@@ -1,47 +1,42 @@
 import type { AssistantMessage, Content, UserMessage } from "../../core/messages.ts";
 import { cutText, escapeToLine, fenceText } from "../../core/text.ts";
-import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
-import { derive, isAnnotated, markAnnotated } from "../derive.ts";
+import type { StepResult, TranscriptMessage } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
+import { derive, isAnnotated, mapMessages, markAnnotated } from "../derive.ts";
 
 const mark = "[Inter-session message]";
-/** Its spellings without the first letter. */
+/** Spellings of the mark without its first letter. */
 const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
- * Step 1: a message or note of another session says so in its first line, once, and its text is fenced so that it cannot pass
- * for an announcement or a block of the system. A message in a group begins with the name of its sender. A line of any
- * user's text that reads like our first line gets a backslash.
+ * Step 1: names the source session in the first line of its messages and notes, and fences their text so that it
+ * cannot imitate an announcement or a system block. Prefixes a group message with its sender. Escapes lines of user
+ * text that imitate the first line.
  */
 export function annotateInterSessionMessages(
   messages: readonly TranscriptMessage[],
-  { record }: { readonly record: Recorder },
+  { record }: Pick<StepOptions, "record">,
 ): StepResult {
-  const changes: Change[] = [];
-  let changed = false;
-  const after = messages.map((message) => {
-    if (isAnnotated(message)) return message;
+  return mapMessages(messages, record, (message, tell) => {
+    if (isAnnotated(message) || message.role === "toolResult") return message;
+    const isInterSession = message.provenance?.kind === "inter_session";
+    const note = "It says which session it comes from.";
     if (message.role === "assistant") {
-      if (message.provenance?.kind !== "inter_session") return message;
-      changes.push(record("annotated", "It says which session it comes from.", message));
-      changed = true;
+      if (!isInterSession) return message;
+      tell("annotated", note);
       return addNoteFirstLine(message);
     }
-    if (message.role !== "user") return message;
     const safe = escapeImitations(addSender(message));
-    if (safe !== message)
-      changes.push(record("imitation_escaped", "A line that imitates ours is escaped.", message));
-    const done = message.provenance?.kind === "inter_session" ? addFirstLine(safe) : safe;
-    if (done !== safe) changes.push(record("annotated", "It says which session it comes from.", message));
-    if (done !== message) changed = true;
-    return done;
+    if (safe !== message) tell("imitation_escaped", "A line that imitates ours is escaped.");
+    if (!isInterSession) return safe;
+    tell("annotated", note);
+    return addFirstLine(safe);
   });
-  return { messages: changed ? after : messages, changes };
 }
 
 const maxNameLength = 80;
 
-/** Who of a group speaks, before the text. A name is one line, so that it cannot imitate another message. */
+/** A name is reduced to one line, so that it cannot imitate another message. */
 function addSender(message: UserMessage): UserMessage {
   const { content, provenance } = message;
   const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;
@@ -79,11 +74,11 @@ function escapeImitations(message: UserMessage): UserMessage {
 }
 
 function escapeMarks(text: string): string {
-  // A bracket is rare, and looking for one is fast.
+  // Brackets are rare and fast to find.
   return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapeSpelling, text) : text;
 }
 
-/** A backslash before each that begins a line. Never looks twice at what lies between two of them. */
+/** Puts a backslash before each mark that starts a line. Reads the text between marks once. */
 function escapeSpelling(text: string, spelling: string): string {
   let found = text.indexOf(spelling);
   if (found === -1) return text;
@@ -105,7 +100,7 @@ function beginsLine(text: string, place: number, from: number): boolean {
   return at < from ? from === 0 : text[at] === "\n";
 }
 
-/** What Skein itself composed stays as it is: a task, or an announcement, which fences the words of other sessions itself. */
+/** Text that Skein composed is not fenced: a task, or an announcement, which fences quoted text itself. */
 function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
   const { content, provenance } = message;
@@ -134,7 +129,7 @@ function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
   return [mark, ...known].join(" ");
 }
 
-/** A value that could be read as more than one is quoted. */
+/** Quotes a value that could be read as several. */
 function quoteValue(value: string): string {
   const line = escapeToLine(value);
   return /^[^\s"=[\]]+$/.test(line) ? line : JSON.stringify(line);

@@ -1,21 +1,15 @@
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../core/messages.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage } from "../derive.ts";
 
-interface Options {
-  readonly policy: Pick<TranscriptPolicy, "callsWithoutTools">;
-  readonly tools?: readonly string[];
-  readonly record: Recorder;
-}
-
 /**
- * Where a provider refuses calls in a request that offers no tools, calls and results of the history go out as text: the
- * model still reads what was done and what came of it. Results must stand behind their calls.
+ * Sends earlier calls and results as text where a provider rejects calls in a request without tools. Results must
+ * directly follow their calls.
  */
 export function callsToText(
   messages: readonly TranscriptMessage[],
-  { policy, tools, record }: Options,
+  { policy, tools, record }: Pick<StepOptions, "policy" | "tools" | "record">,
 ): StepResult {
   if (policy.callsWithoutTools === "native" || tools?.length !== 0) return { messages, changes: [] };
   const changes: Change[] = [];
@@ -48,7 +42,7 @@ function convertCalls(message: AssistantMessage): AssistantMessage {
 function convertResult(message: ToolResultMessage): UserMessage {
   const { toolName = "a tool", isError, content, timestamp } = message;
   const lead = isError === true ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`;
-  // Not a turn of the conversation: the history limit must not count it.
+  // Marked as inserted, so that the history limit does not count it as a turn.
   return insertMessage({
     role: "user",
     content: [{ type: "text", text: lead }, ...content],

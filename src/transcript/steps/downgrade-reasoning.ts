@@ -1,32 +1,25 @@
 import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
-import { derive } from "../derive.ts";
+import type { StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
+import { derive, mapMessages } from "../derive.ts";
 import { readReasoningItem } from "./normalize-thinking.ts";
 
 /**
- * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it;
- * Anthropic takes no turn that ends in thinking, and Mistral none that is nothing else. One whose partner is gone goes out
- * as text or not at all.
+ * Step 7: handles thinking whose answer is gone. The Responses API accepts a reasoning item once and only with the
+ * output that follows it, Anthropic no turn that ends in thinking, and Mistral none of only thinking. Such thinking
+ * is sent as text or dropped.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
   if (policy.thinking === "base64" || policy.thinking === "none") return { messages, changes: [] };
-  const changes: Change[] = [];
   const sent = new Set<string>();
-  let changed = false;
-  const after = messages.map((message) => {
-    if (message.role !== "assistant" || !message.content.some((block) => block.type === "thinking"))
-      return message;
-    const done = downgradeMessage(message, sent, policy, (note) =>
-      changes.push(record("reasoning_downgraded", note, message)),
-    );
-    if (done !== message) changed = true;
-    return done;
-  });
-  return { messages: changed ? after : messages, changes };
+  return mapMessages(messages, record, (message, tell) =>
+    message.role === "assistant" && message.content.some((block) => block.type === "thinking")
+      ? downgradeMessage(message, sent, policy, (note) => tell("reasoning_downgraded", note))
+      : message,
+  );
 }
 
 function downgradeMessage(
@@ -36,7 +29,7 @@ function downgradeMessage(
   tell: (note: string) => void,
 ): AssistantMessage {
   const lastOther = message.content.findLastIndex((block) => block.type !== "thinking");
-  // Plain thinking needs a partner somewhere in its turn, not behind it.
+  // Plain thinking needs other content anywhere in its turn, not only after it.
   const last = policy.thinking === "plain" && lastOther !== -1 ? message.content.length : lastOther;
   let changed = false;
   const content = message.content.flatMap((block, index): AssistantBlock[] => {
@@ -54,7 +47,7 @@ function downgradeMessage(
   return changed ? derive(message, { content }) : message;
 }
 
-/** Several parts of one summary are one item. */
+/** Several parts of one summary share an item. */
 function isOfItem(block: AssistantBlock | undefined, id: string): boolean {
   return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
 }

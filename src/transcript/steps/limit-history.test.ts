@@ -12,7 +12,12 @@ const answer = (text: string): TranscriptMessage => ({
 });
 
 const limited = (messages: readonly TranscriptMessage[], limit?: number) =>
-  run((each, record) => limitHistory(each, { historyLimit: limit, record }), messages, "limitHistory");
+  run(
+    (each, record) =>
+      limitHistory(each, { historyLimit: limit, record } as Parameters<typeof limitHistory>[1]),
+    messages,
+    "limitHistory",
+  );
 
 test("[SIZ1] the last user turns are kept, a group of user messages being one", () => {
   const talk = [answer("hi"), user("a"), answer("A"), user("b1"), user("b2"), answer("B"), user("c")];

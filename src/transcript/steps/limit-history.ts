@@ -2,16 +2,16 @@ import type { ParsedKey } from "../../core/keys.ts";
 import { parseKey } from "../../core/keys.ts";
 import { own } from "../../core/own.ts";
 import type { StepResult, TranscriptMessage } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { StepOptions } from "../derive.ts";
 import { isInserted } from "../derive.ts";
 
 /**
- * Keeps the last `historyLimit` user turns and what followed them; without a limit, everything. The last user turn is always
- * kept. A group of user messages in a row is one turn.
+ * Keeps the last `historyLimit` user turns and everything after them. Consecutive user messages are one turn. The
+ * last turn is always kept.
  */
 export function limitHistory(
   messages: readonly TranscriptMessage[],
-  { historyLimit: limit, record }: { readonly historyLimit?: number | undefined; readonly record: Recorder },
+  { historyLimit: limit, record }: Pick<StepOptions, "historyLimit" | "record">,
 ): StepResult {
   if (limit === undefined || Number.isNaN(limit)) return { messages, changes: [] };
   const turns = userTurns(messages);
@@ -27,7 +27,7 @@ function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** Where each user turn begins. What a step put in is no turn of the conversation. */
+/** The index of each user turn's first message. Messages that a step inserted do not count. */
 function userTurns(messages: readonly TranscriptMessage[]): number[] {
   const isTurn = (message: TranscriptMessage | undefined) => message?.role === "user" && !isInserted(message);
   const turns: number[] = [];
@@ -37,26 +37,26 @@ function userTurns(messages: readonly TranscriptMessage[]): number[] {
   return turns;
 }
 
-/** How many user turns of its sessions a channel lets a model see; `null` and absence are no limit. */
+/** The number of user turns that a model sees; `null` or absent means no limit. */
 interface ChannelLimits {
-  /** Of groups and channels. */
+  /** For groups and channels. */
   readonly historyLimit?: number | null;
-  /** Of direct sessions. */
+  /** For direct sessions. */
   readonly dmHistoryLimit?: number | null;
-  /** Of direct sessions with one user. */
+  /** For direct sessions with one user. */
   readonly dms?: { readonly [user: string]: { readonly historyLimit?: number | null } };
 }
 
-/** Where a session's person writes: what its key does not say. */
+/** Where the user of a session writes, if the key does not say. */
 interface SessionOrigin {
   readonly channel?: string | undefined;
-  /** The peer's ID on the channel. */
+  /** The peer's id on the channel. */
   readonly to?: string | undefined;
 }
 
 /**
- * How many user turns of a session are kept. A thread has the limit of the session that it belongs to. A direct session
- * whose key names no channel has the limit of the channel that its person wrote on last. Other sessions have none.
+ * The history limit of a session. A thread has its session's limit. A direct session whose key names no channel has
+ * the limit of the channel that its user wrote on last. Other sessions have none.
  */
 export function resolveHistoryLimit(
   key: ParsedKey,
@@ -71,7 +71,6 @@ export function resolveHistoryLimit(
   return byPeer ?? channel?.dmHistoryLimit ?? undefined;
 }
 
-/** The same of a session as the store has it. */
 export function sessionHistoryLimit(
   {
     key,

@@ -1,6 +1,6 @@
 import type { ImageBlock, TextBlock, ToolResultMessage } from "../../core/messages.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage } from "../derive.ts";
 import { movedImagesPrefix } from "./sanitize-images.ts";
 import { shortName } from "./settle-image.ts";
@@ -8,12 +8,12 @@ import { shortName } from "./settle-image.ts";
 const shownBelow = "[image: shown below]";
 
 /**
- * Where a result may hold no image, and where it tells of a failure, its images go out in a user turn behind the
- * whole group of results, by the name of the tool and the call. Comes when every result is in its place.
+ * Moves images out of tool results that cannot hold them, and out of failed results, into a user turn after the
+ * whole group of results. Runs after every result is in its place.
  */
 export function moveResultImages(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
   const goesOut = (message: TranscriptMessage): message is ToolResultMessage =>
     message.role === "toolResult" &&

@@ -1,52 +1,39 @@
 import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
-import type {
-  Change,
-  StepResult,
-  TranscriptMessage,
-  TranscriptOptions,
-  TranscriptPolicy,
-} from "../contract.ts";
-import type { Recorder } from "../derive.ts";
-import { derive } from "../derive.ts";
+import type { StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
+import { derive, mapMessages } from "../derive.ts";
 import { apiOf } from "../policy.ts";
 
-interface Options extends Pick<TranscriptOptions, "isSealedThinkingRejected"> {
-  readonly policy: TranscriptPolicy;
-  readonly record: Recorder;
-}
-
 /**
- * Step 3: a model gets back its own thinking, in a form that its provider accepts; what another one thought goes out
- * as text, or not at all. Signatures of others do not go out, nor does thinking that was cut off.
+ * Step 3: a model gets its own thinking back in a form that its provider accepts. Thinking from another model is
+ * sent as text or dropped. Truncated thinking and foreign signatures are dropped.
  */
 export function normalizeThinking(
   messages: readonly TranscriptMessage[],
-  { policy, record, isSealedThinkingRejected = false }: Options,
+  {
+    policy,
+    record,
+    isSealedThinkingRejected = false,
+  }: Pick<StepOptions, "policy" | "record" | "isSealedThinkingRejected">,
 ): StepResult {
-  const changes: Change[] = [];
-  let changed = false;
-  const after = messages.map((message) => {
+  return mapMessages(messages, record, (message, tell) => {
     if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
     const isOwn = !isSealedThinkingRejected && isFromModel(message, policy);
-    const { told, bare } = isOwn ? { told: false, bare: message } : stripMetadata(message);
-    if (told)
-      changes.push(record("metadata_removed", "What another provider said of it does not go out.", message));
+    const bare = isOwn ? message : stripMetadata(message);
+    if (bare !== message) tell("metadata_removed", "What another provider said of it does not go out.");
     const blocks = bare.content.flatMap((block) => {
-      // Where nobody signs thinking, a signature does not say that it came to its end.
+      // Without signatures, nothing shows that the thinking was complete.
       const isUnsigned =
         (isOwn && policy.thinking === "plain") || !("thinkingSignature" in block && block.thinkingSignature);
       const isCutOff = message.stopReason === "aborted" && block.type === "thinking" && isUnsigned;
       const { block: kept, kind, note } = isCutOff ? truncatedThinking : normalizeBlock(block, isOwn, policy);
-      if (kind !== undefined) changes.push(record(kind, note ?? "", message));
+      if (kind !== undefined) tell(kind, note ?? "");
       return kept === null ? [] : [kept];
     });
-    const same =
+    const isSame =
       blocks.length === bare.content.length && blocks.every((block, at) => block === bare.content[at]);
-    if (same && !told) return message;
-    changed = true;
-    return same ? bare : derive(bare, { content: blocks });
+    return isSame ? bare : derive(bare, { content: blocks });
   });
-  return { messages: changed ? after : messages, changes };
 }
 
 function hasSomethingToCheck(message: AssistantMessage): boolean {
@@ -57,19 +44,19 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Signatures and ids of items lie in there too, by the provider's name; a name may be another's by chance. */
-function stripMetadata(message: AssistantMessage): { told: boolean; bare: AssistantMessage } {
+/** Provider metadata holds signatures and item ids too, and two providers may share a name. */
+function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;
-  if (!has(message) && !message.content.some(has)) return { told: false, bare: message };
+  if (!has(message) && !message.content.some(has)) return message;
   const strip = <T extends { skein?: { providerMetadata?: unknown } }>(each: T): T =>
     has(each) ? { ...each, skein: { ...each.skein, providerMetadata: undefined } } : each;
   const content = message.content.map(strip);
   const { skein } = strip(message);
-  return { told: true, bare: derive(message, { content, ...(skein === undefined ? {} : { skein }) }) };
+  return derive(message, { content, ...(skein === undefined ? {} : { skein }) });
 }
 
-/** Whether this very model said it, over the same wire format. */
+/** Whether this model wrote the message over the same wire format. */
 function isFromModel({ provider, model, api }: AssistantMessage, policy: TranscriptPolicy): boolean {
   if (provider !== policy.provider || model !== policy.model) return false;
   return api === undefined || apiOf(provider, api) === policy.api;
@@ -145,18 +132,18 @@ function normalizeForeignThinking(block: ThinkingBlock, policy: TranscriptPolicy
   return { block: text, kind: "thinking_to_text", note: "What another model thought goes out as text." };
 }
 
-/** Whether a text is base64 with its padding, and not empty. Servers refuse signatures that are not. */
+/** Whether a text is non-empty, padded base64. Servers reject other signatures. */
 export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** A reasoning item of the Responses API, as the signature of a thinking block holds it. */
+/** A reasoning item of the Responses API, as stored in a thinking signature. */
 interface ReasoningItem {
   readonly id: string;
   readonly encrypted_content: string;
 }
 
-/** `null`: the signature is none, or nothing that could be sent back without being stored there. */
+/** `null` when the signature is not an item, or the item can only be used where it is stored. */
 export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
   if (typeof signature !== "string" || !signature.startsWith("{")) return null;
   try {

@@ -7,7 +7,7 @@ import type {
   TranscriptOptions,
   TranscriptPolicy,
 } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { StepOptions } from "../derive.ts";
 import { EntryIds } from "../derive.ts";
 import { annotateInterSessionMessages } from "./annotate-inter-session-messages.ts";
 import { callsToText } from "./calls-to-text.ts";
@@ -23,18 +23,12 @@ import { sanitizeToolCalls } from "./sanitize-tool-calls.ts";
 import { stripToolResultDetails, truncateToolResults } from "./truncate-tool-results.ts";
 import { fixFirstTurn, validateTurns } from "./validate-turns.ts";
 
-/** What every step may know. */
-export interface StepOptions extends TranscriptOptions {
-  readonly policy: TranscriptPolicy;
-  readonly record: Recorder;
-}
-
 type Step = (
   messages: readonly TranscriptMessage[],
   options: StepOptions,
 ) => StepResult | Promise<StepResult>;
 
-/** Behind the reading of the context, in this order. The last word is always that of the validation. */
+/** In order, after the context is read. Validation always runs last. */
 export const steps: readonly Step[] = [
   annotateInterSessionMessages,
   sanitizeImages,
@@ -47,7 +41,7 @@ export const steps: readonly Step[] = [
   validateTurns,
   limitHistory,
   repairToolPairing,
-  // Once more: a result that was moved to its call may be an old one now.
+  // Runs again: a result that was moved to its call may be old now.
   sanitizeImages,
   moveResultImages,
   truncateToolResults,
@@ -57,8 +51,8 @@ export const steps: readonly Step[] = [
 ];
 
 /**
- * Makes of the messages of a context what a provider accepts, whatever happened to them, and says what it did.
- * The same messages again change nothing.
+ * Converts the messages of a context to a transcript that a provider accepts, and lists every change. Preparing the
+ * result again changes nothing.
  *
  * @example
  * ```ts

@@ -42,7 +42,12 @@ function talk(...sizes: number[]): TranscriptMessage[] {
 }
 
 const pruned = (messages: readonly TranscriptMessage[], contextWindow?: number, pruning?: PruningOptions) =>
-  run((each, record) => pruneContext(each, { pruning, contextWindow, record }), messages, "pruneContext");
+  run(
+    (each, record) =>
+      pruneContext(each, { pruning, contextWindow, record } as Parameters<typeof pruneContext>[1]),
+    messages,
+    "pruneContext",
+  );
 
 const textsOf = (messages: readonly TranscriptMessage[]) =>
   messages.filter(({ role }) => role === "toolResult").map(({ content }) => textOf(content));

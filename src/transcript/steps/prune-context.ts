@@ -3,31 +3,25 @@ import type { ToolResultMessage } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import { cutText, endOfText } from "../../core/text.ts";
 import type { Change, PruningOptions, StepResult, TranscriptMessage } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { Recorder, StepOptions } from "../derive.ts";
 import { derive, isInserted } from "../derive.ts";
 import { estimateTokens } from "../estimate-tokens.ts";
 
 const trimAbove = 0.3;
 const clearAbove = 0.5;
-/** So many characters must be to be had before results are cleared. */
+/** Results are cleared only if that frees at least this many characters. */
 const minClearableCharacters = 50_000;
-/** Assistant turns at the end that nothing is taken from. */
+/** Results in this many assistant turns at the end are never pruned. */
 const protectedTurns = 3;
 
 /**
- * Lets old tool results make room once the provider's prompt cache is cold: over 30 % of the window long ones are
- * trimmed, and if that leaves it over 50 %, the oldest are cleared until it is not. What the last request had pruned
- * stays pruned.
+ * Prunes old tool results once the provider's prompt cache is cold. Above 30 % of the window it trims long results;
+ * if more than 50 % remain, it clears the oldest until that fits. What the last request had pruned stays pruned.
  */
 export function pruneContext(
   messages: readonly TranscriptMessage[],
-  options: {
-    readonly pruning?: PruningOptions | undefined;
-    readonly contextWindow?: number | undefined;
-    readonly record: Recorder;
-  },
+  { pruning, contextWindow, record }: Pick<StepOptions, "pruning" | "contextWindow" | "record">,
 ): StepResult {
-  const { pruning, contextWindow, record } = options;
   if (pruning === undefined || pruning.mode === "off" || contextWindow === undefined)
     return { messages, changes: [] };
   const places = prunablePlaces(messages, pruning);
@@ -45,7 +39,7 @@ export function pruneContext(
 }
 
 /**
- * What of a request's messages is pruned, for the next one to leave it so.
+ * Lists the pruned results of a request, so that the next request can keep them pruned.
  *
  * @example
  * ```ts
@@ -66,8 +60,8 @@ export function prunedResults(
 }
 
 /**
- * Whether the prompt cache has gone cold. Where nobody knows when the provider was last asked, the answers say it: it is
- * cold unless one of them is younger than `ttlMs`. An answer without a time counts as old.
+ * Whether the prompt cache has expired. If the last call is unknown, the latest answer counts; an answer without a
+ * time counts as old.
  */
 function isCacheCold(
   messages: readonly TranscriptMessage[],
@@ -85,7 +79,7 @@ function lastAnswerAt(messages: readonly TranscriptMessage[]): number | null {
   return last;
 }
 
-/** Results behind the first user message and before the last three assistant turns, of tools that may be pruned. */
+/** Prunable results after the first user message and before the last three assistant turns. */
 function prunablePlaces(messages: readonly TranscriptMessage[], pruning: PruningOptions): number[] {
   const from = messages.findIndex(({ role }) => role === "user");
   const to = lastTurnsFrom(messages);
@@ -103,7 +97,7 @@ function prunablePlaces(messages: readonly TranscriptMessage[], pruning: Pruning
   return places;
 }
 
-/** Where the last three assistant turns begin; assistant messages in a row are one. 0: there are no more than these. */
+/** The start of the last three assistant turns; 0 when there are fewer. Consecutive assistant messages are one turn. */
 function lastTurnsFrom(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   for (let place = messages.length - 1; place >= 0; place--) {
@@ -122,7 +116,7 @@ function isAllowed(tool: string, { allow = [], deny = [] }: PruningOptions): boo
   return (allow.length === 0 || fits(allow)) && !fits(deny);
 }
 
-/** Messages that are being pruned, with what they come to. */
+/** Messages that are being pruned, and their estimated tokens. */
 class Pruning {
   readonly #given: readonly TranscriptMessage[];
   readonly #messages: TranscriptMessage[];
@@ -146,13 +140,13 @@ class Pruning {
     return { messages, changes: this.#changes };
   }
 
-  /** What there is to be had of a result. */
+  /** The number of characters that clearing would free. */
   lengthAt(place: number): number {
     const message = this.#at(place);
     return isCleared(message) ? 0 : prunableLength(message);
   }
 
-  /** Does what was done before. */
+  /** Repeats what the last request did. */
   again(place: number, pruned: PruningOptions["pruned"]): void {
     const how = pruned?.get(this.#at(place).toolCallId);
     if (how === "trimmed") this.trim(place);
@@ -190,8 +184,6 @@ function nameOf({ toolName }: ToolResultMessage): string {
   return toolName ?? "a tool";
 }
 
-/** What becomes of one tool result that is pruned. */
-
 const trimmedFrom = 4000;
 const headKept = 1500;
 const tailKept = 1500;
@@ -199,12 +191,11 @@ export const clearedText = "[Old tool result content cleared]";
 
 type Content = ToolResultMessage["content"];
 
-/** How many characters of text a result holds. */
 function prunableLength({ content }: ToolResultMessage): number {
   return textOf(content).length;
 }
 
-/** Its text's head and tail; images become a text. `null`: it is short enough. */
+/** Keeps head and tail of the text and replaces images by a note. `null` when the result is short. */
 function trimContent({ content }: ToolResultMessage): Content | null {
   const text = textOf(content);
   if (text.length <= trimmedFrom) return null;
@@ -215,14 +206,14 @@ function trimContent({ content }: ToolResultMessage): Content | null {
   return [{ type: "text", text: trimmed }, ...seen];
 }
 
-/** `null`: there is nothing to be had. */
+/** `null` when nothing would be freed. */
 function clearContent({ content }: ToolResultMessage): Content | null {
   const hasOther = content.some((block) => block.type !== "text");
   if (!hasOther && textOf(content).length <= clearedText.length) return null;
   return [{ type: "text", text: clearedText }];
 }
 
-/** What pruning has made of a result; `null`: it is whole. */
+/** `null` when the result is complete. */
 function findPruning(message: ToolResultMessage): "trimmed" | "cleared" | null {
   if (isCleared(message)) return "cleared";
   const [block] = message.content;
@@ -237,7 +228,7 @@ function noteOf(characters: number): string {
   return `\n[… ${characters} characters of an old tool result left out …]\n`;
 }
 
-/** Behind a head of 1,500 characters, or one less where a pair would have been split. */
+/** After a head of 1,500 characters, or one less where a surrogate pair would have been split. */
 const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
 
 function imagesText(count: number): string {

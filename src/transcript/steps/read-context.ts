@@ -2,18 +2,17 @@ import type { ContextMessage } from "../../core/context.ts";
 import type { AssistantMessage, Content, TextBlock } from "../../core/messages.ts";
 import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { Recorder, Tell } from "../derive.ts";
 import { derive, replaceMessage } from "../derive.ts";
 import { visibleMessage } from "../visible-message.ts";
 
 type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
 
-/** What stands in a tool result that says nothing. */
 const noOutput = "(no output)";
 
 /**
- * The context in the three roles that every provider knows. Answers that ended in an error, blocks and roles that
- * nobody knows, blank texts and half characters do not go out; a tool result that is left with nothing says so.
+ * Converts the context to the three roles that every provider knows. Drops failed answers, unknown roles and blocks,
+ * and blank texts, and repairs lone surrogates. An empty tool result says that there was no output.
  */
 export function readContext(
   messages: readonly ContextMessage[],
@@ -33,7 +32,7 @@ export function readContext(
   return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
 }
 
-/** Context that hooks put before a prompt goes out as one text with it. `null`: the two are not such a pair. */
+/** Joins context that hooks prepended with its prompt. `null` when the two are not such a pair. */
 function joinPrepended(
   before: ContextMessage,
   context: TranscriptMessage | undefined,
@@ -49,8 +48,6 @@ function joinPrepended(
   if (first.type !== "text") return derive(prompt, { content: [{ type: "text", text }, first, ...rest] });
   return derive(prompt, { content: [{ ...first, text: `${text}\n\n${first.text}` }, ...rest] });
 }
-
-type Tell = (kind: string, note: string) => void;
 
 function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | null {
   if (message.role === "assistant" && message.stopReason === "error") {
@@ -96,7 +93,7 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
   return changed ? derive(message, { content: kept } as Partial<M>) : message;
 }
 
-/** Files written by others may hold a string, or nothing, where blocks belong. */
+/** Files of other programs may hold a string, or nothing, instead of blocks. */
 function anyBlocksOf(content: unknown): readonly Block[] {
   if (Array.isArray(content)) return content;
   return typeof content === "string" ? [{ type: "text", text: content }] : [];
@@ -146,20 +143,23 @@ function repairText<B extends Block, F extends string & keyof B>(block: B, field
   return { ...block, [field]: after };
 }
 
-/** The text without half surrogate pairs, which no server takes; the same string if there are none. */
+/** Replaces lone surrogates, which servers reject. Returns the same string if there are none. */
 export function toWellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
-/** Servers read JSON to a depth of about a hundred. */
+/** Servers parse JSON to a depth of about a hundred. */
 export const maxJsonDepth = 100;
 
-/** The same for all texts and keys in a JSON value; the same value if there are none, or if it is too deep to go out. */
+/**
+ * Repairs all strings and keys of a JSON value. Returns the same value if they are well formed, or if it is too deep
+ * to send.
+ */
 export function toWellFormedJson(value: unknown): unknown {
   return isWellFormedJson(value, 0) || isTooDeep(value) ? value : repairJson(value);
 }
 
-/** Whether a JSON value nests more than `deepest` levels. Never deeper on the stack than that. */
+/** Whether a JSON value nests deeper than `maxJsonDepth`. The recursion stops there. */
 export function isTooDeep(value: unknown, level = 0): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (level > maxJsonDepth) return true;

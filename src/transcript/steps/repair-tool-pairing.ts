@@ -1,16 +1,16 @@
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage } from "../derive.ts";
 
 /**
- * Step 5, and once more after the limit: each result directly behind its call, in the calls' order. Results that
- * answer no earlier call, and second ones, are dropped; a call without a result gets one or goes, by the policy. Calls
- * of an answer that was cut off always go. Ids must be unique (step 4).
+ * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls.
+ * Drops orphaned and duplicate results. A call without a result gets a synthetic one or is dropped, as the policy
+ * says; in an aborted answer it is always dropped. Ids must be unique (step 4).
  */
 export function repairToolPairing(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
   if (!policy.repairToolPairing || isPaired(messages)) return { messages, changes: [] };
   const changes: Change[] = [];
@@ -30,7 +30,6 @@ export function repairToolPairing(
   return { messages: after, changes };
 }
 
-/** Whether nothing is to be done. */
 function isPaired(messages: readonly TranscriptMessage[]): boolean {
   let at = 0;
   while (at < messages.length) {
@@ -51,9 +50,9 @@ type Tell = (kind: string, note: string, message: TranscriptMessage) => void;
 
 interface Found {
   readonly message: ToolResultMessage;
-  /** Where it stands among all messages. */
+  /** Its index among all messages. */
   readonly index: number;
-  /** Something other than a result lies between its call and it. */
+  /** Something other than a result is between it and its call. */
   readonly apart: boolean;
 }
 
@@ -111,7 +110,7 @@ function attachResults(
   return { answer: derive(message, { content }), behind };
 }
 
-/** Some providers pair by name too. */
+/** Some providers also match results by name. */
 function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
@@ -121,7 +120,7 @@ function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): 
 const missingResultText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
 
-/** What stands for a result that was never recorded, in a session and in a request alike. */
+/** Stands for a result that was never recorded, in sessions and in requests. */
 export function createMissingResult({ id, name }: ToolCallBlock) {
   const content = [{ type: "text" as const, text: missingResultText }];
   return {

@@ -14,8 +14,8 @@ interface SanitizeImagesOptions {
 const nothing: readonly Change[] = Object.freeze([]);
 
 /**
- * Leaves only images that the model takes: recent, readable, small and few enough. The others
- * become a text that says what was there. Waits only where a blob is loaded or an image made smaller.
+ * Keeps only images that the model accepts: recent, readable, small and few enough. The others become a text
+ * placeholder. Asynchronous only when a blob is loaded or an image is shrunk.
  */
 export function sanitizeImages(
   messages: readonly TranscriptMessage[],
@@ -45,7 +45,7 @@ function* sanitizeAll(
   return changes.length === 0 ? { messages, changes: nothing } : { messages: result, changes };
 }
 
-/** From the newest back, so that the oldest give way; and what gives way is neither decoded nor loaded. */
+/** From newest to oldest, so that the oldest are dropped. Dropped images are neither decoded nor loaded. */
 function* settleAll(
   sites: readonly ImageSite[],
   recent: number,
@@ -73,7 +73,6 @@ interface Own {
   readonly settled: readonly Settled[];
 }
 
-/** The message with its images as they are now. */
 function replaceImages(
   message: TranscriptMessage,
   { sites, settled }: Own,
@@ -95,7 +94,7 @@ function replaceImages(
   return isSame ? message : derive(message, { content });
 }
 
-/** Runs work to its end; at once where it never waits. */
+/** Runs work to its end, synchronously if it never waits. */
 function runToEnd<T>(running: Waiting<T>): T | Promise<T> {
   const first = running.next();
   return first.done === true ? first.value : runAsync(running, first.value);
@@ -115,11 +114,9 @@ async function runAsync<T>(running: Waiting<T>, waitsFor: unknown): Promise<T> {
   }
 }
 
-/** Where the images of a transcript are, and which of them are recent. */
-
 type Block = Exclude<Content, string>[number];
 
-/** An image, in the message or in a blob. */
+/** An image in a message or in a blob. */
 interface ImageSite {
   readonly message: number;
   readonly block: number;
@@ -127,7 +124,7 @@ interface ImageSite {
 }
 
 const recentTurns = 3;
-/** How a message begins that holds the images of tool results. Somebody else's text in this form does no harm. */
+/** The start of a message with images of tool results. User text with this prefix does no harm. */
 export const movedImagesPrefix = "[images of the tool result ";
 
 function hasImages(messages: readonly TranscriptMessage[]): boolean {
@@ -138,7 +135,7 @@ function hasImages(messages: readonly TranscriptMessage[]): boolean {
   return false;
 }
 
-/** From the first to the last. */
+/** In order. */
 function findImageSites(messages: readonly TranscriptMessage[]): ImageSite[] {
   const sites: ImageSite[] = [];
   for (const [message, { role, content }] of messages.entries()) {
@@ -157,7 +154,7 @@ function imageIn(block: Block): ImageBlock | BlobRef | null {
   return blob?.was === "image" ? blob : null;
 }
 
-/** The first message of the last three answered turns; what lies before is old. */
+/** The first message of the last three answered turns. Images before it are old. */
 function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   let turns = 0;
   let isAnswered = false;
@@ -172,7 +169,7 @@ function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   return 0;
 }
 
-/** A user's message; the images of tool results are part of the turn that they came up in. */
+/** A user message, but not one that holds images of tool results: those belong to the turn before. */
 function isInput(message: TranscriptMessage | undefined): boolean {
   if (message?.role !== "user" || isInserted(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];

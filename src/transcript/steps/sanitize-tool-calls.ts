@@ -6,47 +6,28 @@ import type {
 } from "../../core/messages.ts";
 import { shortHash } from "../../core/short-hash.ts";
 import { cutText } from "../../core/text.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
-import { derive } from "../derive.ts";
+import type { StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { StepOptions, Tell } from "../derive.ts";
+import { derive, mapMessages } from "../derive.ts";
 import { isSendableToolName, ToolNames } from "../tool-names.ts";
 import { isTooDeep, maxJsonDepth } from "./read-context.ts";
 
-interface Options {
-  readonly policy: Pick<TranscriptPolicy, "toolCallIds" | "api">;
-  /** Names of the tools that are offered now; left out where they are not known. */
-  readonly tools?: readonly string[];
-  readonly record: Recorder;
-}
-
 /**
- * Step 4: calls that can never be valid are dropped. Every other call stays, whether its tool is offered now or not: it
- * gets a name and an ID in the provider's form, the ID unique in the request, and its result gets the same. A result
- * belongs to the latest message that has a call of its ID; in there to the first such call that has none yet.
+ * Step 4: drops calls that can never be valid. Every other call gets a name and a unique id in the provider's form,
+ * whether its tool is offered now or not, and its result gets the same. A result belongs to the latest message with
+ * a call of its id, and there to the first such call without a result.
  */
 export function sanitizeToolCalls(
   messages: readonly TranscriptMessage[],
-  { policy, tools, record }: Options,
+  { policy, tools, record }: Pick<StepOptions, "policy" | "tools" | "record">,
 ): StepResult {
-  const changes: Change[] = [];
   const names = new ToolNames(tools ?? [], policy.api);
   const calls = new CallMatcher(policy.toolCallIds);
-  let changed = false;
-  const after = messages.map((message) => {
-    const tell = (kind: string, note: string) => changes.push(record(kind, note, message));
-    const done =
-      message.role === "assistant"
-        ? checkCalls(message, calls, names, tell)
-        : message.role === "toolResult"
-          ? matchResult(message, calls, names)
-          : message;
-    if (done !== message) changed = true;
-    return done;
+  return mapMessages(messages, record, (message, tell) => {
+    if (message.role === "assistant") return checkCalls(message, calls, names, tell);
+    return message.role === "toolResult" ? matchResult(message, calls, names) : message;
   });
-  return { messages: changed ? after : messages, changes };
 }
-
-type Tell = (kind: string, note: string) => void;
 
 function checkCalls(
   message: AssistantMessage,
@@ -95,7 +76,7 @@ function findCallProblem(call: ToolCallBlock): string | null {
   return null;
 }
 
-/** The calls of one message under one id, in order; `null`: dropped. */
+/** The calls of one message that share an id, in order; `null` for a dropped call. */
 interface Group {
   readonly message: number;
   readonly ids: (string | null)[];
@@ -125,7 +106,7 @@ class CallMatcher {
     this.#group(original).ids.push(null);
   }
 
-  /** The id of the call that a result answers. A result that answers none gets one that no call has. */
+  /** The id of the call that a result answers. An orphaned result gets an id that no call has. */
   answer(original: string): string {
     const group = this.#latest.get(original);
     if (group === undefined) return this.#ids.isTaken(original) ? this.#ids.take(original) : original;
@@ -148,13 +129,16 @@ type Form = TranscriptPolicy["toolCallIds"];
 const longest = { strict: 40, strict9: 9, kept: 64 } as const;
 
 /**
- * Gives each call of a request an id of its own in the form that a provider takes. What fits and is free stays; the
- * others depend only on their own id and on what came before, so that a longer conversation does not change them.
+ * Gives each call a unique id in the provider's form. A valid free id is kept. A new id depends only on the original
+ * and on earlier calls, so it stays the same as the conversation grows.
  */
 class CallIds {
   readonly #form: Form;
   readonly #taken = new Set<string>();
-  /** How often an id had to be made anew, so that a thousand equal ones take a thousand tries, not a million. */
+  /**
+   * How many ids were generated per original, so that a thousand equal ids take a thousand attempts and not a
+   * million.
+   */
   readonly #turns = new Map<string, number>();
 
   constructor(form: Form) {
@@ -183,14 +167,14 @@ class CallIds {
   }
 }
 
-/** The id itself or the nearest that has the form; `null`: only a hash will do. */
+/** The id itself or its closest valid form; `null` when only a hash will do. */
 function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {
     const clean = id.replace(/[^A-Za-z0-9_-]/g, "");
     return clean !== "" && clean.length <= longest.strict ? clean : null;
   }
-  // pi keeps the id of the Responses API's item behind the call's own.
+  // pi appends the item id of the Responses API to the call's own id.
   const own = id.includes("|") ? id.slice(0, id.indexOf("|")) : id;
   return own !== "" && own.length <= longest.kept && own.isWellFormed() ? own : null;
 }

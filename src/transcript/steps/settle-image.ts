@@ -5,7 +5,7 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";
 
-/** An image that can be sent, with what was done to it; or why it cannot. */
+/** An image that can be sent, with the changes made to it, or why it cannot be sent. */
 export type Settled =
   | {
       readonly image: ImageBlock;
@@ -14,17 +14,17 @@ export type Settled =
     }
   | { readonly reason: Reason };
 
-/** Work that waits where a port does, and not at all where none is asked. */
+/** Work that yields a promise where it has to wait, and otherwise runs synchronously. */
 export type Waiting<T> = Generator<unknown, T, unknown>;
 
 interface Found {
   readonly bytes: Uint8Array;
   readonly done: [kind: string, note: string][];
-  /** The block as it was, while nothing about its data has changed. */
+  /** The original block, while its data is unchanged. */
   readonly block: ImageBlock | null;
 }
 
-/** Makes of an image what a provider takes. Its bytes decide, whatever is said about them. */
+/** Converts an image to what a provider accepts. The image's bytes decide, not its declared type. */
 export function* settleImage(
   image: ImageBlock | BlobRef,
   limits: ImageLimits,
@@ -109,7 +109,7 @@ function* shrinkImage(
   return smaller instanceof Uint8Array ? smaller : null;
 }
 
-/** Asks a port. One that fails has nothing to give: no request is lost over an image. */
+/** Calls a port and ignores its errors: no request may fail because of an image. */
 function* callPort(ask: () => unknown): Waiting<unknown> {
   try {
     const answer = ask();
@@ -137,7 +137,6 @@ const reasons = {
 
 type Reason = keyof typeof reasons;
 
-/** What stands in for an image. */
 export function imagePlaceholder(image: ImageBlock | BlobRef, reason: Reason): string {
   return `[image: ${describeImage(image)}: ${reasons[reason]}]`;
 }
@@ -146,7 +145,7 @@ export function removalNote(image: ImageBlock | BlobRef, reason: Reason): string
   return `An image (${describeImage(image)}) is a text now: ${reasons[reason]}.`;
 }
 
-/** Type and size as they are told, without a look at the bytes. */
+/** The declared type and size; the bytes are not decoded. */
 function describeImage(image: ImageBlock | BlobRef): string {
   const type = typeof image.mimeType === "string" ? image.mimeType : "";
   const known = /^[a-z]+\/[a-z0-9.+-]{1,40}$/i.test(type) ? type.toLowerCase() : "unknown type";
@@ -166,12 +165,11 @@ function sizeOf(image: ImageBlock | BlobRef): number {
   return Math.floor(((image.data.length - padding) * 3) / 4);
 }
 
-/** A name from outside, short and on one line. */
 export function shortName(name: unknown): string {
   return typeof name === "string" ? escapeToLine(cutText(name, 100)) : "?";
 }
 
-/** The bytes, and whether the text was base64 to the letter. `null`: it is none. */
+/** The decoded bytes, and whether the text was exact base64. `null` when it is not base64 at all. */
 export function readBase64(text: string): { readonly bytes: Buffer; readonly isExact: boolean } | null {
   const bytes = decodeStrictly(text);
   if (bytes !== null) return { bytes, isExact: isExactAtEnd(text) };
@@ -179,7 +177,7 @@ export function readBase64(text: string): { readonly bytes: Buffer; readonly isE
   return repaired === null ? null : { bytes: repaired, isExact: false };
 }
 
-/** What tools are often found to write instead: a data URL, broken lines, the alphabet of URLs, no padding. */
+/** Repairs what tools often write: data URLs, line breaks, the URL-safe alphabet, missing padding. */
 function repairBase64(text: string): string {
   const body = text
     .slice(text.startsWith("data:") ? text.indexOf(",") + 1 : 0)
@@ -191,7 +189,7 @@ function repairBase64(text: string): string {
   return body.slice(0, end).padEnd(Math.ceil(end / 4) * 4, "=");
 }
 
-/** Node's own reading passes over whatever does not belong. */
+/** Node's own decoder ignores invalid characters. */
 function decodeStrictly(text: string): Buffer | null {
   if (text.length === 0 || text.length % 4 !== 0) return null;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
@@ -199,7 +197,7 @@ function decodeStrictly(text: string): Buffer | null {
   return Buffer.from(text, "base64");
 }
 
-/** No bits behind the last byte. */
+/** Whether no bits follow the last byte. */
 function isExactAtEnd(text: string): boolean {
   const last = text.slice(-4);
   return Buffer.from(last, "base64").toString("base64") === last;

@@ -20,7 +20,8 @@ const result = (...texts: string[]): TranscriptMessage => ({
 
 const truncated = (messages: readonly TranscriptMessage[], contextWindow?: number) =>
   run(
-    (each, record) => truncateToolResults(each, { contextWindow, record }),
+    (each, record) =>
+      truncateToolResults(each, { contextWindow, record } as Parameters<typeof truncateToolResults>[1]),
     messages,
     "truncateToolResults",
   );

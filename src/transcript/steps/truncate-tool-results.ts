@@ -1,37 +1,36 @@
 import type { ToolResultMessage } from "../../core/messages.ts";
 import { cutText, endOfText } from "../../core/text.ts";
-import type { Change, ContextMessage, StepResult, TranscriptMessage } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
-import { derive, removeField } from "../derive.ts";
+import type { ContextMessage, StepResult, TranscriptMessage } from "../contract.ts";
+import type { StepOptions } from "../derive.ts";
+import { derive, mapMessages, removeField } from "../derive.ts";
 
 const maxWindowShare = 0.3;
 const charactersPerToken = 4;
 
-/** How many characters of text one result may hold; of an unknown window, as many as a session lets in. */
+/** The number of characters that one result may have. Without a known window, as many as a session accepts. */
 export function toolResultLimit(contextWindow?: number): number {
   if (contextWindow === undefined || Number.isNaN(contextWindow)) return maxResultCharacters;
   const share = Math.floor(contextWindow * maxWindowShare * charactersPerToken);
   return Math.max(1, Math.min(maxResultCharacters, share));
 }
 
-/** Cuts each result that is too long for the window, head and tail kept. In memory: the session has the whole. */
+/** Truncates each result that is too long for the window, keeping head and tail. The session keeps the whole. */
 export function truncateToolResults(
   messages: readonly TranscriptMessage[],
-  { contextWindow, record }: { readonly contextWindow?: number | undefined; readonly record: Recorder },
+  { contextWindow, record }: Pick<StepOptions, "contextWindow" | "record">,
 ): StepResult {
   const limit = toolResultLimit(contextWindow);
-  const changes: Change[] = [];
-  const cut = messages.map((message) => {
+  return mapMessages(messages, record, (message, tell) => {
     const content = message.role === "toolResult" ? truncateContent(message, limit) : null;
     if (content === null || message.role !== "toolResult") return message;
-    const note = `The result of ${message.toolName ?? "a tool"} had ${resultLength(message)} characters and was cut to ${limit}.`;
-    changes.push(record("result_truncated", note, message));
+    const name = message.toolName ?? "a tool";
+    const note = `The result of ${name} had ${resultLength(message)} characters and was cut to ${limit}.`;
+    tell("result_truncated", note);
     return derive(message, { content });
   });
-  return { messages: changes.length === 0 ? messages : cut, changes };
 }
 
-/** Whether cutting results is worth a try before anything is summarized. */
+/** Whether truncating results may avoid a compaction. */
 export function sessionLikelyHasOversizedToolResults(
   messages: readonly ContextMessage[],
   contextWindow?: number,
@@ -42,7 +41,7 @@ export function sessionLikelyHasOversizedToolResults(
 
 type Content = ToolResultMessage["content"];
 
-/** What a result holds once it is cut, over all its texts in proportion; `null`: it fits. */
+/** Truncates all texts of a result in proportion; `null` when it fits. */
 export function truncateContent(message: ToolResultMessage, limit: number): Content | null {
   const total = resultLength(message);
   if (total <= limit) return null;
@@ -52,12 +51,12 @@ export function truncateContent(message: ToolResultMessage, limit: number): Cont
   const blocks = message.content.flatMap((block): Content => {
     if (block.type !== "text") return [block];
     const text = capped[place++] ?? "";
-    // No provider takes an empty text; one that was empty before is not ours to judge.
+    // Providers reject empty texts. A text that was empty before is left alone.
     if (text === block.text) return [block];
     return text.trim() === "" ? [] : [{ ...block, text }];
   });
   if (blocks.some((block) => block.type === "text" && block.text.trim() !== "")) return blocks;
-  // So little room that no text has any: the beginning of the first.
+  // No text got any room, so keep the start of the first.
   const [first = ""] = texts.map((text) => text.trim()).filter((text) => text !== "");
   const text = cutText(first, limit) || "…";
   return [{ type: "text", text }, ...blocks.filter((block) => block.type !== "text")];
@@ -67,15 +66,14 @@ function resultLength({ content }: ToolResultMessage): number {
   return content.reduce((sum, block) => sum + (block.type === "text" ? block.text.length : 0), 0);
 }
 
-/** A tool result may hold so many characters, over all its text blocks. */
+/** The most characters that a tool result may have over all its text blocks. */
 export const maxResultCharacters = 400_000;
-/** What each block keeps at least. */
 const minBlockCharacters = 2000;
 
 /**
- * Cuts texts so that together they hold at most `most` characters: each in proportion to its length, but at least
- * 2,000, its head and its tail kept and a note between them; where not even the note has room, the head alone. The same
- * array when they fit.
+ * Truncates texts to at most `most` characters together. Each keeps a share in proportion to its length, but at
+ * least 2,000 characters, as head and tail with a note between them. Without room for the note, only the head stays.
+ * Returns the same array when the texts fit.
  */
 export function capTexts(
   texts: readonly string[],
@@ -91,7 +89,7 @@ export function capTexts(
   return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? minBlockCharacters));
 }
 
-/** Short texts keep all of theirs; the others share what is left in proportion. */
+/** Short texts stay whole; the others share the rest in proportion. */
 function allocateCharacters(lengths: readonly number[], most: number): number[] {
   const least = Math.min(minBlockCharacters, Math.floor(most / lengths.length));
   const small = lengths.map((length) => length <= least);
@@ -111,16 +109,14 @@ function capText(text: string, note: string, longest: number): string {
   return `${head}${note}${endOfText(text, room - head.length)}`;
 }
 
-/** Step 6: `details` of a tool's result is for programs, and may hold anything; it never reaches a model. */
+/** Step 6: removes `details` of tool results, which are for programs and never reach a model. */
 export function stripToolResultDetails(
   messages: readonly TranscriptMessage[],
-  { record }: { readonly record: Recorder },
+  { record }: Pick<StepOptions, "record">,
 ): StepResult {
-  const changes: Change[] = [];
-  const after = messages.map((message) => {
+  return mapMessages(messages, record, (message, tell) => {
     if (message.role !== "toolResult" || message.details === undefined) return message;
-    changes.push(record("details_removed", "Details of a result are for programs only.", message));
+    tell("details_removed", "Details of a result are for programs only.");
     return removeField(message, "details");
   });
-  return { messages: changes.length > 0 ? after : messages, changes };
 }

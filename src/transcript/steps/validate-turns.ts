@@ -1,6 +1,6 @@
 import type { AssistantBlock, AssistantMessage, UserMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import type { Recorder } from "../derive.ts";
+import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage, isSaid, mergeMessages, toBlocks } from "../derive.ts";
 
 /** The rules of each kind of provider, in order. */
@@ -18,10 +18,10 @@ const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = 
   any: [dropEmptyTurns, stripOpenCalls, joinUnanswered, endWithUser],
 };
 
-/** The order of turns as the provider wants it; never an empty request, never one that ends in an assistant turn. */
+/** Puts turns in the order that the provider requires. A request is never empty and never ends in an assistant turn. */
 export function validateTurns(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
   const changes: Change[] = [];
   const tell = (kind: string, note: string, message?: TranscriptMessage) =>
@@ -46,10 +46,10 @@ function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<Turn
 
 const openingText = "(The conversation goes on from here.)";
 
-/** Step 8: turns without content go; where the first one must be a user's, a short one is put before any other. */
+/** Step 8: drops empty turns, and inserts a short user turn where a provider requires one at the start. */
 export function fixFirstTurn(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
   const changes: Change[] = [];
   const turns = dropEmptyTurns(messages, (...told) => changes.push(record(...told)));
@@ -62,7 +62,6 @@ export function fixFirstTurn(
   return { messages: [opening, ...turns], changes };
 }
 
-/** A turn that has no content left is no turn. */
 function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   if (!messages.some((message) => message.content.length === 0)) return messages;
   return messages.filter((message) => {
@@ -74,7 +73,7 @@ function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const omittedText = "[tool calls omitted]";
 
-/** Calls that no result follows, left by a policy that does not pair, are stripped; an emptied turn says so. */
+/** Drops calls without a result that pairing left in place. A turn that becomes empty says so. */
 function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   let changed = false;
   const after = messages.map((message, index) => {
@@ -91,7 +90,7 @@ function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
   return changed ? after : messages;
 }
 
-/** Whether the results follow in the calls' order, as they do once they are paired. */
+/** Whether the results follow in the order of the calls. */
 function isAnswered(
   message: AssistantMessage,
   messages: readonly TranscriptMessage[],
@@ -115,13 +114,10 @@ function findAnsweredIds(messages: readonly TranscriptMessage[], index: number):
   }
 }
 
-/** Stands before what a person said and nobody answered: the run died, and more was said. */
+/** Marks a prompt that got no answer because its run died. */
 const unansweredMark = "[This message was not answered before the next one came.]";
 
-/**
- * Where a person said something again before an answer, both go into one user turn, the older marked. Nothing that
- * was said is replaced.
- */
+/** Joins a person's consecutive prompts into one user turn and marks the older ones as unanswered. */
 function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   if (!messages.some((message, index) => isFromPerson(message) && hasLaterPrompt(messages, index)))
     return messages;
@@ -150,7 +146,7 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
 
 const joinedNote = "It was not answered before the next message came; both go out as one turn.";
 
-/** What other sessions send may come several at a time, and waits for no answer of its own. */
+/** Messages of other sessions may arrive together and do not each expect an answer. */
 function isFromPerson(message: TranscriptMessage): boolean {
   return message.role === "user" && isSaid(message) && (message.provenance?.kind ?? person) === person;
 }
@@ -173,7 +169,7 @@ function readUserGroup(messages: readonly TranscriptMessage[], from: number): re
   }
 }
 
-/** Consecutive turns of one role become one. */
+/** Merges consecutive turns of one role. */
 function mergeTurns(role: "user" | "assistant"): TurnRule {
   return (messages, tell) => {
     if (!messages.some((message, index) => message.role === role && messages[index + 1]?.role === role))
@@ -211,7 +207,7 @@ function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessag
   return mergeMessages(group, { content: group.flatMap((message) => [...toBlocks(message.content)]) });
 }
 
-/** Signed blocks are this model's own by now, and stay so by its name. */
+/** Thinking from other models is already gone, so the signed blocks belong to this model and keep its name. */
 function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
   const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);
@@ -229,7 +225,7 @@ function isSigned(block: AssistantBlock): boolean {
 
 const readText = "I have read the results.";
 
-/** Mistral takes no user turn straight after a tool's: a short assistant turn goes between. */
+/** Mistral rejects a user turn directly after tool results, so a short assistant turn goes between. */
 function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   const follows = (index: number) =>
     messages[index]?.role === "user" && messages[index - 1]?.role === "toolResult";
@@ -246,7 +242,7 @@ function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnT
   });
 }
 
-/** What a turn rule does: the very same array when there is nothing to do. */
+/** Returns the same array when there is nothing to do. */
 type TurnRule = (
   messages: readonly TranscriptMessage[],
   tell: (kind: string, note: string, message?: TranscriptMessage) => void,
