@@ -82,3 +82,8 @@ function longestRun(text: string, char: string): number {
   }
   return longest;
 }
+
+/** Whether a text is non-empty, padded base64. */
+export function isBase64(text: string): boolean {
+  return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+}

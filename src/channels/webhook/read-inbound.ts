@@ -1,5 +1,5 @@
 import { parseJson } from "../../core/parse-json.ts";
-import { isBase64 } from "../../transcript/steps/normalize-thinking.ts";
+import { isBase64 } from "../../core/text.ts";
 import type { InboundMessage } from "../contract.ts";
 import { messageIdPattern } from "./signature.ts";
 

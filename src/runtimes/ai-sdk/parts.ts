@@ -2,7 +2,7 @@ import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Api } from "../../transcript/contract.ts";
-import { isBase64 } from "../../transcript/steps/normalize-thinking.ts";
+import { isBase64 } from "../../core/text.ts";
 import { nameOfApi } from "./signatures.ts";
 
 /**

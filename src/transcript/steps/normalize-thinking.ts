@@ -1,4 +1,5 @@
 import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
+import { isBase64 } from "../../core/text.ts";
 import type { StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
 import { derive, mapMessages } from "../derive.ts";
@@ -130,11 +131,6 @@ function normalizeForeignThinking(block: ThinkingBlock, policy: TranscriptPolicy
   }
   const text = { type: "text" as const, text: block.thinking };
   return { block: text, kind: "thinking_to_text", note: "What another model thought goes out as text." };
-}
-
-/** Whether a text is non-empty, padded base64. Servers reject other signatures. */
-export function isBase64(text: string): boolean {
-  return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
 /** A reasoning item of the Responses API, as stored in a thinking signature. */
