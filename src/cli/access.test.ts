@@ -39,7 +39,9 @@ describe("access", () => {
     const narrow = await skein(["trip", "cron:daily", "--action", "send"], { columns: 60, isWatched: true });
     await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/access-narrow.txt");
     const child = await skein(["trip", "subagent:food", "--action", "history"]);
-    expect(child.out).toMatch(/\nhistory: allowed\. The asker spawned it, directly or through other sessions\.\n$/);
+    expect(child.out).toMatch(
+      /\nhistory: allowed\. The asker spawned it, directly or through other sessions\.\n$/,
+    );
   });
 
   test("[CLI48] --json prints the explanations, as they are", async () => {

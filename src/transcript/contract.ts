@@ -99,6 +99,7 @@ export interface PruningOptions {
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
+/** What the steps may know beyond the messages and the policy. */
 export interface TranscriptOptions {
   /** `entryIds[i]` is the entry of `messages[i]`, for the changes. */
   readonly entryIds?: readonly string[];

@@ -1,5 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 
+/** A model and its provider. */
 export interface ModelRef {
   readonly provider: string;
   readonly model: string;

@@ -1,5 +1,6 @@
 import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
 
+/** The provider and model that a transcript is for. */
 export interface PolicyRequest {
   readonly provider: string;
   /** When absent, the provider's own format; unknown providers use OpenAI's chat completions. */

@@ -190,7 +190,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "Store",
       "StoreChange",
       "StoreOptions",
-      "Summarise",
+      "Summarize",
       "SummaryRequest",
       "SummaryUsage",
       "TrashedSession",

@@ -1,8 +1,8 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { Api } from "../../transcript/contract.ts";
 import { isBase64 } from "../../core/text.ts";
+import type { Api } from "../../transcript/contract.ts";
 import { nameOfApi } from "./signatures.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { cutText } from "../../core/text.ts";
-import { sections, readSections } from "../../transcript/compaction/check-summary.ts";
+import { readSections, sections } from "../../transcript/compaction/check-summary.ts";
 import { textTokens } from "../../transcript/text-tokens.ts";
 
 /** The summary that a compaction asks for, made of lines of the conversation: every section, within the requested size. */

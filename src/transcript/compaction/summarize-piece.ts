@@ -101,6 +101,7 @@ function checkAnswer(
   return { text, retried, missing };
 }
 
+/** One prompt to a summarizer. */
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;

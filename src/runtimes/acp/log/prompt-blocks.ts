@@ -1,6 +1,6 @@
 import type { ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import type { Content, ImageBlock, Message, TextBlock, UserMessage } from "../../../core/messages.ts";
-import { toBlocks, EntryIds } from "../../../transcript/derive.ts";
+import { EntryIds, toBlocks } from "../../../transcript/derive.ts";
 import { annotateInterSessionMessages } from "../../../transcript/steps/annotate-inter-session-messages.ts";
 import { imagePlaceholder } from "../../../transcript/steps/settle-image.ts";
 
