@@ -3,12 +3,15 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pipeline, Readable } from "node:stream";
 import { summarizerSystem } from "../../src/transcript/compaction/prompts.ts";
 
 /** What the stand-in does with one request. */
 export type StandInReply =
   | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
+  /** The body as it is, chunk by chunk, for as long as the client reads. */
+  | { readonly chunks: Iterable<string>; readonly status?: number; readonly contentType?: string }
   /** The connection is reset before any answer. */
   | "reset";
 
@@ -50,6 +53,7 @@ export async function startStandIn(
     requests.push(request);
     const said = reply(request, requests.length - 1);
     if (said === "reset") incoming.socket.resetAndDestroy();
+    else if ("chunks" in said) stream(response, said);
     else if ("status" in said) refuse(response, said);
     else answer(response, format, said);
   });
@@ -66,7 +70,16 @@ export async function startStandIn(
   };
 }
 
-function refuse(response: ServerResponse, said: Extract<StandInReply, { status: number }>): void {
+function stream(
+  response: ServerResponse,
+  { chunks, status = 200, contentType = "text/event-stream" }: Extract<StandInReply, { chunks: unknown }>,
+): void {
+  response.writeHead(status, { "content-type": contentType });
+  // A client that stops reading ends it.
+  pipeline(Readable.from(chunks), response, () => undefined);
+}
+
+function refuse(response: ServerResponse, said: Extract<StandInReply, { body: unknown }>): void {
   const isText = typeof said.body === "string";
   response.writeHead(said.status, {
     "content-type": isText ? "text/plain" : "application/json",
