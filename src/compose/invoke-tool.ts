@@ -19,6 +19,7 @@ import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import type { StateModule } from "../sessions/with-state.ts";
 import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
@@ -90,15 +91,16 @@ export async function invokeTool(
   }
   const { session: found, sessionKey } = place;
   if (found === null) return noSuchSession(sessionKey);
-  const modules = agent.state();
   const scope = { agentId: found.agentId, ...present({ userId: found.userId }) };
-  return withState(parts.store.state, scope, found.sessionId, modules, async () => {
+  const work = async (modules: readonly StateModule[]) => {
     const active = modules.find((module) => module instanceof ActiveTools);
     if (active?.offers(tool, agent.onDemand) === false)
       return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
     const call = callOf(parts, place, tool, false, options);
     return perform(parts, { ...call, state: stateByKey(modules) }, args);
-  });
+  };
+  const done = `The tool ${name} ran`;
+  return withState(parts.store.state, scope, found.sessionId, agent.state(), work, { done });
 }
 
 /** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */

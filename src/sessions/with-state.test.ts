@@ -6,6 +6,7 @@ import type { StateModule } from "./with-state.ts";
 import { withState } from "./with-state.ts";
 
 const scope = { agentId: "main" };
+const ran = { done: "The work was done" };
 
 /** A module that counts; `seen` is what it was loaded with. */
 function counter(key = "count"): StateModule & { value: number; seen: (Json | null)[] } {
@@ -36,10 +37,17 @@ describe("withState", () => {
     const { store, held } = await prepared();
     const run = (sessionId: string, work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);
-      return withState(store.state, scope, sessionId, [tools], async () => {
-        work(tools);
-        return tools.groups;
-      });
+      return withState(
+        store.state,
+        scope,
+        sessionId,
+        [tools],
+        async () => {
+          work(tools);
+          return tools.groups;
+        },
+        ran,
+      );
     };
     expect(await run("s", (tools) => tools.activate("web"))).toEqual(["sessions", "web"]);
     expect(await run("s", (tools) => tools.deactivate("sessions"))).toEqual(["web"]);
@@ -54,10 +62,17 @@ describe("withState", () => {
     const { store, held } = await prepared();
     const module = counter();
     const add = (sessionId: string) =>
-      withState(store.state, scope, sessionId, [module], async () => {
-        module.value += 1;
-        return module.value;
-      });
+      withState(
+        store.state,
+        scope,
+        sessionId,
+        [module],
+        async () => {
+          module.value += 1;
+          return module.value;
+        },
+        ran,
+      );
     expect(await add("s")).toBe(1);
     expect(await add("s")).toBe(2);
     expect(await add("t")).toBe(1);
@@ -69,7 +84,7 @@ describe("withState", () => {
     const { store } = await prepared();
     const run = (work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);
-      return withState(store.state, scope, "s", [tools], async () => work(tools));
+      return withState(store.state, scope, "s", [tools], async () => work(tools), ran);
     };
     const version = async () => (await store.state.get(scope, "s", "tools"))?.version ?? null;
     await run(() => undefined);
@@ -96,7 +111,7 @@ describe("withState", () => {
           module.value += 1;
           await work();
         },
-        options,
+        { ...ran, ...options },
       );
     const never = () => new Promise<void>(() => undefined);
     await expect(run(async () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
@@ -122,18 +137,19 @@ describe("withState", () => {
     const [first, second] = [counter("first"), counter("second")];
     const work = async () => {
       await store.state.set(scope, "s", "first", 99);
+      first.value = 1;
       second.value = 5;
     };
     const conflict = expect.objectContaining({ code: "conflict" });
-    await expect(withState(store.state, scope, "s", [first, second], work)).rejects.toThrow(conflict);
+    await expect(withState(store.state, scope, "s", [first, second], work, ran)).rejects.toThrow(conflict);
     expect(await held("first")).toBe(99);
     expect(await held("second")).toBe(5);
     const failing = async () => {
       await work();
       throw new Error("and failed");
     };
-    await expect(withState(store.state, scope, "s", [first], failing)).rejects.toThrow("and failed");
-    await expect(withState(store.state, scope, "s", [first, counter("first")], work)).rejects.toThrow(
+    await expect(withState(store.state, scope, "s", [first], failing, ran)).rejects.toThrow("and failed");
+    await expect(withState(store.state, scope, "s", [first, counter("first")], work, ran)).rejects.toThrow(
       "Two state modules",
     );
   });

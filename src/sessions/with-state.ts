@@ -1,5 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
-import type { Json, Scope, StateStore, StateValue } from "../store/contract.ts";
+import type { Json, Scope, StateStore } from "../store/contract.ts";
 
 /** A part of an agent that outlives a run: what it is now, as JSON, and how to become it again. */
 export interface StateModule {
@@ -16,89 +16,158 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
 }
 
 export interface WithStateOptions {
+  /** What has happened once the work is done, as a sentence without its end: "The tool look ran". */
+  readonly done: string;
+  /** Throws where this caller may no longer save. */
+  readonly beforeSave?: () => void;
   /** Ends the work; what the modules hold then is saved. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
 
 /**
- * Loads the modules, does the work, and saves them, whether it ended well, failed, timed out or was aborted.
- * A save on top of somebody else's is a `conflict`; if the work failed too, its own error is thrown, with the conflict
- * as an `AggregateError` beside it.
+ * Loads the modules, does the work, and saves what has changed, whether the work ended well, failed, timed out or was aborted.
+ * Work on the same session that overlaps in this process gets the same instances, so that no save overwrites another.
+ * A value that another process changed meanwhile is a `conflict`; if the work failed too, its own error is thrown, with the
+ * conflict as an `AggregateError` beside it.
  */
 export async function withState<T>(
   state: StateStore,
   scope: Scope,
   sessionId: string,
   modules: readonly StateModule[],
-  work: (signal: AbortSignal) => Promise<T>,
-  options: WithStateOptions = {},
+  work: (modules: readonly StateModule[], signal: AbortSignal) => Promise<T>,
+  options: WithStateOptions,
 ): Promise<T> {
-  const loaded = await loadAll(state, scope, sessionId, modules);
-  const signals = [
-    ...(options.signal === undefined ? [] : [options.signal]),
-    ...(options.timeoutMs === undefined ? [] : [AbortSignal.timeout(options.timeoutMs)]),
-  ];
-  const signal = AbortSignal.any(signals);
-  const outcome = await settled(untilAborted(work, signal));
-  const saving = await settled(saveAll(state, scope, sessionId, modules, loaded));
-  if (!outcome.ok && !saving.ok)
-    throw new AggregateError([outcome.error, saving.error], messageOf(outcome.error));
-  if (!outcome.ok) throw outcome.error;
-  if (!saving.ok) throw saving.error;
-  return outcome.value;
+  checkKeys(modules);
+  const shared = modules.map((module) => SharedModule.acquire({ state, scope, sessionId }, module));
+  try {
+    for (const { ready } of shared) await ready;
+    const signals = [
+      ...(options.signal === undefined ? [] : [options.signal]),
+      ...(options.timeoutMs === undefined ? [] : [AbortSignal.timeout(options.timeoutMs)]),
+    ];
+    const signal = AbortSignal.any(signals);
+    const instances = shared.map(({ module }) => module);
+    const outcome = await settled(untilAborted((until) => work(instances, until), signal));
+    const saving = await settled(saveAll(shared, options));
+    if (!outcome.ok && !saving.ok)
+      throw new AggregateError([outcome.error, saving.error], messageOf(outcome.error));
+    if (!outcome.ok) throw outcome.error;
+    if (!saving.ok) throw saving.error;
+    return outcome.value;
+  } finally {
+    for (const each of shared) each.release();
+  }
 }
 
-async function loadAll(
-  state: StateStore,
-  scope: Scope,
-  sessionId: string,
-  modules: readonly StateModule[],
-): Promise<ReadonlyMap<string, StateValue | null>> {
-  const loaded = new Map<string, StateValue | null>();
-  for (const module of modules) {
-    if (loaded.has(module.key)) {
-      const problem = `Two state modules have the key "${module.key}"`;
+function checkKeys(modules: readonly StateModule[]): void {
+  const keys = new Set<string>();
+  for (const { key } of modules) {
+    if (keys.has(key)) {
+      const problem = `Two state modules have the key "${key}"`;
       throw new SkeinError("invalid_arguments", { problem, advice: "Give each its own" });
     }
-    const held = await state.get(scope, sessionId, module.key);
-    loaded.set(module.key, held);
-    module.load(held?.value ?? null);
+    keys.add(key);
   }
-  return loaded;
 }
 
 /** Each module is saved even if another one cannot be; the first error is thrown afterwards. */
-async function saveAll(
-  state: StateStore,
-  scope: Scope,
-  sessionId: string,
-  modules: readonly StateModule[],
-  loaded: ReadonlyMap<string, StateValue | null>,
-): Promise<void> {
+async function saveAll(shared: readonly SharedModule[], options: WithStateOptions): Promise<void> {
   const errors: unknown[] = [];
-  for (const module of modules) {
-    const saved = await settled(saveOne(state, scope, sessionId, module, loaded.get(module.key) ?? null));
+  for (const each of shared) {
+    const saved = await settled(each.save(options));
     if (!saved.ok) errors.push(saved.error);
   }
   if (errors.length > 0) throw errors[0];
 }
 
-/** What is as it was loaded, and as it stands there now, is not written again: most runs change nothing. */
-async function saveOne(
-  state: StateStore,
-  scope: Scope,
-  sessionId: string,
-  module: StateModule,
-  held: StateValue | null,
-): Promise<void> {
-  const value = module.save();
-  const ifVersion = held?.version ?? null;
-  if (JSON.stringify(value) === JSON.stringify(held?.value ?? null)) {
-    const now = await state.get(scope, sessionId, module.key);
-    if ((now?.version ?? null) === ifVersion) return;
+interface StatePlace {
+  readonly state: StateStore;
+  readonly scope: Scope;
+  readonly sessionId: string;
+}
+
+/** The modules that are in use in this process, by session and key. */
+const inUse = new WeakMap<StateStore, Map<string, SharedModule>>();
+
+/** A module while a call or run uses it. It is dropped with the last of them, and loaded from the store by the next. */
+class SharedModule {
+  readonly module: StateModule;
+  readonly ready: Promise<void>;
+  readonly #place: StatePlace;
+  readonly #name: string;
+  #users = 0;
+  #version: number | null = null;
+  /** The value as it was loaded or saved last; `null`: it has no JSON. */
+  #known: string | null = null;
+  #saving: Promise<unknown> = Promise.resolve();
+
+  static acquire(place: StatePlace, module: StateModule): SharedModule {
+    const modules = inUse.get(place.state) ?? new Map<string, SharedModule>();
+    inUse.set(place.state, modules);
+    const { userId = null, agentId = null } = place.scope;
+    const name = JSON.stringify([userId, agentId, place.sessionId, module.key]);
+    const shared = modules.get(name) ?? new SharedModule(place, module, name);
+    modules.set(name, shared);
+    shared.#users += 1;
+    return shared;
   }
-  await state.set(scope, sessionId, module.key, value, { ifVersion });
+
+  private constructor(place: StatePlace, module: StateModule, name: string) {
+    this.module = module;
+    this.#place = place;
+    this.#name = name;
+    this.ready = this.#load();
+    // Callers await it and get the failure; without any, it is not an unhandled rejection.
+    this.ready.catch(() => undefined);
+  }
+
+  release(): void {
+    this.#users -= 1;
+    if (this.#users === 0) inUse.get(this.#place.state)?.delete(this.#name);
+  }
+
+  /** Saves wait for each other: each begins from the version that the one before it made. */
+  save(options: WithStateOptions): Promise<void> {
+    const saved = this.#saving.then(() => this.#saveChange(options));
+    this.#saving = saved.catch(() => undefined);
+    return saved;
+  }
+
+  async #load(): Promise<void> {
+    const { state, scope, sessionId } = this.#place;
+    const held = await state.get(scope, sessionId, this.module.key);
+    this.#version = held?.version ?? null;
+    this.module.load(held?.value ?? null);
+    this.#known = jsonOf(this.module.save());
+  }
+
+  async #saveChange({ done, beforeSave }: WithStateOptions): Promise<void> {
+    const { state, scope, sessionId } = this.#place;
+    const { key } = this.module;
+    const value = this.module.save();
+    const text = jsonOf(value);
+    if (text !== null && text === this.#known) return;
+    beforeSave?.();
+    try {
+      this.#version = await state.set(scope, sessionId, key, value, { ifVersion: this.#version });
+      this.#known = text;
+    } catch (error) {
+      if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
+      const problem = `${done}, but its change of the state "${key}" was not saved: another process changed that state meanwhile`;
+      const advice = "Check what was done before you repeat it";
+      throw new SkeinError("conflict", { problem, advice }, { cause: error });
+    }
+  }
+}
+
+function jsonOf(value: Json): string | null {
+  try {
+    return JSON.stringify(value) ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** Work that does not listen to its signal is left behind. */

@@ -280,7 +280,7 @@ describe("state of a session that several calls use at once", () => {
     return (await skein.store.state.get({ agentId: "main" }, sessionId, "visits"))?.value;
   };
 
-  test.fails("[ATG25] a run and an invokeTool keep the changes of both", async () => {
+  test("[ATG25] a run and an invokeTool keep the changes of both", async () => {
     const slow = heldTool("slow", 1);
     const { skein, reported } = await withScript(obeying, agentOf(slow));
     const turn = skein.session({ sessionKey }).send("do:slow");
@@ -294,7 +294,7 @@ describe("state of a session that several calls use at once", () => {
     expect(reported).toEqual([]);
   });
 
-  test.fails("[ATG25] two calls of invokeTool keep the changes of both", async () => {
+  test("[ATG25] two calls of invokeTool keep the changes of both", async () => {
     const slow = heldTool("slow", 1);
     const { skein } = await withScript(obeying, agentOf(slow));
     await skein.session({ sessionKey }).send("hello").result;
@@ -315,7 +315,7 @@ describe("state of a session that several calls use at once", () => {
     return { one, two };
   }
 
-  test.fails("[ATG26] a call that leaves the state as it was does not write it", async () => {
+  test("[ATG26] a call that leaves the state as it was does not write it", async () => {
     const look = heldTool("look", 0);
     const { one, two } = await openTwo(look);
     const looking = one.skein.invokeTool("look", {}, { sessionKey });
@@ -326,7 +326,7 @@ describe("state of a session that several calls use at once", () => {
     expect(await stored(one.skein)).toBe(100);
   });
 
-  test.fails("[ATG27] a conflict after the call says that the tool ran and that its state was not saved", async () => {
+  test("[ATG27] a conflict after the call says that the tool ran and that its state was not saved", async () => {
     const slow = heldTool("slow", 1);
     const { one, two } = await openTwo(slow);
     const call = one.skein.invokeTool("slow", {}, { sessionKey });
@@ -341,7 +341,7 @@ describe("state of a session that several calls use at once", () => {
     expect(await stored(one.skein)).toBe(100);
   });
 
-  test.fails("[ATG27] a conflict after a run says that its state was not saved", async () => {
+  test("[ATG27] a conflict after a run says that its state was not saved", async () => {
     const slow = heldTool("slow", 1);
     const { one, two } = await openTwo(slow);
     const turn = one.skein.session({ sessionKey }).send("do:slow");

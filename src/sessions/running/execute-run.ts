@@ -4,7 +4,7 @@ import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts"
 import { retryableCodes, retryHint } from "../../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
-import type { SessionRecord, StateStore } from "../../store/contract.ts";
+import type { SessionRecord } from "../../store/contract.ts";
 import { scopeOfSession } from "../../store/scoped.ts";
 import { contextIn } from "../../store/spaces.ts";
 import { withState } from "../with-state.ts";
@@ -91,11 +91,14 @@ class Ending {
     const { scope, session } = this.#place;
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
-    const state = begun.agent.state();
+    const { runId } = this.#claim.run;
+    // A process that has lost the run must not overwrite the state of the one that has it now.
+    const saving = { done: `The run ${runId} ended`, beforeSave: () => writer.check() };
+    const work = async (state: TurnToRun["state"]) => {
+      ended = await runTurn(this.#deps, { ...turn, state });
+    };
     try {
-      await withState(heldState(store.state, writer), scope, session.sessionId, state, async () => {
-        ended = await runTurn(this.#deps, { ...turn, state });
-      });
+      await withState(store.state, scope, session.sessionId, begun.agent.state(), work, saving);
     } catch (error) {
       // What the run came to stands; that its state could not be saved besides is told, unless it is not ours any more.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
@@ -227,19 +230,6 @@ class Ending {
     const { runId, fence } = this.#claim.run;
     return { runId, fence };
   }
-}
-
-/** Who has lost a run saves no state over that of whoever has it now. */
-function heldState(state: StateStore, writer: RunWriter): StateStore {
-  return {
-    get: (...args) => state.get(...args),
-    set: async (...args) => {
-      writer.check();
-      return state.set(...args);
-    },
-    delete: (...args) => state.delete(...args),
-    keys: (...args) => state.keys(...args),
-  };
 }
 
 function isLost(error: unknown): boolean {
