@@ -14,6 +14,9 @@ import { retryDelay } from "./retry-delay.ts";
 import type { LoopDeps } from "./waits.ts";
 import { unlessAborted } from "./waits.ts";
 
+/** Characters of an answer that did not stop: later requests show it to the model again. */
+const keptOfEndless = 100_000;
+
 /**
  * The next answer of the model, not yet written. Asks again where that may help and makes room where it is needed; when it
  * gives up, or the turn is aborted, what there is of the answer is written, and the reason thrown.
@@ -45,6 +48,7 @@ export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft>
         errorMessage: failure.text,
         attempts: attempt,
         retryable,
+        ...(failure.code === "answer_too_long" ? { maxCharacters: keptOfEndless } : {}),
       } as const;
       const unfinished = unfinishedAnswer(collector, ending, turn.model, deps.clock.now());
       await turn.say(unfinished);

@@ -6,6 +6,7 @@ import type {
 import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { ResponseFacts } from "../ai-sdk/from-response.ts";
 import { joined } from "../ai-sdk/metadata.ts";
+import { AnswerTooLong, maxAnswerBytes } from "../models/answer-limit.ts";
 
 type Block = Extract<LanguageModelV4Content, { type: "text" | "reasoning" }>;
 type Said = { -readonly [K in keyof Block]: Block[K] };
@@ -25,14 +26,21 @@ export class PartCollector {
   readonly #response: LanguageModelV4ResponseMetadata = {};
   readonly #toolNames: Pick<ToolNames, "original"> | null;
   #facts: ResponseFacts | null = null;
+  #bytes = 0;
+  /** Bytes of the arguments so far, by the call that they belong to. */
+  readonly #inputs = new Map<string, number>();
 
   /** Names of calls are mapped back to those of the tools; left out: they are the same. */
   constructor(toolNames: Pick<ToolNames, "original"> | null = null) {
     this.#toolNames = toolNames;
   }
 
-  /** What there is to show of a part; `null`: nothing. A part of a kind that is not known says nothing. */
+  /**
+   * What there is to show of a part; `null`: nothing. A part of a kind that is not known says nothing. Throws `AnswerTooLong`
+   * before it would hold more than an answer may.
+   */
   add(part: LanguageModelV4StreamPart): Delta | null {
+    this.#count(part);
     switch (part.type) {
       case "text-start":
       case "reasoning-start":
@@ -83,6 +91,18 @@ export class PartCollector {
     return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   }
 
+  #count(part: LanguageModelV4StreamPart): void {
+    this.#bytes += sizeOf(part);
+    if (part.type === "tool-input-delta") {
+      this.#inputs.set(part.id, (this.#inputs.get(part.id) ?? 0) + sizeOf(part));
+    } else if (part.type === "tool-call") {
+      // The arguments come a second time, as a whole.
+      this.#bytes -= this.#inputs.get(part.toolCallId) ?? 0;
+      this.#inputs.delete(part.toolCallId);
+    }
+    if (this.#bytes > maxAnswerBytes) throw new AnswerTooLong("answer", maxAnswerBytes);
+  }
+
   #begin(type: Block["type"], id: string, metadata: Metadata): Said {
     const block: Said = { type, text: "", ...(metadata === undefined ? {} : { providerMetadata: metadata }) };
     this.#content.push(block as Block);
@@ -117,6 +137,25 @@ export class PartCollector {
   #finish(part: Extract<LanguageModelV4StreamPart, { type: "finish" }>): void {
     const { finishReason, usage, providerMetadata } = part;
     this.#facts = { finishReason, usage, providerMetadata, response: this.#response };
+  }
+}
+
+/** The bytes that a part adds to an answer. */
+function sizeOf(part: LanguageModelV4StreamPart): number {
+  switch (part.type) {
+    case "text-delta":
+    case "reasoning-delta":
+    case "tool-input-delta":
+      return Buffer.byteLength(part.delta);
+    case "tool-call":
+      return Buffer.byteLength(part.input);
+    case "tool-result":
+      return Buffer.byteLength(JSON.stringify(part.result) ?? "");
+    case "file":
+    case "reasoning-file":
+      return part.data.type === "data" ? part.data.data.length : 0;
+    default:
+      return 0;
   }
 }
 

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { cutText, thrownText } from "../../core/text.ts";
 import { isContextOverflow } from "../ai-sdk/context-overflow.ts";
+import { AnswerTooLong } from "../models/answer-limit.ts";
 import { retryAfterOf } from "./retry-delay.ts";
 import type { LoopDeps } from "./waits.ts";
 
@@ -39,7 +40,9 @@ interface Told {
   readonly headers: unknown;
 }
 
-export function failureOf(error: unknown, { clock, redact }: Pick<LoopDeps, "clock" | "redact">): Failure {
+export function failureOf(thrown: unknown, { clock, redact }: Pick<LoopDeps, "clock" | "redact">): Failure {
+  // The SDK wraps what went wrong while it waited for the first event.
+  const error = causesOf(thrown).find((cause) => cause instanceof AnswerTooLong) ?? thrown;
   const told = toldBy(error);
   const text = cutText(redact(told.message), longestText);
   const failure = (kind: Failure["kind"], code: string): Failure => ({
@@ -48,6 +51,7 @@ export function failureOf(error: unknown, { clock, redact }: Pick<LoopDeps, "clo
     text,
     retryAfterMs: retryAfterOf(told.headers, clock.now()),
   });
+  if (error instanceof AnswerTooLong) return failure("other", "answer_too_long");
   if (error instanceof StreamFailure) {
     if (error.code === "overflow") return failure("overflow", "context_overflow");
     return failure(error.code === "filtered" ? "other" : "transient", error.code);
@@ -168,14 +172,21 @@ function sentenceIn(value: unknown, depth = 0): string | null {
 
 /** What the errors say that led to this one. */
 function causeTexts(error: unknown): string[] {
-  const texts: string[] = [];
+  return causesOf(error).flatMap(({ message, responseBody }) =>
+    [message, responseBody].filter((text) => typeof text === "string"),
+  );
+}
+
+/** An error and those that led to it. */
+function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
+  const causes: Record<string, unknown>[] = [];
   let at: unknown = error;
-  for (let depth = 0; typeof at === "object" && at !== null && depth < mostCauses; depth++) {
-    const { message, responseBody, cause } = at as Record<string, unknown>;
-    for (const text of [message, responseBody]) if (typeof text === "string") texts.push(text);
-    at = cause;
+  while (typeof at === "object" && at !== null && causes.length < mostCauses) {
+    const each = at as Record<string, unknown>;
+    causes.push(each);
+    at = each.cause;
   }
-  return texts;
+  return causes;
 }
 
 /** Some servers wrap the error of a stream once more. */

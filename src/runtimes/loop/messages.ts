@@ -34,6 +34,8 @@ export interface Unfinished {
   /** How often the model was asked, and whether asking once more may help. */
   readonly attempts: number;
   readonly retryable: boolean;
+  /** Left out: all of it is kept. */
+  readonly maxCharacters?: number;
 }
 
 /** The words of an answer that did not come to its end. Its calls are left out: it owes nothing. */
@@ -43,7 +45,7 @@ export function unfinishedAnswer(
   model: TurnModel,
   timestamp: number,
 ): AnswerDraft {
-  const { stopReason, errorMessage, attempts, retryable } = ending;
+  const { stopReason, errorMessage, attempts, retryable, maxCharacters = Number.POSITIVE_INFINITY } = ending;
   const facts = collector.facts ?? { finishReason: { unified: "interrupted" as const, raw: undefined } };
   const whole = wholeAnswer(collector, facts, model, timestamp);
   // As plain words: what a provider said of them holds for the whole answer only.
@@ -51,11 +53,24 @@ export function unfinishedAnswer(
   const tries = { attempts, retryable };
   return {
     ...whole,
-    content: texts.map((text) => ({ type: "text", text })),
+    content: cutTexts(texts, maxCharacters).map((text) => ({ type: "text", text })),
     stopReason,
     errorMessage,
     skein: { ...whole.skein, ...tries },
   };
+}
+
+/** The first characters of all texts together, and how many are missing. */
+function cutTexts(texts: readonly string[], maxCharacters: number): readonly string[] {
+  const kept: string[] = [];
+  let room = maxCharacters;
+  for (const text of texts) {
+    if (room > 0) kept.push(text.length <= room ? text : text.slice(0, room).toWellFormed());
+    room -= text.length;
+  }
+  const last = kept.pop();
+  if (last === undefined) return texts;
+  return [...kept, room >= 0 ? last : `${last}\n[${-room} more characters were not kept]`];
 }
 
 /** Nothing that anybody could read or do. */

@@ -8,6 +8,7 @@ import { present } from "../../core/present.ts";
 import type { Api } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
+import { limitResponses } from "./answer-limit.ts";
 
 /** Which package speaks to a provider. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
@@ -56,7 +57,7 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
   const isKnown = known.includes(type ?? provider);
   // Whatever the format, a key of somebody else's server must not go to who made the format.
   if (!isKnown && baseURL === undefined) throw noBaseUrl(provider);
-  const settings = present({ apiKey, baseURL, headers, fetch });
+  const settings = present({ apiKey, baseURL, headers, fetch: limitResponses(fetch) });
   const spoken = spokenTo(ref, type);
   switch (spoken.package) {
     case "anthropic":
