@@ -318,7 +318,10 @@ export interface SearchHit {
 
 /** Full text over whole sessions, tool results too. */
 export interface SearchStore {
-  /** Best first: entries with all words, then those with any of them. */
+  /**
+   * Best first: entries with all words, then those with any of them. The order depends on no entry outside of the scope and
+   * the reach of the query.
+   */
   search(
     scope: Scope,
     query: SearchQuery,

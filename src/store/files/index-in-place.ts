@@ -1,6 +1,6 @@
 import type { Disk } from "./disk.ts";
 import type { IndexDb } from "./index-db.ts";
-import type { FoundEntry, WordSearch } from "./index-query.ts";
+import type { FoundEntries, WordSearch } from "./index-query.ts";
 import { searchWords } from "./index-query.ts";
 import type { IndexService } from "./index-service.ts";
 import type { CatchUpLimits, CaughtUp } from "./indexer.ts";
@@ -55,7 +55,7 @@ export class IndexInPlace implements IndexService {
     this.#indexer.bringUp(uid);
   }
 
-  async search(search: WordSearch): Promise<readonly FoundEntry[]> {
+  async search(search: WordSearch): Promise<FoundEntries> {
     this.follow();
     return searchWords(this.#parts.index, search);
   }

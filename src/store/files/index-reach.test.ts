@@ -39,9 +39,9 @@ function put(index: IndexDb, name: string, spawnedBy?: string): void {
   index.putSession(record, "", { logBytes: 0, identity: "", fold: emptyFold });
 }
 
-function say(index: IndexDb, uid: string, position: number): void {
+function say(index: IndexDb, uid: string, position: number, words: readonly string[] = ["kyoto"]): void {
   const place = { position, offset: 0, length: 0, parent: null, leaf: null, state: 0 };
-  const entry = { ...place, id: `${uid}-${position}`, role: "user", time: 1, words: ["kyoto"], blobs: [] };
+  const entry = { ...place, id: `${uid}-${position}`, role: "user", time: 1, words, blobs: [] };
   index.putWords({ uid, userId: "ann", agentId: "main" }, entry);
 }
 
@@ -77,12 +77,56 @@ test("[RCH4] more hits out of reach than are ever ranked do not hide the one wit
   });
   const found = (reach?: SessionReach) => {
     const query = { text: "kyoto", ...(reach === undefined ? {} : { reach }) };
-    return searchWords(index, wordSearch({ userId: "ann" }, query, termsOf("kyoto"), null, 5)).map(
+    return searchWords(index, wordSearch({ userId: "ann" }, query, termsOf("kyoto"), null, 5)).found.map(
       ({ uid }) => uid,
     );
   };
   expect(found()).toEqual(["aside", "aside", "aside", "aside", "aside"]);
   expect(found(treeOfRoot)).toEqual(["root"]);
+  index.close();
+});
+
+test("[TLK20] an entry with all words is found behind more entries with one of them than are ever ranked", () => {
+  const index = new IndexDb(path);
+  put(index, "root");
+  index.exclusively(() => {
+    say(index, "root", 0, ["kyoto", "in", "osaka"]);
+    for (let position = 1; position <= 40_002; position++)
+      say(index, "root", position, [position % 2 === 0 ? "kyoto" : "osaka"]);
+  });
+  const terms = termsOf("kyoto osaka");
+  const { found } = searchWords(index, wordSearch({ userId: "ann" }, { text: "" }, terms, null, 2));
+  expect(found.map(({ entryId, hasAllWords }) => [entryId, hasAllWords])).toEqual([
+    ["root-0", true],
+    ["root-40002", false],
+  ]);
+  index.close();
+});
+
+test("[ATG24] the index knows how often a term occurs in an entry and how long the entry is", () => {
+  const index = new IndexDb(path);
+  put(index, "root");
+  const repeated = (count: number, length: number) =>
+    Array.from({ length }, (_, at) => (at < count ? "kyoto" : `word${at}`));
+  const entries = [1, 2, 3, 7, 200, 5000].flatMap((count) =>
+    [0, 1, 400, 20_000].map((more) => [count, count + more]),
+  );
+  for (const [at, [count = 0, length = 0]] of entries.entries())
+    say(index, "root", at, repeated(count, length));
+  // As a whole word, and as the beginning of one.
+  for (const text of ["kyoto", "kyo"]) {
+    const terms = {
+      any: [{ words: [text], prefix: text === "kyo" }],
+      all: [{ words: ["kyoto"], prefix: false }],
+    };
+    const { found, statistics } = searchWords(
+      index,
+      wordSearch({ userId: "ann" }, { text }, terms, null, 50),
+    );
+    const known = found.toSorted((one, other) => one.row - other.row);
+    expect(known.map(({ counts, length }) => [counts[0], length])).toEqual(entries);
+    expect(statistics).toEqual({ entries: entries.length, holding: [entries.length] });
+  }
   index.close();
 });
 

@@ -1,4 +1,4 @@
-import type { FoundEntry, WordSearch } from "./index-query.ts";
+import type { FoundEntries, WordSearch } from "./index-query.ts";
 import type { CaughtUp } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
@@ -13,7 +13,7 @@ export interface IndexService {
   catchUp(forMs: number): Promise<CaughtUp>;
   /** One session, however long it takes; so many bytes of its log are not known yet. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
-  search(search: WordSearch): Promise<readonly FoundEntry[]>;
+  search(search: WordSearch): Promise<FoundEntries>;
   /** The sessions that have an entry of one of these ids. Every entry there is is looked at. */
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;

@@ -3,7 +3,7 @@ import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { noteDamage } from "./database.ts";
 import type { IndexInPlace } from "./index-in-place.ts";
-import type { FoundEntry, WordSearch } from "./index-query.ts";
+import type { FoundEntries, WordSearch } from "./index-query.ts";
 import type { IndexService, ServiceCall } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
@@ -87,8 +87,8 @@ export class IndexThread implements IndexService {
     else await this.#call("bringUp", uid, bytesBehind);
   }
 
-  search(search: WordSearch): Promise<readonly FoundEntry[]> {
-    return this.#call("search", search) as Promise<readonly FoundEntry[]>;
+  search(search: WordSearch): Promise<FoundEntries> {
+    return this.#call("search", search) as Promise<FoundEntries>;
   }
 
   withEntries(entryIds: readonly string[]): Promise<readonly string[]> {

@@ -2,6 +2,9 @@ import { createHash } from "node:crypto";
 
 /** Names as words of the full-text index, so that one look finds the words of one user, agent, session or role. */
 
+/** Every entry has one of each kind. */
+export const scopeWordCount = 4;
+
 const known = new Map<string, string>();
 const mostKnown = 10_000;
 

@@ -3,13 +3,14 @@ import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
-import type { SearchTerm, SearchTerms } from "../search-words.ts";
+import { bm25 } from "../search-rank.ts";
+import type { SearchTerms } from "../search-words.ts";
 import { countOccurrences, termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { entryAt } from "./index-pages.ts";
-import type { FoundEntry, WordSearch } from "./index-query.ts";
-import { wordSearch } from "./index-query.ts";
+import type { FoundEntry, HitPlace, WordSearch } from "./index-query.ts";
+import { compareHits, wordSearch } from "./index-query.ts";
 import { isThere } from "./work-db.ts";
 
 /** Search by the index; the text of a hit comes from its log. */
@@ -30,7 +31,7 @@ export class FileSearch implements SearchStore {
     const { feed } = this.#catalogue;
     const behind = await feed.catchUp();
     const search = wordSearch(scope, query, terms, session?.uid ?? null, limit);
-    return { hits: await this.#bestHits({ scope, query, terms, search }), behind };
+    return { hits: await this.#bestHits({ query, terms, search }), behind };
   }
 
   /**
@@ -42,17 +43,19 @@ export class FileSearch implements SearchStore {
     const slices = new Slices();
     const known = new Map<number, RankedHit | null>();
     for (let most = limit; ; most *= 2) {
-      const found = await this.#catalogue.feed.service.search({ ...asked.search, limit: most });
+      const search = { ...asked.search, limit: most };
+      const { found, statistics } = await this.#catalogue.feed.service.search(search);
+      const scoreOf = bm25(statistics);
       for (const each of found)
-        if (!known.has(each.row)) known.set(each.row, await this.#hit(each, asked, slices));
-      const hits = [...known.values()].filter((hit) => hit !== null).toSorted(byRank);
+        if (!known.has(each.row)) known.set(each.row, await this.#hit(each, { ...asked, scoreOf }, slices));
+      const hits = [...known.values()].filter((hit) => hit !== null).toSorted(compareHits);
       const last = found.length < most ? undefined : found.at(-1);
-      const best = last === undefined ? hits : hits.filter((hit) => byRank(hit, last) <= 0);
+      const best = last === undefined ? hits : hits.filter((hit) => compareHits(hit, last) <= 0);
       if (last === undefined || best.length >= limit) return best.slice(0, limit).map(({ hit }) => hit);
     }
   }
 
-  async #hit(found: FoundEntry, asked: AskedSearch, slices: Slices): Promise<RankedHit | null> {
+  async #hit(found: FoundEntry, asked: RankedSearch, slices: Slices): Promise<RankedHit | null> {
     const { uid, entryId, role, time } = found;
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
@@ -67,51 +70,38 @@ export class FileSearch implements SearchStore {
     if (entry === null || said === null) return null;
     const { query } = asked;
     const text = query.shownText === undefined ? said.text : query.shownText(entry);
-    const place =
-      text === null ? null : await this.#placeOf(found, { written: said.text, shown: text }, asked);
+    const place = text === null || text === said.text ? found : placeOfShown(found, text, asked);
     const turn = slices.did(said.text.length);
     if (turn !== null) await turn;
     if (text === null || place === null) return null;
     const snippet = snippetOf(text, query.text);
     return { ...place, hit: { sessionId: row.sessionId, key: row.key, entryId, role, time, snippet } };
   }
+}
 
-  /** Where a hit stands by the words that are shown; `null`: what was found is hidden. */
-  async #placeOf(
-    found: FoundEntry,
-    text: { readonly written: string; readonly shown: string },
-    { scope, query, terms, search }: AskedSearch,
-  ): Promise<HitPlace | null> {
-    if (text.written === text.shown) return found;
-    const [written, shown] = [wordsOf(text.written), wordsOf(text.shown)];
-    const isIn = (words: readonly string[]) => (term: SearchTerm) => countOccurrences(words, term) > 0;
-    const matched = terms.any.filter(isIn(written));
-    const any = matched.filter(isIn(shown));
-    const hasAllWords = terms.all.every(isIn(shown));
-    if (any.length === matched.length && hasAllWords === found.hasAllWords) return found;
-    if (any.length === 0) return null;
-    const { matches } = wordSearch(scope, query, { all: any, any }, null, 1);
-    const ranking = { ...search, matches, row: found.row, limit: 1 };
-    const [ranked] = await this.#catalogue.feed.service.search(ranking);
-    return ranked === undefined ? null : { row: found.row, rank: ranked.rank, hasAllWords };
-  }
+/** Where a hit stands by the words that are shown; `null`: what was found is hidden. */
+function placeOfShown(
+  { row, hasAllWords, counts, length }: FoundEntry,
+  shown: string,
+  { terms, scoreOf }: RankedSearch,
+): HitPlace | null {
+  const words = wordsOf(shown);
+  const visible = terms.any.map((term, at) => Math.min(counts[at] ?? 0, countOccurrences(words, term)));
+  if (visible.every((count) => count === 0)) return null;
+  const hasAll = hasAllWords && terms.all.every((term) => countOccurrences(words, term) > 0);
+  return { row, hasAllWords: hasAll, score: scoreOf(visible, length) };
 }
 
 interface AskedSearch {
-  readonly scope: Scope;
   readonly query: SearchQuery;
   readonly terms: SearchTerms;
   readonly search: WordSearch;
 }
 
-type HitPlace = Pick<FoundEntry, "row" | "rank" | "hasAllWords">;
+interface RankedSearch extends AskedSearch {
+  readonly scoreOf: ReturnType<typeof bm25>;
+}
 
 interface RankedHit extends HitPlace {
   readonly hit: SearchHit;
-}
-
-/** The order of the index. */
-function byRank(one: HitPlace, other: HitPlace): number {
-  const isFirst = Number(other.hasAllWords) - Number(one.hasAllWords);
-  return isFirst || one.rank - other.rank || other.row - one.row;
 }

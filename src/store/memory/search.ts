@@ -3,6 +3,7 @@ import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts"
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
 import { kinOf, reaching } from "../reach.ts";
+import { bm25 } from "../search-rank.ts";
 import type { SearchTerm } from "../search-words.ts";
 import { countOccurrences, termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
@@ -24,14 +25,19 @@ export class MemorySearch implements SearchStore {
     const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
     const slices = new Slices();
     const texts: SearchedText[] = [];
-    for (const session of [...this.#table.in(scope)])
-      texts.push(...(await textsIn(session, terms.any, query, slices)));
-    const rank = bm25(texts);
+    for (const session of [...this.#table.in(scope)]) {
+      const isSearched = query.sessionId === undefined || hasId(session, query.sessionId);
+      if (isSearched && isReached(session)) texts.push(...(await textsIn(session, terms.any, query, slices)));
+    }
+    const holding = terms.any.map((_, at) => texts.filter(({ counts }) => (counts[at] ?? 0) > 0).length);
+    const scoreOf = bm25({ entries: texts.length, holding });
     const found = texts
-      .filter(({ session }) => isReached(session))
-      .filter(({ session }) => query.sessionId === undefined || hasId(session, query.sessionId))
-      .filter(({ counts, role, time }) => counts.some((count) => count > 0) && isAsked(query, role, time))
-      .map((text) => ({ ...text, hasAll: hasAll(text.words, terms.all), score: rank(text) }));
+      .filter(({ counts, time }) => counts.some((count) => count > 0) && isWithin(query, time))
+      .map((text) => ({
+        ...text,
+        hasAll: hasAll(text.words, terms.all),
+        score: scoreOf(text.counts, text.length),
+      }));
     found.sort((a, b) => Number(b.hasAll) - Number(a.hasAll) || b.score - a.score || b.time - a.time);
     return { hits: found.slice(0, limit).map((text) => hitOf(text, query.text)), behind: 0 };
   }
@@ -53,14 +59,15 @@ interface SearchedText {
 async function textsIn(
   session: HeldSession,
   terms: readonly SearchTerm[],
-  { shownText }: SearchQuery,
+  { role, shownText }: SearchQuery,
   slices: Slices,
 ): Promise<SearchedText[]> {
   const texts: SearchedText[] = [];
   for (const entry of [...session.tree.entries()]) {
     const said = entryText(entry);
-    if (said === null) continue;
+    if (said === null || (role !== undefined && role !== said.role)) continue;
     const written = wordsOf(said.text);
+    if (written.length === 0) continue;
     const isHit = terms.some((term) => countOccurrences(written, term) > 0);
     // What a hit shows is asked for hits alone: to mask a text takes long.
     const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
@@ -83,29 +90,12 @@ async function textsIn(
   return texts;
 }
 
-function isAsked({ role, since, until }: SearchQuery, of: string, time: number): boolean {
-  if (role !== undefined && role !== of) return false;
+function isWithin({ since, until }: SearchQuery, time: number): boolean {
   return (since === undefined || time >= since) && (until === undefined || time <= until);
 }
 
 function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean {
   return terms.every((term) => countOccurrences(words, term) > 0);
-}
-
-/** Okapi BM25 with the constants of SQLite's full-text index, which ranks in the files store. */
-function bm25(texts: readonly SearchedText[]): (text: SearchedText) => number {
-  const meanLength = texts.reduce((sum, { length }) => sum + length, 0) / Math.max(1, texts.length);
-  const weights = (texts[0]?.counts ?? []).map((_, term) => {
-    const holding = texts.filter(({ counts }) => (counts[term] ?? 0) > 0).length;
-    return Math.max(1e-6, Math.log((texts.length - holding + 0.5) / (holding + 0.5)));
-  });
-  return ({ counts, length }) => {
-    const norm = 1.2 * (0.25 + (0.75 * length) / meanLength);
-    return counts.reduce(
-      (sum, count, term) => sum + ((weights[term] ?? 0) * count * 2.2) / (count + norm),
-      0,
-    );
-  };
 }
 
 function hitOf({ session, entryId, role, time, text }: SearchedText, query: string): SearchHit {
