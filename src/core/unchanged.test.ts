@@ -36,4 +36,21 @@ describe("what was read before", () => {
     };
     expect([known.get("a", read), known.get("a", read)]).toEqual(["1", "2"]);
   });
+
+  test("[ATF18] what was read last is there for when nothing can be read, unless it is forgotten", () => {
+    let mark = "1";
+    const known = new Unchanged<number>(() => mark, 2);
+    known.get("a", () => 1);
+    known.get("b", () => 2);
+    mark = "2";
+    const unreadable = () => {
+      throw new Error("damaged");
+    };
+    expect(() => known.get("a", unreadable)).toThrow("damaged");
+    expect([known.lastRead("a"), known.lastRead("b"), known.lastRead("c")]).toEqual([1, 2, null]);
+    known.forget((value) => value === 2);
+    expect([known.lastRead("a"), known.lastRead("b")]).toEqual([1, null]);
+    expect(known.get("a", () => null)).toBeNull();
+    expect(known.lastRead("a")).toBeNull();
+  });
 });

@@ -207,6 +207,43 @@ describe("a work.db that another process keeps locked", () => {
   });
 });
 
+describe("damaged tokens in work.db", () => {
+  /** Overwrites every page of the tokens, and makes the gateway read them again. */
+  function damageTokens(root: string): void {
+    const path = join(root, "work.db");
+    const other = new DatabaseSync(path);
+    ends.push(() => other.close());
+    other.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    const number = (sql: string, name: string) => Number(other.prepare(sql).get()?.[name]);
+    const size = number("PRAGMA page_size", "page_size");
+    const sql =
+      "SELECT pageno FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'gateway_tokens')";
+    const pages = other.prepare(sql).all();
+    expect(pages.length).toBeGreaterThan(1);
+    const file = openSync(path, "r+");
+    for (const { pageno } of pages)
+      writeSync(file, Buffer.alloc(size, 0xa5), 0, size, (Number(pageno) - 1) * size);
+    closeSync(file);
+    other.exec(`PRAGMA user_version = ${number("PRAGMA user_version", "user_version")}`);
+  }
+
+  test("[ATF18] /readyz still tells admins why it is not ready, and nobody else", async () => {
+    const gateway = await start();
+    const create = (scopes: ("admin" | "read")[]) => gateway.call("tokens.create", { scopes, label: "a" });
+    const [revoked, reader] = [await create(["admin"]), await create(["read"])];
+    for (const { token } of [revoked, reader]) await gateway.rpc("sessions.list", {}, token);
+    await gateway.call("tokens.revoke", { tokenId: revoked.tokenId });
+    damageTokens(gateway.root);
+    expect((await gateway.rpc("tokens.list")).status).toBe(503);
+    expect((await gateway.problems()).join()).toContain("skein doctor --fix");
+    for (const token of [revoked.token, reader.token, `${gateway.token.slice(0, -1)}_`]) {
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await fetch(`${gateway.url}/readyz`, { headers });
+      expect([answer.status, await answer.json()]).toEqual([503, { status: "not_ready" }]);
+    }
+  });
+});
+
 describe("a request with very many properties", () => {
   test("[ATF6] it is refused with the first mistakes", async () => {
     const gateway = await start();

@@ -126,6 +126,18 @@ export class Tokens {
     return token === null ? null : this.#asRevoked(token);
   }
 
+  /**
+   * As `verify`, by what was last read, for when `work.db` cannot be read. What another process has revoked since then still
+   * counts, so this is good for nothing but saying what is wrong.
+   */
+  verifyLastRead(secret: unknown): Principal | null {
+    if (!isSecret(tokenPrefix, secret)) return null;
+    const kept = hashOf(secret);
+    const token = matching(this.#alike.lastRead(kept.beginning) ?? [], kept)?.token ?? null;
+    const isValid = token !== null && isLive(this.#asRevoked(token), this.clock.now());
+    return isValid ? principalOf(token) : null;
+  }
+
   /** What a token that came in before may now; `null`: it is over. For sockets that stay open. */
   current(tokenId: string): Principal | null {
     const token = this.#known.get(tokenId, () => this.get(tokenId));
@@ -222,6 +234,7 @@ export class Tokens {
   /** Undoes `create`, for a secret that nobody was ever given. */
   drop(tokenId: string): void {
     this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
+    this.#forget(tokenId);
   }
 
   /** `null`: there is none. */
@@ -253,6 +266,11 @@ export class Tokens {
   #writeEnd(tokenId: string, at: number): void {
     const sql = "UPDATE gateway_tokens SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL";
     this.ledger.run(sql, at, tokenId);
+    this.#forget(tokenId);
+  }
+
+  #forget(tokenId: string): void {
+    this.#alike.forget((alike) => alike.some(({ token }) => token.tokenId === tokenId));
   }
 
   #asRevoked(token: TokenRecord): TokenRecord {

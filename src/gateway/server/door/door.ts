@@ -38,6 +38,11 @@ export class Door {
     throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
   }
 
+  /** Whose request it was when tokens could last be read; `null`: unknown. For saying what is wrong, and nothing else. */
+  lastKnown(request: IncomingMessage): Principal | null {
+    return this.#parts.tokens.verifyLastRead(bearerOf(request));
+  }
+
   /** Whose secret this is, as one request more; `null`: nobody's. */
   known(secret: unknown): Principal | null {
     const principal = this.#parts.tokens.verify(secret);

@@ -1,6 +1,7 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { openApiDocument } from "../../../protocol/openapi/document.ts";
 import { apiHeaders, pageHeaders } from "../../auth/headers.ts";
+import type { Principal } from "../../auth/principal.ts";
 import { isAdmin, mayCall } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
@@ -40,7 +41,7 @@ export async function healthz(exchange: Exchange): Promise<void> {
 export async function readyz(exchange: Exchange): Promise<void> {
   const { parts } = exchange.ground;
   const hasToken = exchange.request.headers.authorization !== undefined;
-  const principal = hasToken ? await exchange.enter().catch(noneIfUnreadable) : null;
+  const principal = hasToken ? await exchange.enter().catch((error) => lastKnown(exchange, error)) : null;
   const problems = await parts.problems();
   const isReady = problems.length === 0;
   const seesAll = principal !== null && isAdmin(principal);
@@ -49,9 +50,9 @@ export async function readyz(exchange: Exchange): Promise<void> {
   exchange.send({ status: isReady ? 200 : 503, headers, text: JSON.stringify(body) });
 }
 
-/** A token that cannot be looked up, because the database is damaged or gone, is answered like none. */
-function noneIfUnreadable(error: unknown): null {
-  if (error instanceof SkeinError) return null;
+/** Where tokens cannot be read, because the database is damaged or gone, what was last read of them tells who is an admin. */
+function lastKnown({ ground, request }: Exchange, error: unknown): Principal | null {
+  if (error instanceof SkeinError) return ground.door.lastKnown(request);
   throw error;
 }
 
