@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import { codeOf } from "../core/errors.ts";
+import { codeOf, isDiskFault } from "../core/errors.ts";
 import { isRecord } from "../core/shape.ts";
 import { realDisk } from "../store/files/disk.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";
@@ -35,6 +35,8 @@ export type Claimed =
 export interface RunningClaim {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
+  /** Why the file could not be written; `null`: it was. Then `beat` gives `false`, and the folder has to be claimed again. */
+  readonly unwritten: string | null;
   /** At least every half minute, so that other machines see that it lives. `false`: the file is not this process's. */
   beat(): boolean;
   release(): void;
@@ -65,7 +67,10 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
   return isOver ? null : { pid, url, startedAt, isElsewhere };
 }
 
-/** Says that this process is the gateway of a folder, unless another one that lives is. Of several at once one wins. */
+/**
+ * Says that this process is the gateway of a folder, unless another one that lives is. Of several at once one wins. On a disk
+ * without room it cannot say so, and is the gateway all the same: reads must answer there.
+ */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
   const path = runningPath(root);
   const nonce = randomUUID();
@@ -74,9 +79,19 @@ export function claimRunning(root: string, { url, clock = systemClock, exclusive
     if (running !== null) return { isMine: false, running };
     const startedAt = clock.now();
     const written: Written = { ...thisProcess(), url, startedAt, nonce };
-    replacePrivate(path, `${JSON.stringify(written, null, 2)}\n`, nonce);
-    return { isMine: true, mine: { startedAt, beat, release } };
+    const unwritten = write(`${JSON.stringify(written, null, 2)}\n`);
+    return { isMine: true, mine: { startedAt, unwritten, beat, release } };
   });
+
+  function write(text: string): string | null {
+    try {
+      replacePrivate(path, text, nonce);
+      return null;
+    } catch (error) {
+      if (!isDiskFault(error)) throw error;
+      return (error as Error).message;
+    }
+  }
 
   function isMine(): boolean {
     return parse(readPrivate(path)?.text ?? "")?.nonce === nonce;

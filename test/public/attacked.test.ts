@@ -134,6 +134,41 @@ describe("a full disk", () => {
   });
 });
 
+describe("a start on a full disk after a clean stop", () => {
+  beforeEach(async () => {
+    const stopped = await start();
+    await stopped.ask("repeat hello", "one");
+    expect(await stopped.stop()).toBe(0);
+    expect(fs.existsSync(join(stopped.root, "gateway.json"))).toBe(false);
+  });
+
+  test("[ATF19] without room for gateway.json it warns, answers reads, and writes the file when there is room", async () => {
+    writeFileSync(flag, "files");
+    const gateway = await start();
+    const file = join(gateway.root, "gateway.json");
+    expect(gateway.process.err).toContain(`${file} could not be written (ENOSPC`);
+    expect(gateway.process.err).toContain("Make room on its disk");
+    expect(await textsIn(gateway)).toContain("repeat hello");
+    expect(fs.existsSync(file)).toBe(false);
+    rmSync(flag);
+    await expect.poll(() => fs.existsSync(file), { timeout: 60_000 }).toBe(true);
+    expect(JSON.parse(fs.readFileSync(file, "utf8")).url).toBe(gateway.url);
+    expect((await gateway.ask("repeat pear", "two")).reply).toBe("pear");
+    expect(await gateway.stop()).toBe(0);
+    expect(fs.existsSync(file)).toBe(false);
+    expect(gateway.output).not.toContain("another gateway");
+  });
+
+  test("[ATF20] without room for the files of SQLite it says what is full and what to do", async () => {
+    writeFileSync(flag, "");
+    const file = join(folder.path, "root", "work.db");
+    const problem = `${file} could not be written: the disk is full. Make room on the disk of this file, and try again.`;
+    await expect(start()).rejects.toThrow(problem);
+    rmSync(flag);
+    expect(await textsIn(await start())).toContain("repeat hello");
+  });
+});
+
 describe("a disk fault", () => {
   test("[ATF13] a run that it ends in the middle of a turn is continued by a retry", async () => {
     const fillDisk = [() => writeFileSync(flag, "files")];

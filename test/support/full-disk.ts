@@ -8,7 +8,8 @@ import { syncBuiltinESMExports } from "node:module";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 
 const flag = process.env.FULL_DISK_FLAG ?? "";
-const { constants, existsSync, readFileSync, fstatSync, writeSync, openSync, mkdirSync, linkSync } = fs;
+const { constants, existsSync, readFileSync, fstatSync, statfsSync } = fs;
+const { writeSync, openSync, mkdirSync, linkSync } = fs;
 const isFull = () => existsSync(flag);
 const areDatabasesFull = () => isFull() && readFileSync(flag, "utf8") !== "files";
 const noSpace = (call: string) =>
@@ -47,6 +48,7 @@ Object.assign(fs, {
   ),
   mkdirSync: failing("mkdir", mkdirSync as Any, ((path: PathLike) => !existsSync(path)) as never),
   linkSync: failing("link", linkSync, () => true),
+  statfsSync: (path: PathLike) => ({ ...statfsSync(path), ...(isFull() ? { bavail: 0 } : {}) }),
 });
 const { mkdir, writeFile } = fsPromises;
 Object.assign(fsPromises, {
@@ -64,9 +66,13 @@ syncBuiltinESMExports();
 /** SQLite finds out when it commits: pages go to its log then, and not before. */
 const databaseFull = () =>
   Object.assign(new Error("database or disk is full"), { code: "ERR_SQLITE_ERROR", errcode: 13 });
+/** SQLite finds no room for the file `-shm`, which the last process to close a database removes. */
+const noSharedMemory = () =>
+  Object.assign(new Error("disk I/O error"), { code: "ERR_SQLITE_ERROR", errcode: 4874 });
 const changesRows = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|VACUUM|PRAGMA wal_checkpoint)/i;
 const owners = new WeakMap<StatementSync, DatabaseSync>();
 const changed = new WeakSet<DatabaseSync>();
+const opened = new WeakSet<DatabaseSync>();
 
 const { prepare, exec } = DatabaseSync.prototype;
 DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql: string) {
@@ -75,6 +81,10 @@ DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql: string) {
   return statement;
 };
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+  const path = this.location();
+  if (!opened.has(this) && path !== null && areDatabasesFull() && !existsSync(`${path}-shm`))
+    throw noSharedMemory();
+  opened.add(this);
   if (areDatabasesFull() && sql === "COMMIT" && changed.has(this)) {
     exec.call(this, "ROLLBACK");
     changed.delete(this);

@@ -43,7 +43,7 @@ export class GatewayProcess {
     this.home = home;
     this.root = join(home, "root");
     this.process = process;
-    this.url = (JSON.parse(readFileSync(join(this.root, "gateway.json"), "utf8")) as { url: string }).url;
+    this.url = /^ +address +(\S+)$/m.exec(process.out)?.[1] ?? "";
     this.token = readFileSync(join(this.root, "token"), "utf8").trim();
   }
 

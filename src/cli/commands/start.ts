@@ -41,8 +41,8 @@ export async function startCommand(
       options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, asked, version, pieces, reloaded });
     if (gateway.isMine)
-      for (const loss of gateway.losses)
-        terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(loss)}\n`);
+      for (const warning of gateway.warnings)
+        terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(warning)}\n`);
     tellWhere(terminal, options, gateway);
     if (gateway.isMine) await stay(terminal, options, gateway, stop.asked, outside);
   } finally {

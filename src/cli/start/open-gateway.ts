@@ -10,7 +10,7 @@ import { within } from "../../core/within.ts";
 import { checkBinding } from "../../gateway/auth/binding.ts";
 import type { Server, ServerSettings } from "../../gateway/contract.ts";
 import type { RunningClaim, RunningGateway } from "../../gateway/running-file.ts";
-import { claimRunning, findRunning } from "../../gateway/running-file.ts";
+import { claimRunning, findRunning, runningPath } from "../../gateway/running-file.ts";
 import { describeRecovery } from "../../store/files/recover.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
 import { openFolderTokens } from "./folder-tokens.ts";
@@ -50,8 +50,8 @@ export interface OpenGateway {
   readonly startedAt: number;
   /** The admin token was made by this start. */
   readonly isFirst: boolean;
-  /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
-  readonly losses: readonly string[];
+  /** For the operator: databases that were lost or rebuilt since the last start, and a `gateway.json` that has no room. */
+  readonly warnings: readonly string[];
   /** Applies a changed configuration, except for new commands: those wait for `skein reload` or a restart. */
   reload(): Promise<unknown>;
   /** Takes nothing new, lets runs come to a written state, closes everything. `false`: something is still under way. */
@@ -163,7 +163,8 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     throw error;
   }
   const { log, dispatch } = inside;
-  const upkeep = { tokens: folder.tokens, dispatch, beat: known.beat, count: folder.count, log };
+  const { beat, isAnnounced } = known;
+  const upkeep = { tokens: folder.tokens, dispatch, beat, isAnnounced, count: folder.count, log };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
   for (const recovery of folder.recoveries) {
     const { message, fields } = describeRecovery(recovery);
@@ -189,13 +190,20 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     root: folder.root,
     startedAt: mine.startedAt,
     isFirst: folder.isFirst,
-    losses: folder.losses,
+    warnings:
+      mine.unwritten === null ? folder.losses : [...folder.losses, unannounced(mine.unwritten, folder)],
     reload: () => inside.reloadChanged(),
     close: (graceMs = usualGraceMs) => {
       closing ??= close(graceMs);
       return closing;
     },
   };
+}
+
+function unannounced(problem: string, { root }: FolderTokens): string {
+  const found = `${runningPath(root)} could not be written (${problem}): commands do not find this gateway`;
+  const advice = "Make room on its disk, and the gateway writes the file by itself";
+  return `${found}. ${advice}. Until then, start no second gateway and run no \`skein doctor --fix\` there.`;
 }
 
 /** However one of them fares, the next is let go of. */

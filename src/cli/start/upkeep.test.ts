@@ -18,7 +18,16 @@ function parts(report: () => unknown) {
     report: () => undefined,
   });
   const log = (level: string, text: string) => void lines.push(`${level}: ${text}`);
-  return { books, lines, tokens: books.tokens, dispatch, log, beat: () => true, count: () => undefined };
+  return {
+    books,
+    lines,
+    tokens: books.tokens,
+    dispatch,
+    log,
+    beat: () => true,
+    isAnnounced: () => true,
+    count: () => undefined,
+  };
 }
 
 describe("what a gateway does by itself", () => {
@@ -86,6 +95,7 @@ describe("what a gateway does by itself", () => {
     const made: string[] = [];
     const claim = (name: string, ...lives: boolean[]) => ({
       startedAt: 0,
+      unwritten: null,
       beat: () => lives.shift() ?? false,
       release: () => void made.push(`${name} released`),
     });

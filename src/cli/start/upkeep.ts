@@ -12,6 +12,8 @@ export interface UpkeepParts {
   readonly dispatch: Pick<Dispatch, "invoke">;
   /** Says anew that the gateway runs; `false`: another one does. */
   beat(): boolean;
+  /** `false`: the disk has no room for `gateway.json`. */
+  isAnnounced(): boolean;
   /** Writes down how much there would be to lose. */
   count(): void;
   readonly log: ServerParts["log"];
@@ -33,7 +35,9 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   // Retried until it works: a restart before that would let a revoked token in again.
   const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
   const countWork = attemptOften(parts, "work counts", parts.count);
+  const announce = attemptOften(parts, "gateway.json", () => void parts.beat());
   const saves = setInterval(() => {
+    if (!parts.isAnnounced()) announce();
     saveRevocations();
     countWork();
   }, saveMs).unref();
@@ -111,6 +115,7 @@ export function beating(
   again: () => RunningClaim | null,
 ): {
   beat(): boolean;
+  isAnnounced(): boolean;
   release(): void;
 } {
   let mine: RunningClaim | null = claim;
@@ -119,6 +124,7 @@ export function beating(
       if (mine?.beat() !== true) mine = again();
       return mine !== null;
     },
+    isAnnounced: () => (mine?.unwritten ?? null) === null,
     release: () => mine?.release(),
   };
 }

@@ -30,7 +30,9 @@ const texts = () =>
     .map(({ text }) => text);
 const full = expect.objectContaining({
   code: "write_failed",
-  message: expect.stringMatching(/work\.db could not be written: the disk is full\. Make room/),
+  message: expect.stringMatching(
+    /work\.db could not be written: the disk is full\. Make room on the disk of this file/,
+  ),
 });
 
 describe("a database on a disk that is full", () => {

@@ -1,5 +1,5 @@
-import { closeSync, openSync, statSync } from "node:fs";
-import { basename } from "node:path";
+import { closeSync, openSync, statfsSync, statSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import { migrate } from "./migrations.ts";
@@ -361,10 +361,21 @@ function diskError(file: string, cause: unknown): SkeinError | null {
   if (code !== diskFull && code !== ioError) return null;
   const failed = `the disk failed, or another process changed the file (${(cause as Error).message})`;
   const [problem, advice] =
-    code === diskFull
-      ? ["the disk is full", "Make room, and try again"]
+    code === diskFull || isWithoutRoom(file)
+      ? ["the disk is full", "Make room on the disk of this file, and try again"]
       : [failed, "Stop every process that uses the folder, check the disk, and try again"];
   return new SkeinError("write_failed", { file, problem, advice }, { cause });
+}
+
+/** SQLite calls it an I/O error where there is no room for the file `-shm`, which every database needs that is opened. */
+function isWithoutRoom(file: string): boolean {
+  const leastBytes = 65_536;
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    return bavail * bsize < leastBytes;
+  } catch {
+    return false; // the folder is gone
+  }
 }
 
 /**
