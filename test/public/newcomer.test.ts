@@ -68,6 +68,24 @@ describe("queued runs of a folder without a gateway", () => {
     expect(await shownRun(left)).toMatchObject({ state: "ok" });
   });
 
+  test.each([
+    ["spawn", "repeat now", "--background"],
+    ["tool", "sessions_spawn", '{"task":"repeat now","background":true}'],
+    ["tool", "sessions_send", '{"sessionKey":"main","message":"repeat now"}', "--session", "session:other"],
+  ])(
+    "[ATF21] %s %s finishes the run that was left in the session, with all that it set off",
+    async (...args) => {
+      writeFileSync(`${home.path}/skein.yaml`, "tools: { sessions: { visibility: all } }\n");
+      const left = await leave("main", "spawn a helper to repeat later");
+      expect(await cli(...args)).toMatchObject({ exit: 0 });
+      const { out } = await cli("runs", "ls", "--json");
+      const { runs } = JSON.parse(out) as { runs: RunPayload["run"][] };
+      expect(runs.filter(({ rootId }) => rootId === left).length).toBeGreaterThan(1);
+      expect(runs.filter(({ endedAt }) => endedAt === undefined)).toEqual([]);
+      expect(await shownRun(left)).toMatchObject({ state: "ok" });
+    },
+  );
+
   test("[NWC7] workers: own leaves what others queued, and by default all of it is run", async () => {
     const left = await leave("session:other", "repeat later");
     const dir = `${home.path}/data`;

@@ -79,6 +79,7 @@ function chatting(typed = false) {
     place: home,
     toType: (...words: readonly string[]) => words.join(" "),
     may: () => true,
+    claimedRequests: () => [],
   };
   const session = new ChatSession(open, { key: "agent:main:main" }, {});
   const chat = new Chat(terminal, session, { thinking: false });

@@ -6,7 +6,7 @@ import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import type { QueueMode } from "../../runs/contract.ts";
 import { readImages, readNamedImages } from "../folder/read-images.ts";
-import { abortAll, earlierRequests, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
+import { abortAll, leftTo, runOf, settledWithClaimed, untilEnded } from "../folder/settled.ts";
 import { ShownRun } from "../folder/shown-run.ts";
 import { spokenTo } from "../folder/spoken-to.ts";
 import { tellOfApprovals } from "../folder/tell-of-approvals.ts";
@@ -131,13 +131,11 @@ async function follow(
     accepted.resolve(runId);
     const run = await runOf(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
-    const earlier = run === null ? [] : await earlierRequests(open, run);
     shown?.begin(runId, run?.mergedInto);
     const sent = await untilEnded(open, runId);
     const isThere = (await shown?.end(sent.reply ?? "")) === true && isShown;
     if (!json && sent.reply !== undefined && !isThere) printer.answer(sent.reply);
-    const roots = run === null ? [] : [run.rootId, ...earlier];
-    const left = (await Promise.all(roots.map((rootId) => settled(open, rootId)))).flat();
+    const left = run === null ? [] : await settledWithClaimed(open, run.rootId);
     if (left.length > 0) tell(terminal, options, leftTo(left));
     report(terminal, sent, json, open.toType("runs", "show", runId));
   } catch (error) {

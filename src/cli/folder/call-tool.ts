@@ -5,7 +5,7 @@ import { CommandFailed } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { codeIn } from "./resolve-ref.ts";
-import { abortAll, leftTo, settled } from "./settled.ts";
+import { abortAll, leftTo, settledWithClaimed } from "./settled.ts";
 import { spokenTo } from "./spoken-to.ts";
 import { tellOfApprovals } from "./tell-of-approvals.ts";
 import { tell } from "./with-folder.ts";
@@ -29,8 +29,8 @@ export interface Watched {
 }
 
 /**
- * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, unless nobody is to
- * wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
+ * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, and what had to run before
+ * it, unless nobody is to wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
  */
 export async function callToolFor(
   terminal: Terminal,
@@ -61,7 +61,7 @@ export async function callToolFor(
     const exit = how.show(result as ToolResult);
     const isLeft = leaving.signal.aborted;
     if (isLeft && rootId !== null) await abortAll(open, rootId);
-    const left = how.waits && rootId !== null ? await settled(open, rootId).catch(notTold) : [];
+    const left = how.waits && rootId !== null ? await settledWithClaimed(open, rootId).catch(notTold) : [];
     if (how.waits) await watched?.whenSettled();
     if (left === null) tell(terminal, how, "the gateway goes on with it: this token may not look at runs");
     else if (left.length > 0) tell(terminal, how, leftTo(left));

@@ -54,16 +54,18 @@ export async function settled(open: Open, rootId: string, signal?: AbortSignal):
   }
 }
 
-/** The other requests that wait in the session of a run. Without a gateway, this process has to run them first. */
-export async function earlierRequests(
-  { calls, reader, store }: Open,
-  { sessionKey, rootId }: RunRowPayload,
-): Promise<readonly string[]> {
-  if (store === null) return [];
-  const { userId } = reader;
-  const query = { sessionKey, states: [...openStates], limit: mostRuns, ...present({ userId }) };
-  const { runs } = await calls.call("runs.list", query);
-  return [...new Set(runs.map((run) => run.rootId))].filter((other) => other !== rootId);
+/**
+ * As `settled`, and until every other request has ended of which this process has claimed a run. Without a gateway, a run that
+ * was left in a session runs before the next one there, and no other process would go on with what it set off.
+ */
+export async function settledWithClaimed(open: OpenSkeinCalls, rootId: string): Promise<readonly string[]> {
+  const [seen, left] = [new Set<string>(), new Set<string>()];
+  for (let next: string | undefined = rootId; next !== undefined; ) {
+    seen.add(next);
+    for (const owner of await settled(open, next)) left.add(owner);
+    next = open.claimedRequests().find((each) => !seen.has(each));
+  }
+  return [...left];
 }
 
 /** Ends what one request has set off and is not over. */

@@ -26,6 +26,8 @@ export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly loaded: LoadedConfig;
   /** Whether the token of a gateway may call a method; whoever has the folder may. */
   may(method: MethodName): boolean;
+  /** The requests of which this process has claimed a run; none where a gateway runs them. */
+  claimedRequests(): readonly string[];
 }
 
 /**
@@ -47,7 +49,7 @@ export async function withSkeinCalls<T>(
   if (running !== null) {
     try {
       const may = (method: MethodName) => running.hello.methods.includes(method);
-      return await use({ ...about, calls: running, store: null, may });
+      return await use({ ...about, calls: running, store: null, may, claimedRequests: () => [] });
     } finally {
       await running.close();
     }
@@ -61,7 +63,13 @@ export async function withSkeinCalls<T>(
       name: byWhom(terminal),
     });
     try {
-      return await use({ ...about, calls, store, may: () => true });
+      return await use({
+        ...about,
+        calls,
+        store,
+        may: () => true,
+        claimedRequests: () => runs.ownRequests(),
+      });
     } finally {
       await calls.close();
     }

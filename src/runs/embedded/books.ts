@@ -88,7 +88,7 @@ export class Books {
   readonly options: EmbeddedOptions;
   /** The session that the transaction in hand takes away: the store may still know it, and nothing more is given to it. */
   leaving: string | null = null;
-  /** The requests (roots) that this process accepted itself. */
+  /** The requests (roots) that this process accepted itself, or of which it has claimed a run. */
   readonly ownRoots = new Set<string>();
   /** Sessions, by uid, in which a loop of this process has a turn open. */
   readonly ownLoopTurns = new Set<string>();

@@ -134,6 +134,11 @@ export class EmbeddedRuns implements RunStore {
     options.stopAsked(); // wakes the worker: a known run is not announced as queued again
   }
 
+  /** Where this process claims only its own requests: those, and the requests of which it has claimed a run. */
+  ownRequests(): readonly string[] {
+    return [...this.#books.ownRoots];
+  }
+
   #adopted(accepted: Accepted): Accepted {
     this.adoptRequest(accepted.run);
     return accepted;
