@@ -151,7 +151,7 @@ describe("a start on a full disk after a clean stop", () => {
     expect(await textsIn(gateway)).toContain("repeat hello");
     expect(fs.existsSync(file)).toBe(false);
     rmSync(flag);
-    await expect.poll(() => fs.existsSync(file), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => fs.existsSync(file)).toBe(true);
     expect(JSON.parse(fs.readFileSync(file, "utf8")).url).toBe(gateway.url);
     expect((await gateway.ask("repeat pear", "two")).reply).toBe("pear");
     expect(await gateway.stop()).toBe(0);
@@ -166,6 +166,62 @@ describe("a start on a full disk after a clean stop", () => {
     await expect(start()).rejects.toThrow(problem);
     rmSync(flag);
     expect(await textsIn(await start())).toContain("repeat hello");
+  });
+});
+
+describe("a stale work-counts.json", () => {
+  const stale = '{"queuedInputs":7,"unfinishedRuns":5,"tokens":9}\n';
+  const nothing = '{"queuedInputs":0,"unfinishedRuns":0,"tokens":0}\n';
+
+  test.each([
+    ["counts too many", stale],
+    ["counts nothing", nothing],
+    ["is cut off", stale.slice(0, 20)],
+  ])("[ATF22] accepted input is answered beside one that %s", async (_, text) => {
+    const dir = join(folder.path, "root");
+    const accepting = await withScript(answering(), {}, { dir, workers: false });
+    const { runId } = await accepting.skein.session({ sessionId: "trip" }).accept("Hello");
+    await accepting.skein.close();
+    writeFileSync(join(dir, "work-counts.json"), text);
+    const { skein } = await withScript(answering(), {}, { dir });
+    expect(await skein.ended(runId)).toMatchObject({ state: "ok", outcome: { reply: "Yes. 1" } });
+  });
+
+  test("[ATF22] a gateway that was killed loses nothing by it, and counts again", async () => {
+    const { config, asked } = await silentModel();
+    const killed = await start(config);
+    await send(killed, "repeat hello");
+    await asked;
+    const { runId } = await send(killed, "repeat pear");
+    const { token } = await killed.call("tokens.create", { scopes: ["read"], label: "a" });
+    await killed.stop("SIGKILL");
+    const file = join(killed.root, "work-counts.json");
+    writeFileSync(file, nothing);
+    const gateway = await start();
+    const outcome = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+    expect((await gateway.rpc("sessions.list", {}, token)).status).toBe(200);
+    expect(gateway.process.err).not.toMatch(/lost:|rebuilt/);
+    const counted = () => fs.readFileSync(file, "utf8");
+    await expect.poll(counted).toBe('{"queuedInputs":0,"unfinishedRuns":0,"tokens":1}\n');
+  });
+
+  test("[ATF22] after work.db was lost, the message repeats its numbers, and new input is answered", async () => {
+    const stopped = await start();
+    await stopped.ask("repeat hello", "one");
+    await stopped.stop();
+    for (const name of fs.readdirSync(stopped.root).filter((each) => each.startsWith("work.db")))
+      rmSync(join(stopped.root, name));
+    writeFileSync(join(stopped.root, "work-counts.json"), stale);
+    const gateway = await start();
+    expect(gateway.process.err).toContain(
+      "lost: 7 queued inputs, 5 unfinished runs and 9 tokens, as last counted at",
+    );
+    expect(await textsIn(gateway)).toContain("repeat hello");
+    expect((await gateway.call("runs.list", {})).runs.filter(({ endedAt }) => endedAt === undefined)).toEqual(
+      [],
+    );
+    expect((await gateway.ask("repeat pear", "two")).reply).toBe("pear");
   });
 });
 
