@@ -66,7 +66,12 @@ export interface RunOptions {
   readonly sequel?: Sequel;
   /** Of a spawned run: its progress is relayed to the session that spawned it. */
   readonly streamTo?: "parent";
+  /** Of a tool call: its parameters, to recognize the same call under the same idempotency key. */
+  readonly requestDigests?: RequestDigests;
 }
+
+/** Digests of a request's parameters, by name. Erased with the input that they describe. */
+export type RequestDigests = Readonly<Record<string, string>>;
 
 /** One request and all that it sets off share a root. */
 export interface RootRef {

@@ -2,12 +2,15 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { SkeinError } from "../core/errors.ts";
 import type { Content } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import { redactedText } from "../core/tombstone.ts";
-import type { QueueMode, Run, RunOptions } from "./contract.ts";
+import type { QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
 
 /** A request that came under an idempotency key. What is left out is not compared. */
 export interface RepeatedRequest {
-  readonly content: Content;
+  /** Compared instead of everything else where the run has them too. */
+  readonly digests?: RequestDigests;
+  readonly content?: Content;
   readonly sessionKey?: string;
   readonly options?: RunOptions;
   readonly queueMode?: QueueMode;
@@ -28,19 +31,49 @@ const comparedOptions = [
   "tools",
 ] as const;
 
+const digestLength = 32;
+
+/** One digest for each parameter of a normalized request, so that a conflict can name the parameter that differs. */
+export function digestRequest(parameters: Readonly<Record<string, unknown>>): RequestDigests {
+  const digests = Object.entries(present(parameters)).map(([name, value]) => {
+    const digest = createHash("sha256").update(JSON.stringify(value)).digest("hex");
+    return [name, digest.slice(0, digestLength)];
+  });
+  return Object.fromEntries(digests) as RequestDigests;
+}
+
 /**
  * Throws `idempotency_conflict` unless this is the request that the run was accepted with. A run whose input was redacted is
  * not compared: its key still stands for it.
  */
 export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest): void {
-  const difference = differenceBetween(known, repeated);
-  if (difference !== null) throw new SkeinError("idempotency_conflict", { runId: known.runId, difference });
+  const conflict = findConflict(known, repeated);
+  if (conflict !== null) throw conflict;
+}
+
+/** The `idempotency_conflict` that {@link checkSameRequest} throws; `null`: it is the same request. */
+export function findConflict(known: KnownRequest, repeated: RepeatedRequest): SkeinError | null {
+  const stored = known.options.requestDigests;
+  const { digests } = repeated;
+  const difference =
+    stored === undefined || digests === undefined
+      ? differenceBetween(known, repeated)
+      : differenceInDigests(stored, digests);
+  return difference === null
+    ? null
+    : new SkeinError("idempotency_conflict", { runId: known.runId, difference });
+}
+
+function differenceInDigests(stored: RequestDigests, given: RequestDigests): string | null {
+  const names = Object.keys({ ...stored, ...given });
+  const different = names.filter((name) => stored[name] !== given[name]);
+  return different.length === 0 ? null : `another ${different.join(", ")}`;
 }
 
 function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): string | null {
   const stored = "content" in known.message ? known.message.content : null;
   if (stored === null || isRedacted(stored)) return null;
-  if (!isSameContent(stored, repeated.content)) return "another message";
+  if (repeated.content !== undefined && !isSameContent(stored, repeated.content)) return "another message";
   if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
     return `another session than ${known.session.key}`;
   const isNote = known.kind === "note";

@@ -68,13 +68,15 @@ function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptReques
   throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
 }
 
-/** Input from outside alone: messages between sessions are made by us, and say the same each time. */
+/** Requests with digests, and input from outside. Other messages between sessions are made by us, and say the same each time. */
 function checkRepeated(run: Run, { kind, message, session, queueMode, options = {} }: AcceptRequest): void {
-  if (!("content" in message) || !isFromOutside(kind)) return;
+  const { requestDigests: digests } = options;
+  if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
   const content = message.content as Content;
   // A channel may have been routed elsewhere since, and has no options of its client.
   const rest = { sessionKey: session.key, options, isNote: kind === "note", ...present({ queueMode }) };
-  checkSameRequest(run, { content, ...(kind === "channel" ? {} : rest) });
+  const compared = isFromOutside(kind) && kind !== "channel" ? rest : {};
+  checkSameRequest(run, { content, ...compared, ...present({ digests }) });
 }
 
 function isFromOutside(kind: InputKind): boolean {

@@ -21,13 +21,14 @@ function redactRun(books: Books, row: RunRow, removed: RemovedEntries): void {
   const isInput = entryIds.has(row.entryId);
   const isRead = row.isWritten || row.endedAt !== null;
   const { runId, seq } = row;
-  if (isInput || (isRead && texts.isRepeatedBy(messageText(row)))) {
+  const isGone = isInput || (isRead && texts.isRepeatedBy(messageText(row)));
+  if (isGone) {
     const message = JSON.stringify(redactMessage({ ...row.message }));
     books.run("UPDATE run_inputs SET message = ? WHERE seq = ?", message, seq);
     books.run("UPDATE children SET task = ? WHERE run_id = ?", redactedText, runId);
     forgetClientKey(books, row);
   }
-  const options = redactOptions(row.options, removed, isInput);
+  const options = redactOptions(isGone ? withoutDigests(row.options) : row.options, removed, isInput);
   if (options !== row.options)
     books.run("UPDATE run_inputs SET options = ? WHERE seq = ?", JSON.stringify(options), seq);
   const outcome = row.outcome === null ? null : redactOutcome(row.outcome, removed);
@@ -86,9 +87,16 @@ function redactDeliveries(books: Books, { uids, texts }: RemovedEntries): void {
       const left = texts.quotable.reduce((text, gone) => text.replaceAll(gone, redactedText), content);
       if (left === content) continue;
       const message = JSON.stringify({ ...row.message, content: left });
-      books.run("UPDATE run_inputs SET message = ? WHERE seq = ?", message, row.seq);
+      const options = JSON.stringify(withoutDigests(row.options));
+      books.run("UPDATE run_inputs SET message = ?, options = ? WHERE seq = ?", message, options, row.seq);
     }
   }
+}
+
+/** A digest would confirm a guess at the text that is gone. */
+function withoutDigests(options: RunOptions): RunOptions {
+  const { requestDigests, ...rest } = options;
+  return requestDigests === undefined ? options : rest;
 }
 
 function redactOptions(options: RunOptions, { texts }: RemovedEntries, isInput: boolean): RunOptions {

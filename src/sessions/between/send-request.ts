@@ -1,7 +1,16 @@
 import { createTreeCheck } from "../../access/visibility/decide-access.ts";
 import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
 import { cutText } from "../../core/text.ts";
-import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../../runs/contract.ts";
+import type {
+  AcceptRequest,
+  Party,
+  ReplySequel,
+  RequestDigests,
+  RootRef,
+  RunOptions,
+} from "../../runs/contract.ts";
+import { digestRequest } from "../../runs/same-request.ts";
 import { messageContext } from "../../runs/sequels/exchange-prompts.ts";
 import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
@@ -23,7 +32,10 @@ export async function sendInput(
 ): Promise<AcceptRequest> {
   const isNote = request.role === "assistant";
   const asker = caller.session;
-  const options = isNote ? undefined : sendOptions(deps, caller, target, request, isKin);
+  const options: RunOptions = {
+    ...(isNote ? {} : sendOptions(deps, caller, target, request, isKin)),
+    requestDigests: sendDigests(deps, caller, request),
+  };
   const input = acceptRequest(
     {
       id: caller.callId,
@@ -35,13 +47,24 @@ export async function sendInput(
       root: rootOf(caller),
       tool: "sessions_send",
       isBetweenStrangers: !isNote && !isKin,
-      ...present({ options, channel: asker === null ? null : channelOf(asker) }),
+      options,
+      ...present({ channel: asker === null ? null : channelOf(asker) }),
     },
     target,
   );
   const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(deps, caller), until };
   const message = await withBlobs(deps.store, scopeOfSession(target), input.message);
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
+}
+
+/** What makes a send the same one again. A key counts as the same key however it is written. */
+export function sendDigests(
+  { settings: { scope } }: Pick<SendDeps, "settings">,
+  { agentId }: Pick<Caller, "agentId">,
+  { sessionKey, role = "user", timeoutSeconds = 0, ...rest }: SendRequest,
+): RequestDigests {
+  const key = sessionKey === undefined ? undefined : (keyMeant(sessionKey, { agentId, scope }) ?? sessionKey);
+  return digestRequest({ ...rest, sessionKey: key, role, timeoutSeconds });
 }
 
 function sendOptions(

@@ -154,6 +154,7 @@ describe("what is sent", () => {
     expect(request?.awaitedBy).toBeUndefined();
     expect(request?.options).toEqual({
       origin: "inter_session",
+      requestDigests: expect.any(Object),
       extraSystemPrompt: expect.stringMatching(/^Agent-to-agent message context:\n/),
       sequel: {
         type: "reply",
@@ -273,7 +274,7 @@ describe("what is sent", () => {
     const [request] = between.accepted;
     expect(request?.provenance).toMatchObject({ kind: "external_user", sourceTool: "sessions_send" });
     expect(request?.provenance).not.toHaveProperty("sourceSessionKey");
-    expect(request?.options).toEqual({ origin: "inter_session" });
+    expect(request?.options).toEqual({ origin: "inter_session", requestDigests: expect.any(Object) });
     expect(request?.pair).toBeUndefined();
   });
 });

@@ -1,16 +1,14 @@
 import { refuseFailedLookup } from "../../access/visibility/refusal.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../core/references.ts";
 import type { Accepted, Run } from "../../runs/contract.ts";
-import type { RepeatedRequest } from "../../runs/same-request.ts";
-import { checkSameRequest } from "../../runs/same-request.ts";
+import { findConflict } from "../../runs/same-request.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";
-import { isRelated, sendInput } from "./send-request.ts";
+import { isRelated, sendDigests, sendInput } from "./send-request.ts";
 import { sendTarget } from "./send-target.ts";
 import { awaitReply } from "./send-wait.ts";
 
@@ -31,8 +29,11 @@ export async function sendToSession(
   const known = await deps.runs.get(runId, caller.userId);
   if (known !== null) {
     if (!isOurs(known, caller)) return refused(taken);
-    const conflict = repeatedProblem(known, await repeatedRequest(deps, caller, request));
-    return conflict === null ? resultOf(deps, caller, known, request) : refused(conflict);
+    const isNote = request.role === "assistant";
+    const repeated = { content: request.message, isNote, digests: sendDigests(deps, caller, request) };
+    const conflict = findConflict(known, repeated);
+    if (conflict === null) return resultOf(deps, caller, known, request);
+    return refused({ status: "error", code: conflict.code, error: conflict.message });
   }
   if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
   const target = await sendTarget(deps, caller, request);
@@ -51,32 +52,6 @@ const taken: SendRefusal = {
 /** An outside caller may name a call as somebody else has: that one's reply is not for them. */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
-}
-
-/**
- * What a repeated call is compared by. A run's own calls name the same target each time. A target that is gone is not compared:
- * its unread messages have moved to the session that spawned it.
- */
-async function repeatedRequest(
-  { store }: SendDeps,
-  caller: Caller,
-  { message: content, sessionKey: reference, role }: SendRequest,
-): Promise<RepeatedRequest> {
-  const key = reference === undefined || caller.run !== null ? null : keyMeant(reference, caller);
-  const [target] =
-    key === null ? [] : await store.sessions.find(present({ userId: caller.userId }), { by: "key", key });
-  return { content, isNote: role === "assistant", ...present({ sessionKey: target?.key }) };
-}
-
-/** A refusal where a call under a known key asks for something else. */
-function repeatedProblem(known: Run, repeated: RepeatedRequest): SendRefusal | null {
-  try {
-    checkSameRequest(known, repeated);
-    return null;
-  } catch (error) {
-    if (!(error instanceof SkeinError)) throw error;
-    return { status: "error", code: error.code, error: error.message };
-  }
 }
 
 async function accept(

@@ -1,6 +1,14 @@
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import type { AcceptRequest, DeliveryTarget, RootRef, RunSession } from "../../runs/contract.ts";
+import type {
+  AcceptRequest,
+  DeliveryTarget,
+  RequestDigests,
+  RootRef,
+  RunSession,
+} from "../../runs/contract.ts";
+import { digestRequest } from "../../runs/same-request.ts";
+import { receiptByNotes } from "../attachments/notes.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import { answerTarget } from "./outside-channel.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
@@ -54,6 +62,7 @@ export function firstRun(
     provenance: provenanceOf(key, root),
     options: {
       origin: "inter_session",
+      requestDigests: spawnDigests(request),
       ...present({ runTimeoutSeconds, deliverTo: thread, streamTo: request.streamTo }),
       sequel: {
         type: "child",
@@ -78,6 +87,11 @@ export function firstRun(
     },
     ...present({ startedBy: run?.runId, awaitedBy }),
   };
+}
+
+/** What makes a spawn the same one again. Attachments count by their contents, of which a transcript keeps the sums only. */
+export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
+  return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });
 }
 
 export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {

@@ -4,6 +4,7 @@ import { present } from "../../core/present.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import { redactedText } from "../../core/tombstone.ts";
 import type { Run } from "../../runs/contract.ts";
+import { findConflict } from "../../runs/same-request.ts";
 import type { Scope, SessionInit, SessionRecord } from "../../store/contract.ts";
 import { workOf } from "../../store/work.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
@@ -11,7 +12,7 @@ import { withWorkingDirectory } from "../working-directory.ts";
 import { firstMessage } from "./child-prompt.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import type { FirstRun } from "./spawn-accept.ts";
-import { firstRun, provenanceOf, rootOf } from "./spawn-accept.ts";
+import { firstRun, provenanceOf, rootOf, spawnDigests } from "./spawn-accept.ts";
 import { acpResult } from "./spawn-acp-result.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
@@ -52,15 +53,21 @@ export async function spawnChild(
       (await new Spawning(deps, spawner, request, names).make()),
   );
   if ("status" in run) return { ...run };
-  const difference = differenceFrom(run, request, names);
-  if (difference !== null) {
-    const { code, message } = new SkeinError("idempotency_conflict", { runId: run.runId, difference });
-    return { status: "error", code, error: message };
-  }
+  const conflict = spawnConflict(run, request, names);
+  if (conflict !== null) return { status: "error", code: conflict.code, error: conflict.message };
   return (isAcp ? acpResult : spawnResult)(deps, caller, request, names, run);
 }
 
-/** What a repeated call asks for otherwise than the one that spawned; `null`: it is the same. What was redacted is not compared. */
+/** `null`: the call asks for what the one that spawned asked for. */
+function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): SkeinError | null {
+  if (run.options.requestDigests !== undefined) return findConflict(run, { digests: spawnDigests(request) });
+  const difference = differenceFrom(run, request, names);
+  return difference === null
+    ? null
+    : new SkeinError("idempotency_conflict", { runId: run.runId, difference });
+}
+
+/** For runs without digests: those of earlier versions, and those whose input was redacted, which is not compared. */
 function differenceFrom(
   { options: { sequel } }: Run,
   request: SpawnRequest,
