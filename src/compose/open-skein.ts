@@ -272,6 +272,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     redactor,
     hooks,
     models,
+    modelWindow,
     watcher,
     works: options.workers !== false,
     tools: () => tools,

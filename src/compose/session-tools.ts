@@ -21,6 +21,7 @@ import { ActiveTools } from "../sessions/active-tools.ts";
 import { agentSessionIdOf, untilAgentSessionId } from "../sessions/between/agent-session-id.ts";
 import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
+import type { FindModelWindow } from "../sessions/input/accept-input.ts";
 import { findFor, noSuchAgent, sessionFor } from "../sessions/input/accept-input.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
@@ -51,6 +52,7 @@ export interface SessionToolParts {
   readonly redactor: Redactor;
   readonly hooks: HookRegistry;
   readonly models: Pick<ModelPort, "turnModel">;
+  readonly modelWindow: FindModelWindow;
   readonly watcher: RunWatcher;
   /** Whether this process runs what is accepted. */
   readonly works: boolean;
@@ -221,6 +223,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
       return parts.tools().ungranted(agent, child, entries);
     },
     files: parts.files,
+    modelWindow: parts.modelWindow,
     redactor,
     describeModel: (name) => {
       try {

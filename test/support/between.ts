@@ -34,6 +34,7 @@ export class Between {
       owner: "me",
       untilEnded: (runId, signal) => watcher.untilEnded(runId, signal),
       report: (error) => void this.reports.push(error),
+      modelWindow: () => null,
       runs: {
         get: (runId, userId) => runs.get(runId, userId),
         waits: (runId) => runs.waits(runId),

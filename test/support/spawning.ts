@@ -155,6 +155,7 @@ export function spawnGround(
     clock: { now: () => 1000 },
     owner: "here",
     untilEnded: async (runId: string) => books.end(runId, "done"),
+    modelWindow: () => null,
     files: fileBoundary({
       attachments: (_, agentId, sessionId) => `${folder}/store/${agentId}/attachments/${sessionId}`,
       agent: (id) => agents.find((each) => each.id === id) ?? { cwd: null, roots: [] },

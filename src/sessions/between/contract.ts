@@ -7,6 +7,7 @@ import type { Store } from "../../store/contract.ts";
 import type { StoreWork } from "../../store/work.ts";
 import type { Asker, SessionAccess } from "../access/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
+import type { FindModelWindow } from "../input/accept-input.ts";
 
 /** A session that sets something off in others, in the middle of a run or from outside of any. */
 export interface Caller extends Asker {
@@ -45,6 +46,7 @@ export interface BetweenDeps {
   readonly files: FileBoundary;
   /** Throws for a model that cannot be asked. */
   checkModel?(name: string): void;
+  readonly modelWindow: FindModelWindow;
   /** What of the tools that these entries name a child does not get. */
   ungrantedTools(child: RunSession, entries: readonly string[]): Promise<UngrantedTools>;
   /** Asked before a child is made, and told of it. */

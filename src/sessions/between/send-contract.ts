@@ -4,7 +4,10 @@ import type { BetweenDeps } from "./contract.ts";
 
 /** What sending needs of {@link BetweenDeps}. */
 export interface SendDeps
-  extends Pick<BetweenDeps, "store" | "access" | "settings" | "clock" | "owner" | "untilEnded" | "report"> {
+  extends Pick<
+    BetweenDeps,
+    "store" | "access" | "settings" | "clock" | "owner" | "untilEnded" | "report" | "modelWindow"
+  > {
   readonly runs: Pick<RunStore, "accept" | "get" | "replyWait" | "stopAwaiting" | "waits">;
 }
 

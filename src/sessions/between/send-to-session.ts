@@ -4,6 +4,7 @@ import { present } from "../../core/present.ts";
 import type { Accepted, Run } from "../../runs/contract.ts";
 import { findConflict } from "../../runs/same-request.ts";
 import type { SessionRecord } from "../../store/contract.ts";
+import { checkTextSize } from "../input/accept-input.ts";
 import { deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
@@ -70,6 +71,8 @@ async function accept(
     return { ...refusalOf(refuseFailedLookup(error)), sessionKey };
   }
   try {
+    const { agentId, key, meta } = target;
+    await checkTextSize(request.message, () => deps.modelWindow(agentId, key, meta.model));
     return await deps.runs.accept(await sendInput(deps, caller, target, request, { until, isKin }));
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;

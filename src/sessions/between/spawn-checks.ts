@@ -9,6 +9,7 @@ import type { Attachment } from "../attachments/contract.ts";
 import { hasNotes } from "../attachments/notes.ts";
 import { mountPathProblem } from "../attachments/place.ts";
 import { readAttachments } from "../attachments/read-attachments.ts";
+import { checkTextSize } from "../input/accept-input.ts";
 import { spawnerOf } from "./child-tools.ts";
 import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
 import {
@@ -99,7 +100,8 @@ export async function checkSpawn(
   if ("status" in place) return place;
   const thread = checkThread(deps, caller, request);
   if ("status" in thread) return thread;
-  const unfit = thinkingProblem(request, deps.checkModel) ?? toolsProblem(request.tools);
+  const unfit =
+    thinkingProblem(request, deps.checkModel) ?? toolsProblem(request.tools) ?? (await taskSizeProblem(deps, request, target));
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
@@ -165,6 +167,22 @@ async function budgetProblem({ runs }: BetweenDeps, root: RootRef): Promise<Spaw
     return null;
   } catch (error) {
     return limitRefusal(error) ?? Promise.reject(error);
+  }
+}
+
+/** An agent over ACP has a model that is not known here. */
+async function taskSizeProblem(
+  { modelWindow }: BetweenDeps,
+  { task, model, runtime }: SpawnRequest,
+  { id }: SpawnTarget,
+): Promise<SpawnRefusal | null> {
+  if (runtime === "acp") return null;
+  try {
+    await checkTextSize(task, () => modelWindow(id, "", model));
+    return null;
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { status: "error", code: error.code, error: error.message };
   }
 }
 

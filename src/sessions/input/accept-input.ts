@@ -28,9 +28,12 @@ export interface AcceptDeps {
   serves?(agentId: string, key: string): boolean;
   /** Throws where no model of this name can be asked. */
   checkModel?(name: string): void;
-  /** The model that would answer, and its window in tokens; `null` or left out: not known. */
-  modelWindow?(agentId: string, key: string, model: string | undefined): ModelWindow | null;
+  /** Left out: no window is known. */
+  readonly modelWindow?: FindModelWindow;
 }
+
+/** The model that answers in a session, and its window in tokens; `null`: not known. */
+export type FindModelWindow = (agentId: string, key: string, model: string | undefined) => ModelWindow | null;
 
 export interface ModelWindow {
   readonly model: string;
@@ -66,10 +69,10 @@ export async function acceptInput(
   if (!serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
   const named = input.options?.model;
   if (named !== undefined && !isAcpKey(context.sessionKey)) checkModel(named);
-  if (textOf(content).length > fitsEveryWindow) {
+  await checkTextSize(textOf(content), async () => {
     const model = named ?? (await findFor(store, context))?.meta.model;
-    checkSize(content, modelWindow(context.agentId, context.sessionKey, model));
-  }
+    return modelWindow(context.agentId, context.sessionKey, model);
+  });
   const session = await sessionFor(store, context);
   const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
   return runs.accept({ session: runSession(session), message, ...input });
@@ -78,11 +81,19 @@ export async function acceptInput(
 /** Characters; for a shorter text nobody looks up the model. */
 const fitsEveryWindow = minContextWindow;
 
-/** A message that no request could hold is refused before a session is made for it. */
-function checkSize(content: Content, window: ModelWindow | null): void {
+/**
+ * Throws `message_too_large` where the text alone is longer than the window of the model that would read it: no request could
+ * hold it. Every door checks this before it writes anything.
+ */
+export async function checkTextSize(
+  text: string,
+  findWindow: () => ModelWindow | null | Promise<ModelWindow | null>,
+): Promise<void> {
+  if (text.length <= fitsEveryWindow) return;
+  const window = await findWindow();
   // No text has more tokens than characters, and counting them takes longer than measuring the text.
-  if (window === null || textOf(content).length <= window.contextWindow) return;
-  const tokens = estimateTokens([{ role: "user", content }]);
+  if (window === null || text.length <= window.contextWindow) return;
+  const tokens = estimateTokens([{ role: "user", content: text }]);
   if (tokens > window.contextWindow) throw new SkeinError("message_too_large", { tokens, ...window });
 }
 

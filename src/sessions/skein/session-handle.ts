@@ -4,6 +4,7 @@ import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Params, Result } from "../../protocol/methods/method-table.ts";
@@ -19,7 +20,14 @@ import { guardedAppend } from "../guard/guarded-append.ts";
 import { callsOf } from "../guard/pending-calls.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
-import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
+import {
+  acceptInput,
+  checkTextSize,
+  findFor,
+  noSuchAgent,
+  runSession,
+  sessionFor,
+} from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
@@ -207,6 +215,7 @@ export class SessionHandle {
     closed.throwIfAborted();
     const session = await this.#existing();
     if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
+    await this.#checkTextSize(text, session);
     const { run } = await runs.accept({
       session: runSession(session),
       kind: "note",
@@ -232,10 +241,13 @@ export class SessionHandle {
     messages: readonly (MessageDraft | ModelMessageLike)[],
     origin: MessageOrigin = {},
   ): Promise<AppendedMessages> {
-    const { store, hooks, checkIdle, toDrafts, openLoopTurn } = this.#deps;
+    const { store, hooks, checkIdle, toDrafts, openLoopTurn, closed } = this.#deps;
+    closed.throwIfAborted();
+    const drafts = await toDrafts(messages, origin);
+    const known = await this.#found();
+    for (const draft of drafts) await this.#checkTextSize(shownText(draft), known);
     const session = await this.#opened();
     checkIdle(session);
-    const drafts = await toDrafts(messages, origin);
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
       entries: [],
       notes: [],
@@ -379,9 +391,19 @@ export class SessionHandle {
     return run;
   }
 
+  async #checkTextSize(text: string, session: SessionRecord | null): Promise<void> {
+    const { agentId, sessionKey } = this.#resolved();
+    await checkTextSize(text, () => this.#deps.modelWindow(agentId, sessionKey, session?.meta.model));
+  }
+
   #resolved() {
     return resolveRuntimeContext(this.#context, this.#deps.defaults);
   }
+}
+
+/** The text that a request has to hold whole. Tool results are cut to the window. */
+function shownText(draft: MessageDraft): string {
+  return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
 /** Whether the last message waits for an answer; `null`: there is none that decides. */
