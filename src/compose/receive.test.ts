@@ -15,6 +15,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
       asked.push(thread);
       return bound[thread.threadId] ?? null;
     },
+    get: async () => null,
     accept: async (request: AcceptRequest) => {
       accepted.push(request);
       return { run: { runId: request.runId, session: request.session } as Run, isNew: true };

@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { Content } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { redactedText } from "../core/tombstone.ts";
-import type { QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
+import type { AcceptRequest, InputKind, QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
 
 /** A request that came under an idempotency key. What is left out is not compared. */
 export interface RepeatedRequest {
@@ -49,6 +49,28 @@ export function digestRequest(parameters: Readonly<Record<string, unknown>>): Re
 export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest): void {
   const conflict = findConflict(known, repeated);
   if (conflict !== null) throw conflict;
+}
+
+/**
+ * The same for input that is about to be accepted under the key of a known run. Messages between sessions without digests are
+ * made by us, and say the same each time.
+ */
+export function checkRepeatedInput(
+  known: KnownRequest,
+  { kind, message, queueMode, options = {} }: Pick<AcceptRequest, "kind" | "message" | "queueMode" | "options">,
+  sessionKey: string,
+): void {
+  const { requestDigests: digests } = options;
+  if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
+  const content = message.content as Content;
+  // A channel may have been routed elsewhere since, and has no options of its client.
+  const isClient = isFromOutside(kind) && kind !== "channel";
+  const rest = isClient ? { sessionKey, options, isNote: kind === "note", ...present({ queueMode }) } : {};
+  checkSameRequest(known, { content, ...rest, ...present({ digests }) });
+}
+
+function isFromOutside(kind: InputKind): boolean {
+  return kind === "user" || kind === "channel" || kind === "cron" || kind === "note";
 }
 
 /** The `idempotency_conflict` that {@link checkSameRequest} throws; `null`: it is the same request. */

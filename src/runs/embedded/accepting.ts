@@ -1,11 +1,10 @@
 import { SkeinError } from "../../core/errors.ts";
 import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
-import type { Content } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
-import type { Accepted, AcceptRequest, InputKind, QueueMode, Run } from "../contract.ts";
+import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
-import { checkSameRequest } from "../same-request.ts";
+import { checkRepeatedInput } from "../same-request.ts";
 import { retryableCodes } from "../states.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
@@ -26,7 +25,7 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const known = knownRun(books, request);
   if (known !== null) {
     const run = publicRun(known);
-    if (request.idempotencyKey !== undefined) checkRepeated(run, request);
+    if (request.idempotencyKey !== undefined) checkRepeatedInput(run, request, request.session.key);
     return { run, isNew: false };
   }
   const { session, kind, idempotencyKey, child, awaitedBy } = request;
@@ -66,21 +65,6 @@ function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptReques
   if (known === null || known.user === user) return known;
   const problem = `The run id ${id} is taken`;
   throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
-}
-
-/** Requests with digests, and input from outside. Other messages between sessions are made by us, and say the same each time. */
-function checkRepeated(run: Run, { kind, message, session, queueMode, options = {} }: AcceptRequest): void {
-  const { requestDigests: digests } = options;
-  if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
-  const content = message.content as Content;
-  // A channel may have been routed elsewhere since, and has no options of its client.
-  const rest = { sessionKey: session.key, options, isNote: kind === "note", ...present({ queueMode }) };
-  const compared = isFromOutside(kind) && kind !== "channel" ? rest : {};
-  checkSameRequest(run, { content, ...compared, ...present({ digests }) });
-}
-
-function isFromOutside(kind: InputKind): boolean {
-  return kind === "user" || kind === "channel" || kind === "cron" || kind === "note";
 }
 
 /** `false`: over the budget, and a delivery. Nothing is charged for it: no model is asked. */

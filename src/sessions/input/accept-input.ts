@@ -2,6 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { isAcpKey, parseKey } from "../../core/keys.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import { KeyedMutex } from "../../core/mutex.ts";
 import { present } from "../../core/present.ts";
 import { sessionIdLookups } from "../../core/references.ts";
 import type {
@@ -12,6 +13,7 @@ import type {
   RunSession,
   RunStore,
 } from "../../runs/contract.ts";
+import { checkRepeatedInput } from "../../runs/same-request.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { scopeOfSession } from "../../store/scoped.ts";
@@ -23,7 +25,7 @@ import type { ResolvedContext } from "../runtime-context.ts";
 
 export interface AcceptDeps {
   readonly store: Store;
-  readonly runs: Pick<RunStore, "accept">;
+  readonly runs: Pick<RunStore, "accept" | "get" | "adoptRequest">;
   /** Whether there is an agent for such a session; left out: all there are. */
   serves?(agentId: string, key: string): boolean;
   /** Throws where no model of this name can be asked. */
@@ -73,9 +75,37 @@ export async function acceptInput(
     const model = named ?? (await findFor(store, context))?.meta.model;
     return modelWindow(context.agentId, context.sessionKey, model);
   });
-  const session = await sessionFor(store, context);
-  const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
-  return runs.accept({ session: runSession(session), message, ...input });
+  const accept = async () => {
+    const known = await knownRun({ store, runs }, context, { content, ...input });
+    if (known !== null) return known;
+    const session = await sessionFor(store, context);
+    const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
+    return runs.accept({ session: runSession(session), message, ...input });
+  };
+  return input.idempotencyKey === undefined ? accept() : requestsOf(runs).run(input.runId, accept);
+}
+
+/** Requests under one idempotency key, one after the other: the second finds what the first has made. */
+const requests = new WeakMap<object, KeyedMutex>();
+
+function requestsOf(runs: object): KeyedMutex {
+  const queue = requests.get(runs) ?? new KeyedMutex();
+  requests.set(runs, queue);
+  return queue;
+}
+
+/** Where the session does not exist, the run that is known under the key: no session is made for a repeated request. */
+async function knownRun(
+  { store, runs }: Pick<AcceptDeps, "store" | "runs">,
+  context: ResolvedContext,
+  { content, ...input }: OutsideInput,
+): Promise<Accepted | null> {
+  if (input.idempotencyKey === undefined || (await findFor(store, context)) !== null) return null;
+  const run = await runs.get(input.runId, context.userId);
+  if (run === null) return null;
+  checkRepeatedInput(run, { ...input, message: { role: "user", content } }, context.sessionKey);
+  runs.adoptRequest(run);
+  return { run, isNew: false };
 }
 
 /** Characters; for a shorter text nobody looks up the model. */
