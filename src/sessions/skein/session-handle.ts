@@ -135,11 +135,11 @@ export interface HandleDeps {
   endLoopTurn(uid: string): void;
   /** Logs an error that the caller may never see. */
   report(error: unknown): void;
-  /** Converts messages of the AI SDK; ours stay as they are. */
+  /** Converts messages of the AI SDK; ours stay as they are. Throws `invalid_arguments` for anything else. */
   toDrafts(
     messages: readonly (MessageDraft | ModelMessageLike)[],
     origin: MessageOrigin,
-  ): Promise<readonly MessageDraft[]>;
+  ): Promise<readonly { readonly item: string; readonly draft: MessageDraft }[]>;
   compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
@@ -245,7 +245,7 @@ export class SessionHandle {
     closed.throwIfAborted();
     const drafts = await toDrafts(messages, origin);
     const known = await this.#found();
-    for (const draft of drafts) await this.#checkTextSize(shownText(draft), known);
+    for (const { draft } of drafts) await this.#checkTextSize(shownText(draft), known);
     const session = await this.#opened();
     checkIdle(session);
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
@@ -261,14 +261,16 @@ export class SessionHandle {
       return true;
     };
     try {
-      for (const draft of drafts) {
+      for (const { item, draft } of drafts) {
         const { entries, notes, refused } = await guardedAppend(
           { store, hooks },
           scopeOfSession(session),
           session.sessionId,
           draft,
           { fence },
-        );
+        ).catch((error: unknown) => {
+          throw withItem(item, error);
+        });
         done.entries.push(...entries);
         done.notes.push(...notes);
         if (refused !== null) done.refused.push(refused);
@@ -399,6 +401,15 @@ export class SessionHandle {
   #resolved() {
     return resolveRuntimeContext(this.#context, this.#deps.defaults);
   }
+}
+
+/** A field of a draft that does not fit, with the message that has it. */
+function withItem(item: string, error: unknown): unknown {
+  if (!(error instanceof SkeinError) || error.code !== "invalid_entry") return error;
+  return new SkeinError("invalid_arguments", {
+    problem: `${item} cannot be written: ${error.details.problem}`,
+    advice: "The messages before it were written; pass the rest again when it is right",
+  });
 }
 
 /** The text that a request has to hold whole. Tool results are cut to the window. */
