@@ -130,6 +130,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     ends: parts.ends,
     emit: bus.emit,
     clock,
+    redact: parts.redact,
     newId,
     worker,
     runtime: runtimeOf(createLoop({ clock, redact: parts.redact }), parts.acp),

@@ -31,6 +31,8 @@ export interface RunningDeps {
   readonly ends: Pick<SessionEnds<Store>, "reset">;
   readonly emit: Emit;
   readonly clock: Clock;
+  /** Masks secrets in a text. */
+  readonly redact: (text: string) => string;
   readonly newId: IdSource;
   readonly worker: Pick<Worker, "resume" | "isClosing">;
   readonly runtime: Runtime;

@@ -133,7 +133,7 @@ class Ending {
     // It waits for a file descriptor: the worker puts it back into the queue.
     if (isOutOfDescriptors(error)) throw error;
     const { runs, report } = this.#deps;
-    const outcome = outcomeOf(error, this.#claim.run);
+    const outcome = outcomeOf(error, this.#claim.run, this.#deps.redact);
     if (outcome === null) {
       if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#held);
       else if (isFenced(error) && runs.isHeld(this.#held)) await runs.lose(this.#held);

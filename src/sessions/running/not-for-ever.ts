@@ -1,6 +1,6 @@
 import type { Claim, RunStore } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
-import { outcomeOf } from "./outcome.ts";
+import { stoppedOutcome } from "./outcome.ts";
 
 type Execute = (claim: Claim, signal: AbortSignal) => Promise<void>;
 
@@ -42,7 +42,7 @@ async function leave(
   runs: Pick<RunStore, "end" | "release">,
 ): Promise<void> {
   const held = { runId: run.runId, fence: run.fence };
-  const outcome = outcomeOf(reason, run);
+  const outcome = reason instanceof RunStopped ? stoppedOutcome(reason, run) : null;
   try {
     if (outcome !== null) await runs.end(held, outcome);
     else if (reason instanceof RunStopped && reason.why === "closing") await runs.release(held);

@@ -4,18 +4,21 @@ import { timeoutText } from "../../runs/states.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { HookStop } from "../hooks.ts";
 
-/** How a run ends that could not go on; `null`: it is not ours to end. */
-export function outcomeOf(error: unknown, run: Run): Outcome | null {
-  if (error instanceof RunStopped) return stopped(error, run);
-  if (error instanceof SkeinError) {
-    if (error.code === "fenced") return null;
-    return { state: "error", code: error.code, error: messageWithoutPaths(error) };
-  }
-  if (error instanceof HookStop) return { state: "error", code: "hook_stopped", error: error.message };
-  return { state: "error", code: "internal", error: messageWithoutPaths(error) };
+/**
+ * How a run ends that could not go on; `null`: it is not ours to end. Errors of stores, hooks and tools may quote a connection
+ * string or a key, so every text is redacted.
+ */
+export function outcomeOf(error: unknown, run: Run, redact: (text: string) => string): Outcome | null {
+  if (error instanceof RunStopped) return stoppedOutcome(error, run);
+  if (error instanceof SkeinError && error.code === "fenced") return null;
+  const code =
+    error instanceof SkeinError ? error.code : error instanceof HookStop ? "hook_stopped" : "internal";
+  const text = error instanceof HookStop ? error.message : messageWithoutPaths(error);
+  return { state: "error", code, error: redact(text) };
 }
 
-function stopped({ why }: RunStopped, run: Run): Outcome | null {
+/** How a run ends that was told to stop; `null`: another process has it, or will. */
+export function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":
       return { state: "aborted", code: "aborted", error: "The run was aborted." };
