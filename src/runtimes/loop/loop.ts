@@ -88,7 +88,7 @@ class Loop {
     const { entry, hasOnlyInvalidCalls } = await turn.say(kept);
     if (counted !== null) throw counted.error;
     if (entry !== null) this.#lastEntryId = entry.id;
-    if (hasOnlyInvalidCalls === true) return null;
+    if (hasOnlyInvalidCalls === true) return this.#afterInvalidCalls(answer);
     const calls = madeCalls(callsIn(entry), kept, answer);
     if (entry === null || calls.length === 0) return this.#close(answer, entry);
     const origin = { entryId: entry.id, isReplay: false };
@@ -100,10 +100,17 @@ class Loop {
     this.#wasEmpty = false;
     if (sleep !== null) return { kind: "yielded", entryId: this.#lastEntryId, sleep };
     if (this.#repeats.see(answered)) {
-      throw new SkeinError("repeated_call", { tool: answered[0]?.call.name ?? "" });
+      throw repeatedCall(answered[0]?.call);
     }
     // Only here, between two steps. Input that arrives while the final answer streams is the next run.
     if (await this.#turn.takeInput()) this.#repeats.forget();
+    return null;
+  }
+
+  /** The model was told which calls are invalid and why. The same ones again get the same note. */
+  #afterInvalidCalls({ content }: AnswerDraft): null {
+    const calls = content.filter((block) => block.type === "toolCall");
+    if (this.#repeats.seeInvalid(calls)) throw repeatedCall(calls[0]);
     return null;
   }
 
@@ -123,6 +130,10 @@ class Loop {
     await this.#turn.say(correction(read.problem));
     return null;
   }
+}
+
+function repeatedCall(call: ToolCallBlock | undefined): SkeinError {
+  return new SkeinError("repeated_call", { tool: call?.name ?? "" });
 }
 
 /** As they were written: the guard takes out what nobody can answer. */
