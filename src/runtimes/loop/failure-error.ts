@@ -34,12 +34,18 @@ export function errorOf(
   }
 }
 
-/** `said`: the provider's words, where it refused the request; `null`: nothing was sent. */
+/**
+ * `said`: the provider's words, where it refused the request; `null`: nothing was sent. A count that fits the window would
+ * contradict the error, and is left out: then the request lacks its older part, or the provider counts more than we do.
+ */
 export function overflowError(
   { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
   said: string | null,
 ): SkeinError {
-  const counted = `about ${tokens} tokens, and the model's window has ${contextWindow}`;
-  const problem = said === null ? counted : `${said} (counted here: ${counted})`;
+  const counted =
+    tokens > contextWindow ? `about ${tokens} tokens, and the model's window has ${contextWindow}` : null;
+  const cut = `its older part does not fit the model's window of ${contextWindow} tokens, and could not be summarized`;
+  const problem =
+    said === null ? (counted ?? cut) : counted === null ? said : `${said} (counted here: ${counted})`;
   return new SkeinError("context_overflow", { problem });
 }
