@@ -264,15 +264,14 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const loop = { clock, redact };
   const given = present({ given: options.models as GivenModels });
   const models = createModels({ config, env: variable, loop, ...given });
-  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact, checkModel };
+  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
   const session = new SessionTools({
     ...here,
+    ...accepting,
     channels,
-    defaults,
     redactor,
     hooks,
     models,
-    modelWindow,
     watcher,
     works: options.workers !== false,
     tools: () => tools,

@@ -57,7 +57,12 @@ export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest)
  */
 export function checkRepeatedInput(
   known: KnownRequest,
-  { kind, message, queueMode, options = {} }: Pick<AcceptRequest, "kind" | "message" | "queueMode" | "options">,
+  {
+    kind,
+    message,
+    queueMode,
+    options = {},
+  }: Pick<AcceptRequest, "kind" | "message" | "queueMode" | "options">,
   sessionKey: string,
 ): void {
   const { requestDigests: digests } = options;

@@ -47,7 +47,7 @@ describe("a repeated idempotency key of sessions_send", () => {
     ["an agent", { ...first, agentId: "main" }, "another agentId"],
     ["another role", { ...first, role: "assistant" }, "another role"],
     ["another timeout", { ...first, timeoutSeconds: 0 }, "another timeoutSeconds"],
-  ])("[ATG1] for %s is a conflict, and nothing is sent", async (_, other, difference) => {
+  ])("[ATG8] for %s is a conflict, and nothing is sent", async (_, other, difference) => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
     const { runId } = await send(first);
@@ -56,13 +56,13 @@ describe("a repeated idempotency key of sessions_send", () => {
     expect(await send(first)).toMatchObject({ runId, status: "ok", reply: "Yes. 1" });
   });
 
-  test("[ATG1] for another message is a conflict", async () => {
+  test("[ATG8] for another message is a conflict", async () => {
     const send = callerOf(await withTargets(), "sessions_send");
     await send(first);
     expect(await send({ ...first, message: "Pay twice" })).toMatchObject(conflict);
   });
 
-  test("[ATG1] for a user message after a note is a conflict", async () => {
+  test("[ATG8] for a user message after a note is a conflict", async () => {
     const send = callerOf(await withTargets(), "sessions_send");
     const note = { sessionKey: "session:hotel", message: "Pay", role: "assistant" };
     const { runId } = await send(note);
@@ -70,7 +70,7 @@ describe("a repeated idempotency key of sessions_send", () => {
     expect(await send(note)).toMatchObject({ runId, status: "sent" });
   });
 
-  test("[ATG1] two calls at once: one target gets the message, the other call is a conflict", async () => {
+  test("[ATG8] two calls at once: one target gets the message, the other call is a conflict", async () => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
     const results = await Promise.all([send(first), send({ ...first, sessionKey: "session:train" })]);
@@ -80,7 +80,7 @@ describe("a repeated idempotency key of sessions_send", () => {
     expect(sent).toEqual(["user: Pay"]);
   });
 
-  test("[ATG2] the same request gets the same result, also with the key of its target in full", async () => {
+  test("[ATG9] the same request gets the same result, also with the key of its target in full", async () => {
     const opened = await withTargets();
     const send = callerOf(opened, "sessions_send");
     const result = await send(first);
@@ -110,7 +110,7 @@ describe("a repeated idempotency key of sessions_spawn", () => {
     ["a fork", { context: "fork" }, "another context"],
     ["a sandbox", { sandbox: "require" }, "another sandbox"],
     ["a thread", { thread: true }, "another mode, thread"],
-  ])("[ATG1] for %s is a conflict", async (_, more, difference) => {
+  ])("[ATG8] for %s is a conflict", async (_, more, difference) => {
     const spawn = callerOf(await withTargets(), "sessions_spawn");
     const { runId } = await spawn(first);
     expect(await spawn({ ...first, ...more })).toMatchObject({
@@ -120,21 +120,21 @@ describe("a repeated idempotency key of sessions_spawn", () => {
     expect(await spawn(first)).toMatchObject({ runId, status: "ok", mode: "run" });
   });
 
-  test("[ATG1] for other contents of an attachment is a conflict", async () => {
+  test("[ATG8] for other contents of an attachment is a conflict", async () => {
     const spawn = callerOf(await withTargets({ dir: newFolder() }), "sessions_spawn");
     const { runId } = await spawn({ ...first, ...file("Hi") });
     expect(await spawn({ ...first, ...file("Ho") })).toMatchObject(conflict);
     expect(await spawn({ ...first, ...file("Hi") })).toMatchObject({ runId, attachments: { count: 1 } });
   });
 
-  test("[ATG1] for another task, label or model is a conflict", async () => {
+  test("[ATG8] for another task, label or model is a conflict", async () => {
     const spawn = callerOf(await withTargets(), "sessions_spawn");
     await spawn(first);
     for (const more of [{ task: "Add" }, { label: "adder" }, { model: "priced/script" }])
       expect(await spawn({ ...first, ...more })).toMatchObject(conflict);
   });
 
-  test("[ATG2] the same request gets the same result, also with its defaults spelled out", async () => {
+  test("[ATG9] the same request gets the same result, also with its defaults spelled out", async () => {
     const spawn = callerOf(await withTargets(), "sessions_spawn");
     const result = await spawn(first);
     expect(await spawn(first)).toEqual(result);
@@ -144,7 +144,7 @@ describe("a repeated idempotency key of sessions_spawn", () => {
 });
 
 describe("what is stored of a request to compare it", () => {
-  test("[ATG3] runs of earlier versions, which have none of it, still answer to their keys", async () => {
+  test("[ATG10] runs of earlier versions, which have none of it, still answer to their keys", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const [send, spawn] = [callerOf(opened, "sessions_send"), callerOf(opened, "sessions_spawn")];
@@ -163,7 +163,7 @@ describe("what is stored of a request to compare it", () => {
     expect(await spawn({ task: "Add" })).toMatchObject(conflict);
   });
 
-  test("[ATG4] it is erased with the input that it describes, and the key still finds the run", async () => {
+  test("[ATG11] it is erased with the input that it describes, and the key still finds the run", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const send = callerOf(opened, "sessions_send");
@@ -198,7 +198,7 @@ describe("text over the model's window", () => {
   test.each([
     ["user", { role: "user" as const, content: overWindow }],
     ["assistant", { role: "assistant" as const, content: overWindow }],
-  ])("[ATG5] session.append refuses it as a %s message, and writes nothing", async (_, message) => {
+  ])("[ATG12] session.append refuses it as a %s message, and writes nothing", async (_, message) => {
     const { skein, lines } = await windowed();
     const session = skein.session({ sessionId: "trip" });
     await expect(session.append([{ role: "user", content: "Hello" }, message])).rejects.toMatchObject(
@@ -209,7 +209,7 @@ describe("text over the model's window", () => {
     expect(await lines("trip")).toEqual(["user: Hello"]);
   });
 
-  test("[ATG5] session.append accepts a tool result of that size, which requests cut", async () => {
+  test("[ATG12] session.append accepts a tool result of that size, which requests cut", async () => {
     const { skein } = await windowed();
     const session = skein.session({ sessionId: "trip" });
     const call = { type: "tool-call", toolCallId: "c1", toolName: "read", input: {} };
@@ -224,7 +224,7 @@ describe("text over the model's window", () => {
     expect((await session.send("repeat alive").result).reply).toBe("alive");
   });
 
-  test.each(["user", "assistant"])("[ATG5] sessions_send refuses it with the role %s", async (role) => {
+  test.each(["user", "assistant"])("[ATG12] sessions_send refuses it with the role %s", async (role) => {
     const opened = await windowed();
     await opened.skein.session({ sessionId: "hotel" }).open();
     const send = callerOf(opened, "sessions_send");
@@ -235,7 +235,7 @@ describe("text over the model's window", () => {
     expect(await send({ ...to, message: "Hello" })).toMatchObject({ status: "sent" });
   });
 
-  test("[ATG5] sessions_spawn refuses it as a task, and makes no session", async () => {
+  test("[ATG12] sessions_spawn refuses it as a task, and makes no session", async () => {
     const opened = await windowed();
     const spawn = callerOf(opened, "sessions_spawn");
     expect(await spawn({ task: overWindow })).toMatchObject(tooLargeResult);
@@ -244,7 +244,7 @@ describe("text over the model's window", () => {
     expect(await spawn({ task: "repeat hello" })).toMatchObject({ status: "ok" });
   });
 
-  test("[ATG5] a note in the agent's place refuses it", async () => {
+  test("[ATG12] a note in the agent's place refuses it", async () => {
     const { skein } = await windowed();
     const session = skein.session({ sessionId: "trip" });
     await session.open();
@@ -254,7 +254,7 @@ describe("text over the model's window", () => {
 });
 
 describe("an overflow error", () => {
-  test("[ATG6] says that the older part is left out, and no count that would fit the window", async () => {
+  test("[ATG13] says that the older part is left out, and no count that would fit the window", async () => {
     const model = scriptedModel(({ prompt }) =>
       JSON.stringify(prompt).includes("Reply with")
         ? { text: goodSummary }
@@ -283,7 +283,7 @@ describe("an overflow error", () => {
     expect(message).toContain("older part");
   });
 
-  test("[ATG6] of a provider that counts more than Skein shows the provider's count alone", async () => {
+  test("[ATG13] of a provider that counts more than Skein shows the provider's count alone", async () => {
     const refusal = "prompt is too long: 210000 tokens > 200000 maximum";
     const { skein } = await withScript(() => ({ error: { status: 400, message: refusal } }));
     const error = await skein
@@ -314,15 +314,21 @@ describe("session.append with invalid messages", () => {
     ["a result part of no tool", [{ role: "tool", content: "x" }], "messages[0].content"],
     ["a circular input", call({ toolCallId: "c", toolName: "t", input: loop }), "messages[0].content[0]"],
     ["a bigint", call({ toolCallId: "c", toolName: "t", input: { a: 5n } }), "messages[0].content[0]"],
-  ])("[ATG7] %s is invalid_arguments that names the item, and nothing is written", async (_, given, item) => {
-    const { skein } = await withScript(answering());
-    const session = skein.session({ sessionId: "trip" });
-    const error = await session.append(given as never).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: "invalid_arguments", message: expect.stringContaining(`${item} `) });
-    expect(await session.record()).toBeNull();
-  });
+  ])(
+    "[ATG14] %s is invalid_arguments that names the item, and nothing is written",
+    async (_, given, item) => {
+      const { skein } = await withScript(answering());
+      const session = skein.session({ sessionId: "trip" });
+      const error = await session.append(given as never).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        code: "invalid_arguments",
+        message: expect.stringContaining(`${item} `),
+      });
+      expect(await session.record()).toBeNull();
+    },
+  );
 
-  test("[ATG7] a field of the library's own form that does not fit is named, after the messages before it", async () => {
+  test("[ATG14] a field of the library's own form that does not fit is named, after the messages before it", async () => {
     const { skein, lines } = await withScript(answering());
     const session = skein.session({ sessionId: "trip" });
     const messages = [
@@ -358,7 +364,7 @@ async function failingStore(secret: string): Promise<Store> {
 }
 
 describe("an error of a store of the user's own", () => {
-  test("[ATG8] is masked in the run's error, its events and the log", async () => {
+  test("[ATG15] is masked in the run's error, its events and the log", async () => {
     const secret = `sk-ant-api03-${"a1B2c3D4e5".repeat(4)}`;
     const store = await failingStore(secret);
     const dir = newFolder();
@@ -385,7 +391,7 @@ describe("sends at once under one idempotency key", () => {
     ["files", () => null],
     ["a store of the user's own", async () => openSqliteStore(join(newFolder(), "mine.db"))],
   ];
-  test.each(kinds)("[ATG9] leave no session behind that nothing was said in: %s", async (_, open) => {
+  test.each(kinds)("[ATG16] leave no session behind that nothing was said in: %s", async (_, open) => {
     const own = await open();
     if (own !== null) stores.push(own);
     const { skein } = await withScript(
@@ -407,7 +413,7 @@ describe("sends at once under one idempotency key", () => {
 });
 
 describe("a model that repeats one invalid call", () => {
-  test("[ATG10] ends with repeated_call at the third time", async () => {
+  test("[ATG17] ends with repeated_call at the third time", async () => {
     const { skein, model } = await withScript(() => ({ calls: [{ name: "bad name!", arguments: {} }] }));
     const turn = skein.session({ sessionId: "trip" }).send("Hello");
     await expect(turn.result).rejects.toMatchObject({ code: "repeated_call" });

@@ -101,7 +101,9 @@ export async function checkSpawn(
   const thread = checkThread(deps, caller, request);
   if ("status" in thread) return thread;
   const unfit =
-    thinkingProblem(request, deps.checkModel) ?? toolsProblem(request.tools) ?? (await taskSizeProblem(deps, request, target));
+    thinkingProblem(request, deps.checkModel) ??
+    toolsProblem(request.tools) ??
+    (await taskSizeProblem(deps, request, target));
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
