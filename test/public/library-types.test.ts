@@ -168,11 +168,11 @@ await skein.sessions.list({ limit: "1" });
     expect(call("sessions", "search", "ferry")).toContain("The ferry leaves at nine");
   });
 
-  test("[PKG2] the package is at most 200 files and 3 MB of code and types", () => {
+  test("[PKG2] the package is at most 250 files and 3 MB of code and types", () => {
     const dist = join(home.path, "node_modules/skein/dist");
     const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
     const bytes = files.map((each) => statSync(join(each.parentPath, each.name)).size);
-    expect(files.length).toBeLessThanOrEqual(200);
+    expect(files.length).toBeLessThanOrEqual(250);
     expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(3 * 1024 * 1024);
   });
 });
