@@ -46,7 +46,7 @@ export interface FollowOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A connection to a gateway that is made anew when it breaks. */
+/** A connection to a gateway that reconnects when it breaks. */
 export interface SkeinClient extends WatchedCalls {
   /** What the gateway said, the last time. */
   readonly hello: HelloPayload;

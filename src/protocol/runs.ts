@@ -88,7 +88,7 @@ export const RunRowSchema = Type.Object(
 );
 export type RunRowPayload = Static<typeof RunRowSchema>;
 
-/** A tool call that waits, or waited, for somebody's word. `approvals.resolve` gives the same. */
+/** A tool call that needs approval, answered or not. `approvals.resolve` gives the same. */
 export const ApprovalSchema = Type.Object(
   {
     approvalId: Type.String(),

@@ -467,7 +467,7 @@ export interface ApprovalRequest {
   readonly expiresAt: number;
 }
 
-/** A tool call that waits, or waited, for somebody's word. */
+/** A tool call that needs approval, answered or not. */
 export interface Approval extends ApprovalRequest {
   readonly approvalId: string;
   readonly runId: string;

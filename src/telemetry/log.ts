@@ -18,7 +18,7 @@ export interface LogSettings {
   /** Values that may stand in no line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
-  /** Whether a caller in this process is told of an event anyway: then it is no warning. */
+  /** Whether a caller in this process gets the event anyway; then it is not logged as a warning. */
   readonly isHandled?: (event: SkeinEvent) => boolean;
   /** Told when the destination cannot be written; by default nobody is. */
   readonly report?: (error: unknown) => void;

@@ -32,7 +32,7 @@ function asUser(content: UserMessage["content"], timestamp: number | undefined):
   return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
 }
 
-/** The summary's text cannot close its own tag, whoever wrote it. */
+/** The summary's text cannot close its own tag. */
 function summaryText(lead: string, summary: string): string {
   return `${lead}\n<summary>\n${escapeSummaryTag(summary)}\n</summary>`;
 }

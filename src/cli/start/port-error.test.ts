@@ -13,7 +13,7 @@ describe("why a gateway cannot listen", () => {
     ["EACCES", "Port 80 at 127.0.0.1 is not for this user."],
     ["EADDRNOTAVAIL", "This machine has no address 127.0.0.1."],
     ["ENOTFOUND", "The name 127.0.0.1 stands for no address."],
-  ])("[NWU5] %s, whoever told it first", async (code, text) => {
+  ])("[NWU5] %s, whichever check finds it", async (code, text) => {
     for (const error of [system(code), wrapped(code)]) {
       const told = (await portError(error, place)) as SkeinError;
       expect(told.message.startsWith(text)).toBe(true);

@@ -6,7 +6,7 @@ import { toolKind, toolTitle } from "./tool-shapes.ts";
 
 /** Calls that are asked about, as an editor is shown them. Pure. */
 
-/** A tool call that waits for somebody's word, as an event or a list tells of it. */
+/** A tool call that waits for approval, as events and lists show it. */
 export interface Asked {
   readonly approvalId: string;
   readonly runId?: string;

@@ -79,7 +79,7 @@ export interface TurnSource {
   /** Resolves when the run has ended, whoever ran it. */
   untilEnded(runId: string): Promise<Run>;
   abort(runId: string): Promise<unknown>;
-  /** Runs whose result somebody has asked for and has not got yet. */
+  /** Runs whose result a caller waits for. */
   readonly awaitedRuns: Set<string>;
 }
 
