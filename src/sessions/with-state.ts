@@ -139,8 +139,9 @@ class SharedModule {
     const { state, scope, sessionId } = this.#place;
     const held = await state.get(scope, sessionId, this.module.key);
     this.#version = held?.version ?? null;
-    this.module.load(held?.value ?? null);
-    this.#known = jsonOf(this.module.save());
+    const value = held?.value ?? null;
+    this.module.load(value);
+    this.#known = jsonOf(value);
   }
 
   async #saveChange({ done, beforeSave }: WithStateOptions): Promise<void> {
