@@ -1,4 +1,4 @@
-import { scriptedModel } from "../src/runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 
 /** The model and the tool of the turns that are measured: no think time, two calls at once, then the answer. */
 

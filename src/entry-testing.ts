@@ -1,7 +1,7 @@
 import "./check-node.ts";
 
-export { type RehearsalOptions, rehearsalModel } from "./runtimes/rehearsal/rehearsal-model.ts";
-export { type ModelStep, type ScriptedModel, scriptedModel } from "./runtimes/rehearsal/scripted-model.ts";
+export { type RehearsalOptions, rehearsalModel } from "./agents/rehearsal/rehearsal-model.ts";
+export { type ModelStep, type ScriptedModel, scriptedModel } from "./agents/rehearsal/scripted-model.ts";
 export { checkRequest } from "./testing/server/check-request.ts";
 export { type ReceivedRequest, startTwin, type Twin, type TwinOptions } from "./testing/server/start-twin.ts";
 export { type TemporaryFolder, temporaryFolder } from "./testing/support/temporary-folder.ts";

@@ -2,6 +2,23 @@ import "./check-node.ts";
 
 export type { AccessAction } from "./access/visibility/access-policy.ts";
 export type { AccessExplanation, AccessStep } from "./access/visibility/decide-access.ts";
+export type { LanguageModel } from "./agents/contract.ts";
+export {
+  type AgentDefinition,
+  type AgentSpec,
+  defineAgent,
+  type SubagentSpec,
+  type ThinkingLevel,
+} from "./agents/tools/define-agent.ts";
+export {
+  defineTool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolSpec,
+  type ToolState,
+} from "./agents/tools/define-tool.ts";
+export type { AgentState } from "./agents/tools/state-instances.ts";
+export type { ArgumentsOf, StandardSchema, ToolParameters } from "./agents/tools/tool-parameters.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { SkeinOptions } from "./compose/open-skein.ts";
 export type { ConfigInput } from "./config/sections/all.ts";
@@ -38,23 +55,6 @@ export type {
   RunUsage,
 } from "./runs/contract.ts";
 export type { DeliveryTarget } from "./runs/sequel.ts";
-export type { LanguageModel } from "./runtimes/contract.ts";
-export {
-  type AgentDefinition,
-  type AgentSpec,
-  defineAgent,
-  type SubagentSpec,
-  type ThinkingLevel,
-} from "./runtimes/tools/define-agent.ts";
-export {
-  defineTool,
-  type ToolContext,
-  type ToolDefinition,
-  type ToolSpec,
-  type ToolState,
-} from "./runtimes/tools/define-tool.ts";
-export type { AgentState } from "./runtimes/tools/state-instances.ts";
-export type { ArgumentsOf, StandardSchema, ToolParameters } from "./runtimes/tools/tool-parameters.ts";
 export { sessionTools } from "./session-tools.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";

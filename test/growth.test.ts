@@ -291,7 +291,7 @@ describe("the rehearsal model", () => {
 
   test.each(hostile)("[REH11] the steps of an answer grow linearly with the request: %#", async (make) => {
     const { asked, told } = await import("./support/rehearsal.ts");
-    const { rehearsalModel } = await import("../src/runtimes/rehearsal/rehearsal-model.ts");
+    const { rehearsalModel } = await import("../src/agents/rehearsal/rehearsal-model.ts");
     const model = rehearsalModel();
     const answer = (size: number) => {
       const request = asked(make(size));

@@ -1,11 +1,11 @@
+import type { AcpRuntime } from "../acp/client/contract.ts";
+import type { Runtime } from "../agents/contract.ts";
 import { acpAgentOf, acpNames } from "../config/acp-agents.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import { isAcpKey } from "../core/keys.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
-import type { AcpRuntime } from "../runtimes/acp/contract.ts";
-import type { Runtime } from "../runtimes/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
@@ -47,7 +47,7 @@ export function openAcp({ config, bus, files, clock, env, report }: AcpParts): A
   const startTimeoutMs = startTimeoutSeconds * 1000;
   let opened: Promise<AcpRuntime> | null = null;
   const open = () => {
-    opened ??= import("../runtimes/acp/running/runtime.ts").then(({ createAcpRuntime }) =>
+    opened ??= import("../acp/client/running/runtime.ts").then(({ createAcpRuntime }) =>
       createAcpRuntime({
         agent: (name) => acpAgentOf(config, name),
         settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },

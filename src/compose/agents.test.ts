@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { resolveAccessPolicy } from "../access/visibility/access-policy.ts";
+import type { AgentDefinition } from "../agents/tools/define-agent.ts";
+import { defineAgent } from "../agents/tools/define-agent.ts";
 import { parseConfigText } from "../config/parse-yaml.ts";
 import { readTree } from "../config/read-tree.ts";
 import type { Config } from "../config/sections/all.ts";
 import { sections } from "../config/sections/all.ts";
-import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
-import { defineAgent } from "../runtimes/tools/define-agent.ts";
 import { Agents } from "./agents.ts";
 
 const place = { folder: "/p", home: "/home/ann", root: "/r" };

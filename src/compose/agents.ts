@@ -1,11 +1,11 @@
 import type { AccessSettings, VisibilityByAction } from "../access/visibility/access-policy.ts";
+import type { AgentDefinition, AgentSpec, SubagentSpec } from "../agents/tools/define-agent.ts";
+import { instantiateState } from "../agents/tools/state-instances.ts";
 import type { AgentVisibility } from "../config/agent-settings.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import { defaultModel } from "../config/default-model.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
-import type { AgentDefinition, AgentSpec, SubagentSpec } from "../runtimes/tools/define-agent.ts";
-import { instantiateState } from "../runtimes/tools/state-instances.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
 import type { AgentDirectory, AgentPolicy, SubagentPolicy } from "../sessions/between/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";

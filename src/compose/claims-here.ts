@@ -1,8 +1,8 @@
+import type { AgentDefinition } from "../agents/tools/define-agent.ts";
+import { selectTools } from "../agents/tools/select-tools.ts";
 import type { Channel } from "../channels/contract.ts";
 import { isAcpKey } from "../core/keys.ts";
 import type { EmbeddedOptions } from "../runs/embedded/books.ts";
-import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
-import { selectTools } from "../runtimes/tools/select-tools.ts";
 import type { Acp } from "./acp.ts";
 import type { Agents } from "./agents.ts";
 import { appName } from "./app-name.ts";

@@ -1,3 +1,5 @@
+import type { Runtime } from "../agents/contract.ts";
+import { createLoop } from "../agents/loop/loop.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
@@ -10,8 +12,6 @@ import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { OutboxPump } from "../runs/outbox.ts";
 import { Worker } from "../runs/worker.ts";
-import type { Runtime } from "../runtimes/contract.ts";
-import { createLoop } from "../runtimes/loop/loop.ts";
 import type { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { redeliver } from "../sessions/input/session-delivery.ts";
@@ -155,12 +155,12 @@ function runtimeOf(loop: Runtime, acp: Acp): Runtime {
 }
 
 const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {
-  const { correction, readOutput } = await import("../runtimes/loop/output.ts");
+  const { correction, readOutput } = await import("../agents/loop/output.ts");
   const read = await readOutput(reply, schema);
   return "output" in read ? read : { correction: correction(read.problem) };
 };
 
 export const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
-  const { shrinkImage } = await import("../runtimes/shrink-image.ts");
+  const { shrinkImage } = await import("../agents/shrink-image.ts");
   return shrinkImage(image, limits);
 };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { defineAgent } from "../runtimes/tools/define-agent.ts";
-import { defineTool } from "../runtimes/tools/define-tool.ts";
+import { defineAgent } from "../agents/tools/define-agent.ts";
+import { defineTool } from "../agents/tools/define-tool.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { TemporaryFolder } from "../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../testing/support/temporary-folder.ts";

@@ -1,11 +1,11 @@
+import type { Probed } from "../acp/client/probe.ts";
+import { childEnv } from "../agents/process/child-env.ts";
+import { findCommand } from "../agents/process/find-command.ts";
 import type { AcpAgent } from "../config/acp-agents.ts";
 import { acpAgentOf, acpInstall } from "../config/acp-agents.ts";
 import { acpPresets } from "../config/sections/acp-presets.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { AcpAgentPayload, AcpAgentsPayload } from "../protocol/upkeep.ts";
-import type { Probed } from "../runtimes/acp/probe.ts";
-import { childEnv } from "../runtimes/process/child-env.ts";
-import { findCommand } from "../runtimes/process/find-command.ts";
 import { redactorOf } from "./redaction.ts";
 
 export interface LookOptions {
@@ -58,7 +58,7 @@ async function lookAt(agent: AcpAgent, { acp }: Config, options: LookOptions): P
 
 /** The protocol is loaded when there is somebody to speak it with. */
 async function probe(agent: AcpAgent, options: LookOptions): Promise<Probed> {
-  const { probeAgent } = await import("../runtimes/acp/probe.ts");
+  const { probeAgent } = await import("../acp/client/probe.ts");
   return probeAgent(agent, options);
 }
 

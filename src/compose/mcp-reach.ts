@@ -1,4 +1,4 @@
-import { mcpToolPrefix } from "../runtimes/mcp/tool-name.ts";
+import { mcpToolPrefix } from "../agents/mcp/tool-name.ts";
 import type { ToolReach } from "./tool-reach.ts";
 
 /** A server as a source of tools is called, for people. */

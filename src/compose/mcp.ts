@@ -1,10 +1,10 @@
+import type { Tool } from "../agents/contract.ts";
+import type { McpServerConfig } from "../agents/mcp/config.ts";
+import type { McpTools } from "../agents/mcp/open-servers.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { McpServerPayload } from "../protocol/upkeep.ts";
-import type { Tool } from "../runtimes/contract.ts";
-import type { McpServerConfig } from "../runtimes/mcp/config.ts";
-import type { McpTools } from "../runtimes/mcp/open-servers.ts";
 import type { LookOptions } from "./look-at-acp.ts";
 import { mcpReach, mcpSourceName } from "./mcp-reach.ts";
 import { redactorOf } from "./redaction.ts";
@@ -20,9 +20,7 @@ export function openMcp(
   );
   let opened: Promise<McpTools> | null = null;
   const open = () => {
-    opened ??= import("../runtimes/mcp/open-servers.ts").then(({ openMcpServers }) =>
-      openMcpServers(configs),
-    );
+    opened ??= import("../agents/mcp/open-servers.ts").then(({ openMcpServers }) => openMcpServers(configs));
     return opened;
   };
   const told = new Map<string, readonly Tool[]>();
@@ -52,7 +50,7 @@ export async function checkMcpServers(
 ): Promise<McpServerPayload[]> {
   const configs = Object.entries(loaded.config.mcpServers);
   if (configs.length === 0) return [];
-  const { openMcpServers } = await import("../runtimes/mcp/open-servers.ts");
+  const { openMcpServers } = await import("../agents/mcp/open-servers.ts");
   const servers = await openMcpServers(
     Object.fromEntries(configs.map(([name, server]) => [name, configOf(server)])),
     { env },

@@ -1,7 +1,7 @@
+import type { TurnModel } from "../agents/contract.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { ModelListPayload } from "../protocol/directory.ts";
-import type { TurnModel } from "../runtimes/contract.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { Agents } from "./agents.ts";

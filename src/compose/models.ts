@@ -1,4 +1,9 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { ModelPrice, TurnModel } from "../agents/contract.ts";
+import type { LoopDeps } from "../agents/loop/waits.ts";
+import { loopDeps } from "../agents/loop/waits.ts";
+import { checkReachable, modelApi } from "../agents/models/open-model.ts";
+import { costOf, priceOf } from "../agents/models/prices.ts";
 import { keyedProviders, keyVariable } from "../config/default-model.ts";
 import type { ModelSettings } from "../config/model-settings.ts";
 import { modelSettings } from "../config/model-settings.ts";
@@ -8,11 +13,6 @@ import { SkeinError } from "../core/errors.ts";
 import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
-import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
-import type { LoopDeps } from "../runtimes/loop/waits.ts";
-import { loopDeps } from "../runtimes/loop/waits.ts";
-import { checkReachable, modelApi } from "../runtimes/models/open-model.ts";
-import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
@@ -41,7 +41,7 @@ export function createModels(sources: ModelSources): ModelPort {
   return {
     turnModel: (name) => turnModel(sources, name),
     summarizer: (model, options) => async (request) => {
-      const { summarizerOf } = await import("../runtimes/loop/summariser.ts");
+      const { summarizerOf } = await import("../agents/loop/summariser.ts");
       const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
       return summarizerOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
     },
@@ -118,7 +118,7 @@ function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPric
 }
 
 async function openRehearsal(): Promise<LanguageModelV4> {
-  const { rehearsalModel } = await import("../runtimes/rehearsal/rehearsal-model.ts");
+  const { rehearsalModel } = await import("../agents/rehearsal/rehearsal-model.ts");
   return rehearsalModel();
 }
 
@@ -146,7 +146,7 @@ async function opened(
   ref: ModelRef,
   settings: ModelSettings,
 ): Promise<LanguageModelV4> {
-  const { openModel } = await import("../runtimes/models/open-model.ts");
+  const { openModel } = await import("../agents/models/open-model.ts");
   const provider = own(config.models.providers, ref.provider);
   const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
   const { baseUrl, type } = settings;

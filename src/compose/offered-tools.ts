@@ -1,8 +1,8 @@
+import type { Tool } from "../agents/contract.ts";
+import type { ToolLayer } from "../agents/tools/select-tools.ts";
+import { joinTools, selectTools } from "../agents/tools/select-tools.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Run } from "../runs/contract.ts";
-import type { Tool } from "../runtimes/contract.ts";
-import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
-import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent, Agents } from "./agents.ts";

@@ -1,4 +1,6 @@
 import { resolve } from "node:path";
+import type { LanguageModel } from "../agents/contract.ts";
+import type { AgentDefinition } from "../agents/tools/define-agent.ts";
 import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
@@ -20,8 +22,6 @@ import type { Calls } from "../protocol/methods/calls.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
-import type { LanguageModel } from "../runtimes/contract.ts";
-import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
@@ -463,13 +463,13 @@ function handleDeps(
   return {
     ...parts,
     toDrafts: async (messages, origin) => {
-      const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
+      const { toDrafts } = await import("../agents/ai-sdk/to-drafts.ts");
       return toDrafts(messages, origin);
     },
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),
     jsonSchema: async (schema) => {
-      const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
+      const { jsonSchemaOf } = await import("../agents/tools/json-schema.ts");
       return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
     },
   };

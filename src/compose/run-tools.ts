@@ -1,8 +1,8 @@
+import type { Tool } from "../agents/contract.ts";
+import type { ToolDefinition } from "../agents/tools/define-tool.ts";
+import type { Selection, ToolLayer } from "../agents/tools/select-tools.ts";
+import { denialOf, isAskedAbout, joinTools, selectTools } from "../agents/tools/select-tools.ts";
 import type { Run } from "../runs/contract.ts";
-import type { Tool } from "../runtimes/contract.ts";
-import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
-import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
-import { denialOf, isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { ActiveTools } from "../sessions/active-tools.ts";
 import type { UngrantedTools } from "../sessions/between/contract.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
@@ -142,9 +142,7 @@ export class RunTools {
   #prepare(definition: ToolDefinition): Promise<Tool> {
     const known = this.#prepared.get(definition);
     if (known !== undefined) return known;
-    const made = import("../runtimes/tools/prepare-tool.ts").then(({ prepareTool }) =>
-      prepareTool(definition),
-    );
+    const made = import("../agents/tools/prepare-tool.ts").then(({ prepareTool }) => prepareTool(definition));
     this.#prepared.set(definition, made);
     return made;
   }

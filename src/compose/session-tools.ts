@@ -1,6 +1,7 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessAction } from "../access/visibility/access-policy.ts";
 import type { AccessExplanation } from "../access/visibility/decide-access.ts";
+import type { Tool } from "../agents/contract.ts";
 import type { Channel } from "../channels/contract.ts";
 import { threadOpener } from "../channels/threads.ts";
 import { agentSettings } from "../config/agent-settings.ts";
@@ -13,7 +14,6 @@ import { parseKey } from "../core/keys.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
-import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";

@@ -1,9 +1,9 @@
+import type { RequestPlan, TurnModel, TurnRequest } from "../agents/contract.ts";
+import { checkReachable } from "../agents/models/open-model.ts";
 import { modelSettings } from "../config/model-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { Run } from "../runs/contract.ts";
-import type { RequestPlan, TurnModel, TurnRequest } from "../runtimes/contract.ts";
-import { checkReachable } from "../runtimes/models/open-model.ts";
 import type { RunningDeps, RunPlace } from "../sessions/running/contract.ts";
 import { placeOf } from "../sessions/running/execute-run.ts";
 import { planTurn } from "../sessions/running/plan-turn.ts";
@@ -50,7 +50,7 @@ export async function showRequest(
   const { model } = plan;
   if (!deps.isGiven(model)) checkReachable(model, deps.config.models, baseUrl);
   const { messages, context, changes } = await requests.preview();
-  const { buildModelCall } = await import("../runtimes/loop/model-call.ts");
+  const { buildModelCall } = await import("../agents/loop/model-call.ts");
   const call = buildModelCall(plan, messages);
   const captured = wire ? await captureBody(deps, model, call.options) : null;
   const tools = plan.tools.map(({ name, description, inputSchema }) => ({
@@ -141,9 +141,9 @@ async function askSystem(
 async function captureBody(
   { config }: ShowRequestDeps,
   { provider, model, policy }: TurnModel,
-  options: Parameters<typeof import("../runtimes/ai-sdk/wire.ts").captureWire>[0],
+  options: Parameters<typeof import("../agents/ai-sdk/wire.ts").captureWire>[0],
 ) {
-  const { captureWire } = await import("../runtimes/ai-sdk/wire.ts");
+  const { captureWire } = await import("../agents/ai-sdk/wire.ts");
   const { type } = modelSettings(config.models, provider, model);
   return captureWire(options, { provider, model, api: policy.api }, type);
 }

@@ -1,5 +1,5 @@
+import type { ToolLayer } from "../agents/tools/select-tools.ts";
 import type { Run } from "../runs/contract.ts";
-import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { childToolLayers, spawnerOf } from "../sessions/between/child-tools.ts";
 import type { SubagentPolicy } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { mcpToolName, mcpToolPrefix } from "../runtimes/mcp/tool-name.ts";
-import { selectTools } from "../runtimes/tools/select-tools.ts";
+import { mcpToolName, mcpToolPrefix } from "../agents/mcp/tool-name.ts";
+import { selectTools } from "../agents/tools/select-tools.ts";
 import { mayReach } from "./tool-reach.ts";
 
 const reachOf = (server: string) => ({

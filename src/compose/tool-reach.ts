@@ -1,5 +1,5 @@
+import type { ToolRule } from "../agents/tools/select-tools.ts";
 import { matchesGlob } from "../core/glob.ts";
-import type { ToolRule } from "../runtimes/tools/select-tools.ts";
 
 /** What is known of the tools of a source before it is asked. */
 export interface ToolReach {

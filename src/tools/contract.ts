@@ -1,5 +1,5 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
-import type { SleepRequest, TurnModel } from "../runtimes/contract.ts";
+import type { SleepRequest, TurnModel } from "../agents/contract.ts";
 import type { BetweenDeps, Caller } from "../sessions/between/contract.ts";
 import type { ListedSession } from "../store/contract.ts";
 

@@ -1,7 +1,7 @@
 import { generateText, stepCountIs, streamText } from "ai";
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
-import { scriptedModel } from "../runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../agents/rehearsal/scripted-model.ts";
 import type { SessionTool } from "./contract.ts";
 import type { ForeignCall } from "./foreign-tools.ts";
 import { foreignTools } from "./foreign-tools.ts";

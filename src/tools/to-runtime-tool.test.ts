@@ -1,9 +1,9 @@
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
+import type { ToolCallContext } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import type { Run } from "../runs/contract.ts";
-import type { ToolCallContext } from "../runtimes/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
 import { isEnded } from "../../src/runs/states.ts";
-import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import type { Family } from "../support/family.ts";
 import { announced, call, gate, results, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { Channel } from "../../src/channels/contract.ts";
 import { deliveryError } from "../../src/channels/delivery-error.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { HookRegistry, HookStop } from "../../src/sessions/hooks.ts";
 import type { Json } from "../../src/store/contract.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { Channel } from "../../src/channels/contract.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import type { SendOptions } from "../../src/sessions/skein/session-handle.ts";
 import type { Json } from "../../src/store/contract.ts";

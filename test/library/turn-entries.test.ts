@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { textOf } from "../../src/core/messages.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { Turn } from "../../src/sessions/skein/turn-handle.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 

@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,11 +1,11 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test } from "vitest";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
+import type { ToolContext } from "../../src/agents/tools/define-tool.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { AssistantMessage } from "../../src/core/messages.ts";
 import { textOf } from "../../src/core/messages.ts";
 import { createSkein } from "../../src/create-skein.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { Json } from "../../src/store/contract.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
 import { connect } from "../../src/client/connect.ts";
 import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started, startCli } from "../support/cli-process.ts";

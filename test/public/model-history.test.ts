@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { MessageDraft } from "../../src/core/seal.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";

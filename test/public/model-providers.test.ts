@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { MessageDraft } from "../../src/core/seal.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { ScriptedReply } from "../../src/testing/twins/contract.ts";
 import { run } from "../support/cli.ts";
 import type { HttpToolServer } from "../support/mcp-http.ts";

@@ -1,7 +1,7 @@
 import { generateText, isStepCount, jsonSchema, tool } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { sessionTools } from "../../src/session-tools.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";

@@ -1,12 +1,12 @@
 import { existsSync, globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
+import type { ToolContext } from "../../src/agents/tools/define-tool.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { createSkein } from "../../src/create-skein.ts";
 import type { Store } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import type { RuntimeContext } from "../../src/sessions/runtime-context.ts";
 import type { Family } from "../support/family.ts";

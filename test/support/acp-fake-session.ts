@@ -1,9 +1,9 @@
 import type { RequestPermissionResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { expect } from "vitest";
+import type { AcpParts } from "../../src/acp/server/contract.ts";
+import type { LivePorts } from "../../src/acp/server/live-session.ts";
+import { LiveSession } from "../../src/acp/server/live-session.ts";
 import { SkeinError } from "../../src/core/errors.ts";
-import type { AcpParts } from "../../src/gateway/acp/contract.ts";
-import type { LivePorts } from "../../src/gateway/acp/live-session.ts";
-import { LiveSession } from "../../src/gateway/acp/live-session.ts";
 import type { EventStream, ReceivedEvent } from "../../src/protocol/methods/calls.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";
 

@@ -2,11 +2,11 @@
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
 import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import { scriptedAgent } from "./acp/script.ts";
 import { childrenOf, spawnArguments } from "./acp-kill-plan.ts";

@@ -1,8 +1,8 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import type { Act } from "../../src/runtimes/acp/log/act.ts";
-import type { TurnEnding } from "../../src/runtimes/acp/log/ending.ts";
-import type { TurnLogOptions } from "../../src/runtimes/acp/log/turn-log.ts";
-import { TurnLog } from "../../src/runtimes/acp/log/turn-log.ts";
+import type { Act } from "../../src/acp/client/log/act.ts";
+import type { TurnEnding } from "../../src/acp/client/log/ending.ts";
+import type { TurnLogOptions } from "../../src/acp/client/log/turn-log.ts";
+import { TurnLog } from "../../src/acp/client/log/turn-log.ts";
 
 /** Updates of an ACP agent, a turn log to take them, and what comes of them, a line for each act. */
 

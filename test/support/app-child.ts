@@ -1,7 +1,8 @@
 // An application with an agent `main` in code. `accept` accepts one message and kills the process, `die` is killed in the middle of
 // the turn, and `run` waits for the end of a run.
+
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 
 const [dir = "", how = "", key = "", text = "", runId] = process.argv.slice(2);
 const killThis = () => process.kill(process.pid, "SIGKILL");

@@ -1,7 +1,8 @@
 // A process that runs a tool which somebody has to approve, and prints what becomes of it.
+
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { createSkein } from "../../src/create-skein.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 
 const [dir = ""] = process.argv.slice(2);
 const pay = defineTool({

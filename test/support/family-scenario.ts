@@ -2,11 +2,11 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
 import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 
 export const alice = { userId: "alice" } as const;

@@ -1,6 +1,7 @@
 // A process that sends one order and waits for a run. Its tool kills the process, unless the process is healthy.
+
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 
 const [dir = "", health, runId] = process.argv.slice(2);
 const isHealthy = health === "healthy";

@@ -3,12 +3,12 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
+import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import type { Clock } from "../../src/core/clock.ts";
-import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 
 export type PauseMode = "streaming" | "tool" | "approval";

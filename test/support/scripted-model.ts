@@ -4,7 +4,7 @@ import type {
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
-import type { TurnModel } from "../../src/runtimes/contract.ts";
+import type { TurnModel } from "../../src/agents/contract.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
 
 /** A model of the AI SDK that says what it is told, part for part, without a server. */

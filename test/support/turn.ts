@@ -1,9 +1,9 @@
+import type { Tool, ToolOutput, Turn, TurnEnd, TurnEvent, TurnModel } from "../../src/agents/contract.ts";
+import { createLoop } from "../../src/agents/loop/loop.ts";
 import type { Entry } from "../../src/core/entries.ts";
 import { SkeinError } from "../../src/core/errors.ts";
 import type { ToolCallBlock, Usage } from "../../src/core/messages.ts";
 import type { MessageDraft } from "../../src/core/seal.ts";
-import type { Tool, ToolOutput, Turn, TurnEnd, TurnEvent, TurnModel } from "../../src/runtimes/contract.ts";
-import { createLoop } from "../../src/runtimes/loop/loop.ts";
 import { guardedAppend } from "../../src/sessions/guard/guarded-append.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";

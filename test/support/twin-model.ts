@@ -1,6 +1,6 @@
-import type { TurnModel } from "../../src/runtimes/contract.ts";
-import { openModel } from "../../src/runtimes/models/open-model.ts";
-import { priceOf } from "../../src/runtimes/models/prices.ts";
+import type { TurnModel } from "../../src/agents/contract.ts";
+import { openModel } from "../../src/agents/models/open-model.ts";
+import { priceOf } from "../../src/agents/models/prices.ts";
 import type { Twin } from "../../src/testing/server/start-twin.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";
 import type { Scripted, TwinApi } from "../../src/testing/twins/contract.ts";

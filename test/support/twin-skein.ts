@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
+import { defineAgent } from "../../src/agents/tools/define-agent.ts";
 import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import type { SkeinEvent } from "../../src/core/events.ts";
 import type { EntryDraft, MessageDraft } from "../../src/core/seal.ts";
 import { createSkein } from "../../src/create-skein.ts";
-import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
-import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { Twin } from "../../src/testing/server/start-twin.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";

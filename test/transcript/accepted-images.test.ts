@@ -1,6 +1,6 @@
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
-import { shrinkImage } from "../../src/runtimes/shrink-image.ts";
+import { shrinkImage } from "../../src/agents/shrink-image.ts";
 import { checkRequest } from "../../src/testing/server/check-request.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
 import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";

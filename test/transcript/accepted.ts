@@ -1,7 +1,7 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
+import { openModel } from "../../src/agents/models/open-model.ts";
 import type { ContextMessage } from "../../src/core/context.ts";
-import { openModel } from "../../src/runtimes/models/open-model.ts";
 import { checkRequest } from "../../src/testing/server/check-request.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";
 import type { TranscriptMessage } from "../../src/transcript/contract.ts";

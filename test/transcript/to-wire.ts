@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { modelRequest } from "../../src/runtimes/ai-sdk/model-request.ts";
-import { openModel } from "../../src/runtimes/models/open-model.ts";
+import { modelRequest } from "../../src/agents/ai-sdk/model-request.ts";
+import { openModel } from "../../src/agents/models/open-model.ts";
 import type { TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
 import type { TranscriptMessage, TranscriptPolicy } from "../../src/transcript/contract.ts";
 import { toolNames } from "./conversation.ts";

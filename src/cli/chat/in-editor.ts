@@ -1,4 +1,4 @@
-import type { EditorCommand } from "../../gateway/acp/contract.ts";
+import type { EditorCommand } from "../../acp/server/contract.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import type { Terminal } from "../output/terminal.ts";

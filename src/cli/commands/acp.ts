@@ -1,7 +1,7 @@
+import type { AcpParts } from "../../acp/server/contract.ts";
+import { serveAcpStdio } from "../../acp/server/serve-stdio.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { AcpParts } from "../../gateway/acp/contract.ts";
-import { serveAcpStdio } from "../../gateway/acp/serve-stdio.ts";
 import { editorCommands } from "../chat/in-editor.ts";
 import { tell } from "../folder/with-folder.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import type { ThinkingLevel } from "../../runtimes/tools/define-agent.ts";
+import type { ThinkingLevel } from "../../agents/tools/define-agent.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { examples, wholeNumber } from "./options.ts";
 

@@ -1,5 +1,5 @@
+import { mcpToolPrefix } from "../../agents/mcp/tool-name.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
-import { mcpToolPrefix } from "../../runtimes/mcp/tool-name.ts";
 
 /** Queues of heavy calls. A call that writes may wait for the locks of others; one of an MCP server, for that server. */
 export type HeavyLine = "reading" | "writing" | "calling";

@@ -1,8 +1,8 @@
+import type { ToolCallContext } from "../../agents/contract.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { DeliveryTarget, Run, RunSession, RunStore } from "../../runs/contract.ts";
-import type { ToolCallContext } from "../../runtimes/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import type { StoreWork } from "../../store/work.ts";
 import type { Asker, SessionAccess } from "../access/contract.ts";

@@ -1,8 +1,8 @@
+import type { AcpLink } from "../../agents/contract.ts";
 import { contextMessage } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { UserMessage } from "../../core/messages.ts";
 import type { Claim } from "../../runs/contract.ts";
-import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { visibleMessage } from "../../transcript/visible-message.ts";

@@ -1,6 +1,6 @@
+import type { TurnModel } from "../../agents/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Claim, Outcome } from "../../runs/contract.ts";
-import type { TurnModel } from "../../runtimes/contract.ts";
 import type { TranscriptMessage } from "../../transcript/contract.ts";
 import { isInserted } from "../../transcript/derive.ts";
 import { leaveTornCopies } from "../truncate-in-session.ts";

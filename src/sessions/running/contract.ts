@@ -1,3 +1,11 @@
+import type {
+  Runtime,
+  SummarizerOptions,
+  Tool,
+  Turn,
+  TurnModel,
+  TurnRequest,
+} from "../../agents/contract.ts";
 import type { Config } from "../../config/sections/all.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Emit } from "../../core/events.ts";
@@ -6,14 +14,6 @@ import type { MessageDraft } from "../../core/seal.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
-import type {
-  Runtime,
-  SummarizerOptions,
-  Tool,
-  Turn,
-  TurnModel,
-  TurnRequest,
-} from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import type { Summarize } from "../../transcript/compaction/summarize-piece.ts";
 import type { ImagePort } from "../../transcript/contract.ts";

@@ -1,9 +1,9 @@
+import type { TurnEnd } from "../../agents/contract.ts";
 import type { ContextMessage } from "../../core/context.ts";
 import { isDiskFault, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { retryableCodes, retryHint } from "../../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
-import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { scopeOfSession } from "../../store/scoped.ts";
 import { contextIn } from "../../store/spaces.ts";

@@ -1,7 +1,7 @@
+import type { TurnEvent, TurnModel } from "../../agents/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
-import type { TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import type { ContextSize } from "../../transcript/compaction/limits.ts";
 import type { Measure } from "../../transcript/compaction/recover.ts";

@@ -1,7 +1,7 @@
+import type { TurnEvent } from "../../agents/contract.ts";
 import { cutText } from "../../core/text.ts";
 import type { Held } from "../../runs/contract.ts";
 import { isFenced } from "../../runs/worker.ts";
-import type { TurnEvent } from "../../runtimes/contract.ts";
 import type { RunningDeps } from "./contract.ts";
 
 type Deps = Pick<RunningDeps, "runs" | "clock" | "report">;

@@ -1,6 +1,6 @@
+import type { TurnModel } from "../../agents/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { RunOptions } from "../../runs/contract.ts";
-import type { TurnModel } from "../../runtimes/contract.ts";
 import type { SessionMeta } from "../../store/contract.ts";
 import { childSystemBlock } from "../between/child-prompt.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";

@@ -1,6 +1,6 @@
+import type { TurnEnd } from "../../agents/contract.ts";
 import type { Claim, Outcome, Run } from "../../runs/contract.ts";
 import { recoveryOf } from "../../runs/recovery.ts";
-import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { StateModule } from "../with-state.ts";
 import type { BegunTurn } from "./begin-turn.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";

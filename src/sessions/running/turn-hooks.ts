@@ -1,5 +1,5 @@
+import type { Tool, TurnHooks, TurnModel } from "../../agents/contract.ts";
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../core/messages.ts";
-import type { Tool, TurnHooks, TurnModel } from "../../runtimes/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 

@@ -1,3 +1,4 @@
+import type { Said, Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../agents/contract.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
@@ -6,7 +7,6 @@ import { withoutPathsOutside } from "../../core/text.ts";
 import { resultEntryId } from "../../runs/awaiting.ts";
 import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
-import type { Said, Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { ActiveTools } from "../active-tools.ts";
 import { invalidCallsType } from "../guard/guarded-append.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";

@@ -1,9 +1,9 @@
+import type { SleepRequest } from "../../agents/contract.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { ToolResultMessage } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { SleepRequest } from "../../runtimes/contract.ts";
 
 /** What the yields at the end of a branch wait for; where one does not say, everything that the run started. */
 export function yieldedFor(tail: readonly Entry[]): SleepRequest {

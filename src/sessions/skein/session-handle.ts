@@ -1,3 +1,4 @@
+import type { StepUsage } from "../../agents/contract.ts";
 import type { OptionNames } from "../../core/check-options.ts";
 import { checkOptions } from "../../core/check-options.ts";
 import type { Entry } from "../../core/entries.ts";
@@ -9,7 +10,6 @@ import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
-import type { StepUsage } from "../../runtimes/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { scopeOfSession } from "../../store/scoped.ts";

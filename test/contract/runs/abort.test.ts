@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { defineTool } from "../../../src/agents/tools/define-tool.ts";
 import { HookRegistry } from "../../../src/sessions/hooks.ts";
 import { RunError } from "../../../src/sessions/skein/run-error.ts";
 import type { RunSkein } from "../../support/run-skein.ts";

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { defineTool } from "../../../src/agents/tools/define-tool.ts";
 import type { RunSession } from "../../../src/runs/contract.ts";
-import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, entriesOf, gateOf, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
 

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { defineTool } from "../../../src/agents/tools/define-tool.ts";
 import { HookRegistry } from "../../../src/sessions/hooks.ts";
 import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
 import type { RunSkeinOptions } from "../../support/run-skein.ts";

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { startChild } from "../../../src/runtimes/acp/start-child.ts";
+import { startChild } from "../../../src/acp/client/start-child.ts";
 
 /** Opens files until there are no more, starts a process in the folder it is given, and says what came of it. */
 const folder = process.argv[2] ?? "";

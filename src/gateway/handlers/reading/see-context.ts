@@ -1,10 +1,10 @@
+import { checkReachable, modelApi } from "../../../agents/models/open-model.ts";
 import { modelSettings } from "../../../config/model-settings.ts";
 import type { Config } from "../../../config/sections/all.ts";
 import type { SessionContext } from "../../../core/context.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
-import { checkReachable, modelApi } from "../../../runtimes/models/open-model.ts";
 import { contextView } from "../../../sessions/context-view.ts";
 import type { XrayOptions } from "../../../sessions/xray.ts";
 import { ownModel } from "../../../sessions/xray.ts";

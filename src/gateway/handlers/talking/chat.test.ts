@@ -3,9 +3,9 @@ import { gifOf, jpegOf, pngOf, webpOf } from "../../../../test/support/images.ts
 import { gateOf } from "../../../../test/support/run-skein.ts";
 import { answering, closeAll } from "../../../../test/support/skein.ts";
 import { ann, annAdmin, bob, closeTalking, codeOf, openTalking } from "../../../../test/support/talking.ts";
+import { defineTool } from "../../../agents/tools/define-tool.ts";
 import { textOf } from "../../../core/messages.ts";
 import type { RunOptions } from "../../../runs/contract.ts";
-import { defineTool } from "../../../runtimes/tools/define-tool.ts";
 
 afterEach(async () => {
   await closeTalking();

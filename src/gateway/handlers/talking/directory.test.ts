@@ -11,8 +11,8 @@ import {
   openTalking,
   secret,
 } from "../../../../test/support/talking.ts";
-import { defineAgent } from "../../../runtimes/tools/define-agent.ts";
-import { defineTool } from "../../../runtimes/tools/define-tool.ts";
+import { defineAgent } from "../../../agents/tools/define-agent.ts";
+import { defineTool } from "../../../agents/tools/define-tool.ts";
 import { HookRegistry } from "../../../sessions/hooks.ts";
 
 afterEach(async () => {

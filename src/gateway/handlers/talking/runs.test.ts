@@ -11,7 +11,7 @@ import {
   openTalking,
   secret,
 } from "../../../../test/support/talking.ts";
-import { defineTool } from "../../../runtimes/tools/define-tool.ts";
+import { defineTool } from "../../../agents/tools/define-tool.ts";
 import type { Skein } from "../../../sessions/skein/skein.ts";
 
 afterEach(async () => {

@@ -1,7 +1,7 @@
+import type { Runtime } from "../../agents/contract.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
-import type { Runtime } from "../contract.ts";
 
 /** Somebody else's agent as a child process, spoken to over the Agent Client Protocol. */
 export interface AcpRuntime extends Runtime {

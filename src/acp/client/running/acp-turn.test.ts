@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import type { Loose } from "../../../../test/support/acp-updates.ts";
 import { begun, ended, said } from "../../../../test/support/acp-updates.ts";
 import { openTurn } from "../../../../test/support/turn.ts";
+import type { AcpLink, Turn, TurnModel } from "../../../agents/contract.ts";
 import { systemClock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { RunStopped } from "../../../runs/worker.ts";
-import type { AcpLink, Turn, TurnModel } from "../../contract.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent, TurnWatch } from "./agent.ts";
 

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
+import { unlessAborted } from "../../../agents/loop/waits.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";
-import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpSettings } from "../contract.ts";
 import { unavailable } from "../unavailable.ts";
 

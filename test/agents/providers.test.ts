@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import type { Turn } from "../../src/agents/contract.ts";
 import type { MessageDraft } from "../../src/core/seal.ts";
-import type { Turn } from "../../src/runtimes/contract.ts";
 import type { Twin } from "../../src/testing/server/start-twin.ts";
 import type { Scripted, ScriptedReply } from "../../src/testing/twins/contract.ts";
 import { goldenRun } from "../support/golden-run.ts";

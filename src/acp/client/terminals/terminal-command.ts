@@ -1,5 +1,5 @@
-import { absence } from "../../process/absence.ts";
-import { findCommand } from "../../process/find-command.ts";
+import { absence } from "../../../agents/process/absence.ts";
+import { findCommand } from "../../../agents/process/find-command.ts";
 
 /**
  * What a terminal runs. A command without arguments that is no program is a line for the shell: agents send those too.

@@ -1,10 +1,10 @@
 import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
+import { childEnv } from "../../agents/process/child-env.ts";
+import type { ChildEnd, ChildProcess, Environment } from "../../agents/process/contract.ts";
+import { startProcess } from "../../agents/process/start-process.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
-import { childEnv } from "../process/child-env.ts";
-import type { ChildEnd, ChildProcess, Environment } from "../process/contract.ts";
-import { startProcess } from "../process/start-process.ts";
 import type { ClientFilesOptions } from "./files.ts";
 import { OutputEnd } from "./terminals/output-end.ts";
 import { terminalCommand } from "./terminals/terminal-command.ts";

@@ -1,8 +1,8 @@
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { ErrorCode } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
+import { Refused } from "../../gateway/calls/dispatch.ts";
 import { wiredErrors } from "../../protocol/errors.ts";
-import { Refused } from "../calls/dispatch.ts";
 
 const failed = -32603;
 

@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import type { HandledMethod } from "../../gateway/calls/contract.ts";
 import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
-import type { HandledMethod } from "../calls/contract.ts";
 
 /** What an ACP agent stands on: methods and events, of a gateway or of this process, it makes no difference. */
 export interface AcpParts {

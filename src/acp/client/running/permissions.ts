@@ -4,12 +4,12 @@ import type {
   RequestPermissionOutcome,
   RequestPermissionRequest,
 } from "@agentclientprotocol/sdk/unstable";
+import type { Turn } from "../../../agents/contract.ts";
+import { unlessAborted } from "../../../agents/loop/waits.ts";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
-import type { Turn } from "../../contract.ts";
-import { unlessAborted } from "../../loop/waits.ts";
 import { titleText } from "../log/content-text.ts";
 import { fitJson } from "../log/fit-json.ts";
 import { callKey, lineOf, terminalKeys } from "./command-key.ts";

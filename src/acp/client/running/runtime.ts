@@ -1,10 +1,10 @@
+import type { Turn, TurnEnd } from "../../../agents/contract.ts";
+import { unlessAborted } from "../../../agents/loop/waits.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";
 import { later as reallyLater } from "../../../core/later.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import { RunStopped } from "../../../runs/worker.ts";
-import type { Turn, TurnEnd } from "../../contract.ts";
-import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
 import { unavailable } from "../unavailable.ts";
 import { AcpTurn } from "./acp-turn.ts";

@@ -1,9 +1,9 @@
 import type { InitializeResponse } from "@agentclientprotocol/sdk/unstable";
 import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
+import type { ChildProcess, Environment } from "../../agents/process/contract.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
-import type { ChildProcess, Environment } from "../process/contract.ts";
 import { FirstAnswer } from "./first-answer.ts";
 import { startChild } from "./start-child.ts";
 

@@ -10,8 +10,8 @@ import {
 import { SkeinError } from "../../core/errors.ts";
 import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
+import type { StdioStreams } from "../../gateway/calls/stdio-streams.ts";
 import { wireLimits } from "../../protocol/frames.ts";
-import type { StdioStreams } from "../calls/stdio-streams.ts";
 import type { Editor } from "./acp-agent.ts";
 import { AcpAgent } from "./acp-agent.ts";
 import type { AcpParts } from "./contract.ts";

@@ -1,6 +1,6 @@
+import type { ChildProcess, ProcessOptions, ProcessSpec } from "../../agents/process/contract.ts";
+import { CannotStart, startCommand } from "../../agents/process/start-command.ts";
 import { acpInstall } from "../../config/acp-agents.ts";
-import type { ChildProcess, ProcessOptions, ProcessSpec } from "../process/contract.ts";
-import { CannotStart, startCommand } from "../process/start-command.ts";
 import { unavailable } from "./unavailable.ts";
 
 export interface ChildSpec extends ProcessSpec {

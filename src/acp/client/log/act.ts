@@ -1,5 +1,5 @@
+import type { TurnEvent } from "../../../agents/contract.ts";
 import type { EntryDraft, MessageDraft } from "../../../core/seal.ts";
-import type { TurnEvent } from "../../contract.ts";
 
 /** What an update of an agent sets off, in order. */
 export type Act =

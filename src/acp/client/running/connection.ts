@@ -1,11 +1,11 @@
 import type { ClientConnection, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { ChildProcess } from "../../../agents/process/contract.ts";
+import { hasDied } from "../../../agents/process/has-died.ts";
 import type { SkeinError } from "../../../core/errors.ts";
 import { ourselves } from "../../../core/ourselves.ts";
 import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
-import type { ChildProcess } from "../../process/contract.ts";
-import { hasDied } from "../../process/has-died.ts";
 import { unavailable } from "../unavailable.ts";
 import type { AgentAbout } from "./agent-answers.ts";
 import { readAbout, readSessionId, readSettings } from "./agent-answers.ts";

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { begun, said, thought } from "../../../../test/support/acp-updates.ts";
-import type { Turn } from "../../contract.ts";
+import type { Turn } from "../../../agents/contract.ts";
 import { TurnLog } from "../log/turn-log.ts";
 import { UpdateWriter } from "./update-writer.ts";
 

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
+import type { AcpLink } from "../../../agents/contract.ts";
+import { unlessAborted } from "../../../agents/loop/waits.ts";
+import type { ChildProcess } from "../../../agents/process/contract.ts";
+import { endMarked } from "../../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../../config/acp-agents.ts";
 import type { SkeinError } from "../../../core/errors.ts";
 import type { FileOwner } from "../../../file-access/file-boundary.ts";
-import type { AcpLink } from "../../contract.ts";
-import { unlessAborted } from "../../loop/waits.ts";
-import type { ChildProcess } from "../../process/contract.ts";
-import { endMarked } from "../../process/start-process.ts";
 import type { AcpDeps } from "../contract.ts";
 import { clientFiles } from "../files.ts";
 import { startChild } from "../start-child.ts";

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers";
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import type { Turn } from "../../../agents/contract.ts";
 import type { Entry } from "../../../core/entries.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
-import type { Turn } from "../../contract.ts";
 import type { Act } from "../log/act.ts";
 import type { TurnLog } from "../log/turn-log.ts";
 import { failed } from "./failures.ts";

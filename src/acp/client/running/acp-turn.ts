@@ -1,4 +1,6 @@
 import type { ContentBlock, RequestPermissionRequest } from "@agentclientprotocol/sdk/unstable";
+import type { AcpLink, Turn, TurnEnd } from "../../../agents/contract.ts";
+import { unlessAborted } from "../../../agents/loop/waits.ts";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
@@ -8,8 +10,6 @@ import type { UserMessage } from "../../../core/messages.ts";
 import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import { RunStopped } from "../../../runs/worker.ts";
-import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
-import { unlessAborted } from "../../loop/waits.ts";
 import { promptBlocks } from "../log/prompt-blocks.ts";
 import type { TurnLogEnd } from "../log/turn-log.ts";
 import { TurnLog } from "../log/turn-log.ts";
