@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AgentToAgent } from "../src/access/visibility/access-policy.ts";
-import type { ContextMessage } from "../src/core/context.ts";
+import type { ContextMessage } from "../src/index.ts";
 import type { WireFormat } from "../src/testing/twins/contract.ts";
 import { StepCounter } from "./support/step-counter.ts";
 

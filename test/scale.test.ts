@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { drawTree } from "../src/cli/output/draw-tree.ts";
-import { parseSession } from "../src/core/parse-session.ts";
-import { SessionTree } from "../src/core/tree.ts";
+import { parseSession, SessionTree } from "../src/index.ts";
 import { treeView } from "../src/sessions/tree-view.ts";
 import { header, userLine } from "./support/session-text.ts";
 

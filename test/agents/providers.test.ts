@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Turn } from "../../src/agents/contract.ts";
-import type { MessageDraft } from "../../src/core/seal.ts";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import type { Scripted, ScriptedReply } from "../../src/testing/twins/contract.ts";
+import type { Scripted, ScriptedReply, Twin } from "../../src/entry-testing.ts";
+import type { MessageDraft } from "../../src/index.ts";
 import { goldenRun } from "../support/golden-run.ts";
 import type { TurnOptions } from "../support/turn.ts";
 import { openTurn, text, tool } from "../support/turn.ts";

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { answered, said } from "../../src/conformance/expect.ts";
-import { SkeinError } from "../../src/core/errors.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import { SessionTree } from "../../src/core/tree.ts";
-import type { EntryRange, Scope, SessionReach, Store } from "../../src/store/contract.ts";
+import type { EntryRange, Scope, SessionReach, Store } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
+import { SessionTree, SkeinError } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { SimStore } from "../support/sim-store.ts";

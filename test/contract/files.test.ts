@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "vitest";
-import { storeConformance } from "../../src/conformance/store.ts";
+import { storeConformance } from "../../src/entry-conformance.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 
 for (const durability of ["full", "os"] as const) {

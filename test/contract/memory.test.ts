@@ -1,5 +1,5 @@
 import { describe, test } from "vitest";
-import { storeConformance } from "../../src/conformance/store.ts";
+import { storeConformance } from "../../src/entry-conformance.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 
 const cases = storeConformance({

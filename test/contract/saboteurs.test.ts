@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Case } from "../../src/conformance/harness.ts";
-import { saboteurs } from "../../src/conformance/saboteurs.ts";
-import { storeConformance } from "../../src/conformance/store.ts";
+import type { Case } from "../../src/entry-conformance.ts";
+import { saboteurs, storeConformance } from "../../src/entry-conformance.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 
 const capabilities = { reopen: false, powerCut: false };

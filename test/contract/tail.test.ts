@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { answered, said } from "../../src/conformance/expect.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { Scope, Store } from "../../src/store/contract.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { SimStore } from "../support/sim-store.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { append, ids, listed, refused } from "../../src/conformance/expect.ts";
-import type { FilesStore } from "../../src/store/files/store.ts";
+import type { FilesStore } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { append, create, ids } from "../../src/conformance/expect.ts";
-import { SessionTree } from "../../src/core/tree.ts";
+import type { FilesStore } from "../../src/entry-store.ts";
+import { SessionTree } from "../../src/index.ts";
 import { thisProcess } from "../../src/store/files/process-identity.ts";
-import type { FilesStore } from "../../src/store/files/store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 
 const scope = { agentId: "main" };

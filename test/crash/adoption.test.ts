@@ -14,9 +14,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { append, ids } from "../../src/conformance/expect.ts";
-import { parseSession } from "../../src/core/parse-session.ts";
-import { SessionTree } from "../../src/core/tree.ts";
-import type { Recovery } from "../../src/store/files/recover.ts";
+import type { Recovery } from "../../src/entry-store.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { sessionText, userLine } from "../support/session-text.ts";
 

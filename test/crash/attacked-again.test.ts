@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { append, create, ids, said } from "../../src/conformance/expect.ts";
-import type { Scope } from "../../src/store/contract.ts";
+import type { Scope } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { append, create, ids, refused, said } from "../../src/conformance/expect.ts";
-import type { Scope } from "../../src/store/contract.ts";
+import type { Scope } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

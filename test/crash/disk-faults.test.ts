@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { append, create, ids, refused, said } from "../../src/conformance/expect.ts";
-import type { Scope } from "../../src/store/contract.ts";
+import type { Scope } from "../../src/entry-store.ts";
 import type { DiskOperation } from "../support/sim-disk.ts";
 import { SimStore } from "../support/sim-store.ts";
 

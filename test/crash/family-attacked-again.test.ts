@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
 import { isEnded } from "../../src/runs/states.ts";
 import type { Family } from "../support/family.ts";
 import { announced, call, gate, results, withParts } from "../support/family.ts";

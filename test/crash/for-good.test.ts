@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { append, create, ids, listed, said } from "../../src/conformance/expect.ts";
-import { SessionTree } from "../../src/core/tree.ts";
-import type { Scope, Store } from "../../src/store/contract.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
+import { SessionTree } from "../../src/index.ts";
 import { workDbName } from "../../src/store/files/layout.ts";
 import { WorkDb } from "../../src/store/files/work-db.ts";
 import { SimStore } from "../support/sim-store.ts";

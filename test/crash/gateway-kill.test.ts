@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { Talker } from "../support/gateway-clients.ts";
 import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
 import { GatewayProcess } from "../support/gateway-clients-process.ts";

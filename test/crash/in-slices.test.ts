@@ -4,10 +4,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { append, create, said } from "../../src/conformance/expect.ts";
 import { Slices, sliceBytes } from "../../src/core/slices.ts";
-import type { SessionRecord } from "../../src/store/contract.ts";
+import type { FilesStore, SessionRecord } from "../../src/entry-store.ts";
 import { IndexFeed } from "../../src/store/files/index-feed.ts";
 import { IndexInPlace } from "../../src/store/files/index-in-place.ts";
-import type { FilesStore } from "../../src/store/files/store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

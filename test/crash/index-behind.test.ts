@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { append, create, listed, said } from "../../src/conformance/expect.ts";
-import { SkeinError } from "../../src/core/errors.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
+import type { EntryDraft } from "../../src/index.ts";
+import { SkeinError } from "../../src/index.ts";
 import { errorOf, IndexThread, problemOf } from "../../src/store/files/index-thread.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { append, create, ids } from "../../src/conformance/expect.ts";
-import { storeConformance } from "../../src/conformance/store.ts";
-import type { Scope, Store } from "../../src/store/contract.ts";
+import { storeConformance } from "../../src/entry-conformance.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
 import { SimStore } from "../support/sim-store.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };

@@ -11,8 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { append, create, said } from "../../src/conformance/expect.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { FilesStore } from "../../src/store/files/store.ts";
+import type { FilesStore } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { append, create, ids, said } from "../../src/conformance/expect.ts";
-import { parseSession } from "../../src/core/parse-session.ts";
-import { SessionTree } from "../../src/core/tree.ts";
-import type { Scope, Store } from "../../src/store/contract.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { wireLimits } from "../../src/protocol/frames.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { AcpProcess } from "../support/acp-client.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";

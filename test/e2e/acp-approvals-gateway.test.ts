@@ -1,10 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SkeinClient } from "../../src/client/contract.ts";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { AgentScript } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
 import { run } from "../support/cli.ts";

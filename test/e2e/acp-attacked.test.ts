@@ -1,7 +1,7 @@
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { wireLimits } from "../../src/protocol/frames.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { soon } from "../support/soon.ts";

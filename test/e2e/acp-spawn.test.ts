@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { Run } from "../../src/runs/contract.ts";
+import type { Run } from "../../src/index.ts";
 import type { AcpSkein, AcpSkeinOptions } from "../support/acp/acp-skein.ts";
 import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { soon } from "../support/soon.ts";

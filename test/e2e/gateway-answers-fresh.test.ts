@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
 import { openFolder } from "../../src/compose.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

@@ -4,11 +4,11 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { MethodName } from "../../src/entry-client.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { closeCodes, wireLimits } from "../../src/protocol/frames.ts";
-import type { MethodName } from "../../src/protocol/methods/method-table.ts";
 import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { anyJson, paramsOf } from "../support/fuzz-params.ts";
 import {
   exchangeFrames,

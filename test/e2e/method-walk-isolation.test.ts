@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Result } from "../../src/protocol/methods/method-table.ts";
+import type { Result } from "../../src/entry-client.ts";
 import { eventually } from "../support/gateway-server.ts";
 import { closeAll, connected, revisions } from "../support/mcp-gateway.ts";
 import { WalkCalls } from "../support/walk-calls.ts";

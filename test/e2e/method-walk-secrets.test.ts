@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { answered, said } from "../../src/conformance/expect.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { Result } from "../../src/protocol/methods/method-table.ts";
+import type { Result } from "../../src/entry-client.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { isLeaked, secretSamples } from "../golden/redaction/secrets.ts";
 import { eventually } from "../support/gateway-server.ts";

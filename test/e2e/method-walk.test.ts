@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { MethodName } from "../../src/entry-client.ts";
 import { mistakesIn } from "../../src/protocol/check-value.ts";
 import type { Method } from "../../src/protocol/methods/method.ts";
-import type { MethodName } from "../../src/protocol/methods/method-table.ts";
 import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
 import { anyOfSchema } from "../support/schemas.ts";
 import type { Answered, Via } from "../support/walk-calls.ts";

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { parseSession } from "../../src/core/parse-session.ts";
-import { SessionTree } from "../../src/core/tree.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
 import { exportHtml } from "../../src/interchange/export-html.ts";
 import { exportJsonl } from "../../src/interchange/export-jsonl.ts";
 import { exportMarkdown } from "../../src/interchange/export-markdown.ts";

@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { isCorrupt } from "../../src/core/entries.ts";
-import { parseSession } from "../../src/core/parse-session.ts";
-import { SessionTree } from "../../src/core/tree.ts";
+import { isCorrupt, parseSession, SessionTree } from "../../src/index.ts";
 import { contextView } from "../../src/sessions/context-view.ts";
 
 const folder = fileURLToPath(new URL("sessions/", import.meta.url));

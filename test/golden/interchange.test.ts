@@ -3,9 +3,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { encodeEntry } from "../../src/core/entries.ts";
 import { textOf } from "../../src/core/messages.ts";
-import { parseSession } from "../../src/core/parse-session.ts";
 import { atOnce } from "../../src/core/slices.ts";
-import { SessionTree } from "../../src/core/tree.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
 import { importSession as importing } from "../../src/interchange/import-session.ts";
 import type { ImportedSession } from "../../src/interchange/imported-session.ts";
 

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import type { Channel } from "../../src/channels/contract.ts";
 import { deliveryError } from "../../src/channels/delivery-error.ts";
-import { HookRegistry, HookStop } from "../../src/sessions/hooks.ts";
-import type { Json } from "../../src/store/contract.ts";
+import type { Json } from "../../src/entry-store.ts";
+import type { Channel } from "../../src/index.ts";
+import { defineTool, HookRegistry, HookStop } from "../../src/index.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
+import { HookRegistry } from "../../src/index.ts";
 import { answering, closeAll, withScript } from "./../support/skein.ts";
 
 afterEach(closeAll);

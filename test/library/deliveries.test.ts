@@ -1,9 +1,8 @@
 import { afterEach, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import type { Channel } from "../../src/channels/contract.ts";
 import { Outgoing } from "../../src/compose/outgoing.ts";
+import type { Channel, OutboxRow } from "../../src/index.ts";
+import { defineTool } from "../../src/index.ts";
 import { budgetExceeded } from "../../src/runs/budget.ts";
-import type { OutboxRow } from "../../src/runs/contract.ts";
 import { acceptRequest } from "../../src/sessions/input/session-delivery.ts";
 import { messagesOf, openRuns } from "../support/run-skein.ts";
 import { closeAll, withScript } from "../support/skein.ts";

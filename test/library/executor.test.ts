@@ -1,10 +1,8 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import type { Channel } from "../../src/channels/contract.ts";
+import type { Json } from "../../src/entry-store.ts";
+import type { Channel, SendOptions } from "../../src/index.ts";
+import { defineTool, HookRegistry } from "../../src/index.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
-import type { SendOptions } from "../../src/sessions/skein/session-handle.ts";
-import type { Json } from "../../src/store/contract.ts";
 import { Database } from "../../src/store/files/database.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 

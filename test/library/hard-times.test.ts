@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Type from "typebox";
 import { afterEach, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { textOf } from "../../src/core/messages.ts";
-import type { TurnEvent } from "../../src/sessions/skein/turn-handle.ts";
+import type { TurnEvent } from "../../src/index.ts";
+import { defineTool } from "../../src/index.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
 import type { Content } from "../../src/core/messages.ts";
 import { textOf } from "../../src/core/messages.ts";
+import type { AgentSpec } from "../../src/index.ts";
 import { childDenyList } from "../../src/sessions/between/child-tools.ts";
 import { sessionsYield } from "../../src/tools/sessions-yield.ts";
 import type { Family } from "../support/family.ts";

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
 import type { Family } from "../support/family.ts";
 import { begun, call, calls, desk, gate, lastUser, results, system, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";

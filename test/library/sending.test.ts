@@ -1,7 +1,6 @@
 import Type from "typebox";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import { RunError } from "../../src/sessions/skein/run-error.ts";
+import { defineTool, RunError } from "../../src/index.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

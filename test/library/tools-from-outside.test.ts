@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { sessionTools } from "../../src/session-tools.ts";
+import { sessionTools } from "../../src/index.ts";
 import { answering, closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

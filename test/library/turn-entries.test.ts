@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { textOf } from "../../src/core/messages.ts";
-import type { Turn } from "../../src/sessions/skein/turn-handle.ts";
+import type { Turn } from "../../src/index.ts";
+import { defineTool } from "../../src/index.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,7 +1,6 @@
 import Type from "typebox";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
+import { defineAgent, defineTool } from "../../src/index.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { createSkein } from "../../src/index.ts";
 import type { RunListPayload } from "../../src/protocol/runs.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { AcpProcess } from "../support/acp-client.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";

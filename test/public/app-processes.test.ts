@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import { Started } from "../support/cli-process.ts";
 import { supportProgram } from "../support/programs.ts";

@@ -1,13 +1,10 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { ToolContext } from "../../src/agents/tools/define-tool.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { AssistantMessage } from "../../src/core/messages.ts";
 import { textOf } from "../../src/core/messages.ts";
-import { createSkein } from "../../src/create-skein.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
-import type { Json } from "../../src/store/contract.ts";
+import type { Json } from "../../src/entry-store.ts";
+import type { Skein, ToolContext } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";

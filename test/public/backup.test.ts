@@ -3,9 +3,9 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { BackupPayload, RestorePayload } from "../../src/protocol/upkeep.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { supportProgram } from "../support/programs.ts";

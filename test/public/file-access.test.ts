@@ -1,9 +1,9 @@
 import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { Step } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
 import { acpProcess } from "../support/acp-client.ts";

@@ -1,12 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder, Twin } from "../../src/entry-testing.ts";
+import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, HookRegistry } from "../../src/index.ts";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { sections } from "../../src/transcript/compaction/check-summary.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import { assistantMessage } from "../support/session-text.ts";

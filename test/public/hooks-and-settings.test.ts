@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
+import { HookRegistry } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import { call, configFile, desk, withParts } from "../support/family.ts";
 import type { MountedOverHttp } from "../support/mounted-gateway.ts";

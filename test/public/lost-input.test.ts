@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { connect } from "../../src/client/connect.ts";
+import { connect } from "../../src/entry-client.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { supportProgram } from "../support/programs.ts";

@@ -1,13 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
-import type { MessageDraft } from "../../src/core/seal.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import type { ScriptedReply } from "../../src/testing/twins/contract.ts";
+import type { ScriptedReply, TemporaryFolder } from "../../src/entry-testing.ts";
+import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
+import type { MessageDraft } from "../../src/index.ts";
+import { defineTool } from "../../src/index.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import type { TwinProvider } from "../support/twin-model.ts";

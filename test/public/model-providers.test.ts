@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import type { MessageDraft } from "../../src/core/seal.ts";
-import type { ScriptedReply } from "../../src/testing/twins/contract.ts";
+import type { ScriptedReply } from "../../src/entry-testing.ts";
+import type { MessageDraft } from "../../src/index.ts";
+import { defineTool } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import type { HttpToolServer } from "../support/mcp-http.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";

@@ -7,15 +7,13 @@ import { fileURLToPath } from "node:url";
 import Type from "typebox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
-
-import { SkeinError } from "../../src/core/errors.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { ConfigInput, SendOptions } from "../../src/index.ts";
-import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool, HookRegistry, SkeinError } from "../../src/index.ts";
 import type { ImportPayload } from "../../src/protocol/interchange.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
 import type { DoctorPayload, UserListPayload } from "../../src/protocol/upkeep.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import { Started } from "../support/cli-process.ts";
 import { sessionText, userLine } from "../support/session-text.ts";

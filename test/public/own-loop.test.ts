@@ -1,8 +1,7 @@
 import { generateText, isStepCount, jsonSchema, tool } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import { sessionTools } from "../../src/session-tools.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import { defineTool, sessionTools } from "../../src/index.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 

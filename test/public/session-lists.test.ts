@@ -1,7 +1,7 @@
 import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 import type { Family, Parts } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";

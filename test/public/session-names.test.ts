@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Result } from "../../src/protocol/methods/method-table.ts";
+import type { Result } from "../../src/entry-client.ts";
 import { run } from "../support/cli.ts";
 import { configFile, withParts } from "../support/family.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";

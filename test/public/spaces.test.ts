@@ -1,14 +1,10 @@
 import { existsSync, globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { ToolContext } from "../../src/agents/tools/define-tool.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import { createSkein } from "../../src/create-skein.ts";
 import type { Store } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
-import type { RuntimeContext } from "../../src/sessions/runtime-context.ts";
+import type { RuntimeContext, ToolContext } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import type { Family } from "../support/family.ts";
 import { call, results, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";

@@ -1,11 +1,8 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test } from "vitest";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { ToolContext } from "../../src/agents/tools/define-tool.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import type { AgentState } from "../../src/agents/tools/state-instances.ts";
-import type { Json } from "../../src/store/contract.ts";
+import type { Json } from "../../src/entry-store.ts";
+import type { AgentSpec, AgentState, ToolContext } from "../../src/index.ts";
+import { defineAgent, defineTool } from "../../src/index.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { TemporaryFolder, Twin } from "../../src/entry-testing.ts";
+import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";

@@ -6,10 +6,10 @@ import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { findRunning } from "../../src/gateway/running-file.ts";
 import { closeCodes } from "../../src/protocol/wire.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
 

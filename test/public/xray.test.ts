@@ -1,13 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
+import type { Result } from "../../src/entry-client.ts";
+import type { Scripted, ScriptedReply, TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import type { EntryDraft, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
-import type { Result } from "../../src/protocol/methods/method-table.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import type { Scripted, ScriptedReply } from "../../src/testing/twins/contract.ts";
 import { run } from "../support/cli.ts";
 import { desk } from "../support/family.ts";
 import type { GatedTwin } from "../support/gated-twin.ts";

@@ -1,7 +1,8 @@
 // The real agents that are tried, and how each is led to a twin instead of its provider, with nothing fetched or told outside.
+
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { TwinApi } from "../../src/testing/twins/contract.ts";
+import type { TwinApi } from "../../src/entry-testing.ts";
 
 export interface RealAgent {
   /** As in acp.agents. */

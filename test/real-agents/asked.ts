@@ -1,5 +1,5 @@
+import type { TwinApi, TwinRequest } from "../../src/entry-testing.ts";
 // What a real agent asked its model for, in whichever wire format.
-import type { TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
 
 export interface Asked {
   /** Agents ask without tools for titles and the like. */

@@ -1,8 +1,9 @@
 // A Skein that can spawn one real agent, whose model is a twin and whose home is a folder of the test.
+
 import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { Approval, Run } from "../../src/runs/contract.ts";
+import type { Approval, Run } from "../../src/index.ts";
 import { isEnded } from "../../src/runs/states.ts";
 import type { Family } from "../support/family.ts";
 import { withParts } from "../support/family.ts";

@@ -1,7 +1,6 @@
 // A twin of a provider that plays the model of a real agent: what it says follows from what it is asked.
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { Scripted, ScriptedBlock, TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
+import type { Scripted, ScriptedBlock, Twin, TwinApi, TwinRequest } from "../../src/entry-testing.ts";
+import { startTwin } from "../../src/entry-testing.ts";
 import { askedOf } from "./asked.ts";
 
 export const tasks = {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { AccessSettings, VisibilitySetting } from "../../src/access/visibility/access-policy.ts";
-import { SkeinError } from "../../src/core/errors.ts";
-import type { SessionMeta } from "../../src/store/contract.ts";
+import type { SessionMeta } from "../../src/entry-store.ts";
+import { SkeinError } from "../../src/index.ts";
 import type { MemoryStore } from "../../src/store/memory/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { scopeOfUser } from "./access.ts";

@@ -3,8 +3,8 @@ import { expect } from "vitest";
 import type { AcpParts } from "../../src/acp/server/contract.ts";
 import type { LivePorts } from "../../src/acp/server/live-session.ts";
 import { LiveSession } from "../../src/acp/server/live-session.ts";
-import { SkeinError } from "../../src/core/errors.ts";
-import type { EventStream, ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent } from "../../src/entry-client.ts";
+import { SkeinError } from "../../src/index.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";
 
 export const key = "agent:main:session:trip";

@@ -1,8 +1,9 @@
 // What a client of a gateway was told, held against the files themselves.
+
 import { globSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect } from "vitest";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../../src/entry-client.ts";
 import type { GatewayWorld } from "./acp-gateway-world.ts";
 import { expectCovered, expectOrdered, linesOf } from "./gateway-clients-count.ts";
 

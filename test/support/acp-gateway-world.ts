@@ -1,14 +1,13 @@
 // The world of the kill suite of ACP agents behind `skein start`: the gateway is a process, and everything is asked of it from outside.
+
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { realTiming } from "../../src/client/backoff.ts";
-import { CallError } from "../../src/client/call-error.ts";
 import { connectWith } from "../../src/client/connect.ts";
-import type { SkeinClient } from "../../src/client/contract.ts";
+import type { MethodName, Params, ReceivedEvent, Result, SkeinClient } from "../../src/entry-client.ts";
+import { CallError } from "../../src/entry-client.ts";
 import { findRunning } from "../../src/gateway/running-file.ts";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
-import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";
 import { agentsAlive, wardensAlive } from "./acp-kill-count.ts";
 import { makeWorld, user } from "./acp-kill-world.ts";

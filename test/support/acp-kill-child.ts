@@ -1,10 +1,11 @@
 // A process of the kill suite of ACP agents: goes on with a world until nothing of it is open, whatever befalls it.
 // acp-kill-child.ts <folder> <parents>
+
 import { writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { thrownText } from "../../src/core/text.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { Skein } from "../../src/index.ts";
 import { childrenEach, childrenOf, spawnArguments } from "./acp-kill-plan.ts";
 import { isOutside, openWorld, user } from "./acp-kill-world.ts";
 

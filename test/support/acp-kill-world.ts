@@ -1,13 +1,13 @@
 // The folder of the kill suite of ACP agents, and a Skein on it whose parents spawn what the seed plans.
+
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { Skein, SkeinOptions } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 import { scriptedAgent } from "./acp/script.ts";
 import { childrenOf, spawnArguments } from "./acp-kill-plan.ts";
 import { supportProgram } from "./programs.ts";

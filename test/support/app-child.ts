@@ -1,7 +1,7 @@
 // An application with an agent `main` in code. `accept` accepts one message and kills the process, `die` is killed in the middle of
 // the turn, and `run` waits for the end of a run.
 
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 
 const [dir = "", how = "", key = "", text = "", runId] = process.argv.slice(2);

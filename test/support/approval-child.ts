@@ -1,8 +1,6 @@
-// A process that runs a tool which somebody has to approve, and prints what becomes of it.
+import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
-import { createSkein } from "../../src/create-skein.ts";
+// A process that runs a tool which somebody has to approve, and prints what becomes of it.
 
 const [dir = ""] = process.argv.slice(2);
 const pay = defineTool({

@@ -1,13 +1,15 @@
 // Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
+
 import { refuseAccess, refuseMissing } from "../../src/access/visibility/refusal.ts";
 import { EventBus } from "../../src/core/events.ts";
-import { displayKey, resolveReference } from "../../src/core/references.ts";
-import type { AcceptRequest, Outcome, ReplyWait, Run } from "../../src/runs/contract.ts";
+import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
+import type { Run } from "../../src/index.ts";
+import { displayKey, resolveReference } from "../../src/index.ts";
+import type { AcceptRequest, Outcome, ReplyWait } from "../../src/runs/contract.ts";
 import type { Denied, Found, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { Caller } from "../../src/sessions/between/contract.ts";
 import type { SendDeps } from "../../src/sessions/between/send-contract.ts";
 import { RunWatcher } from "../../src/sessions/skein/run-watcher.ts";
-import type { SessionMeta, SessionRecord } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { heldOf, RunBooks } from "./run-books.ts";
 

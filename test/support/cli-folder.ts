@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openFolder } from "../../src/compose.ts";
-import { parseSession } from "../../src/core/parse-session.ts";
-import { SessionTree } from "../../src/core/tree.ts";
-import type { SessionMeta, Store } from "../../src/store/contract.ts";
+import type { SessionMeta, Store } from "../../src/entry-store.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
 import { family } from "./cli.ts";
 
 /** When the seeded folder is looked at: two days and a bit after the family talked. */

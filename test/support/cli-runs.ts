@@ -4,11 +4,11 @@ import { openFolder } from "../../src/compose.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
+import type { SessionRecord, Store } from "../../src/entry-store.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { runSession } from "../../src/sessions/input/accept-input.ts";
-import type { SessionRecord, Store } from "../../src/store/contract.ts";
 
 /** The runs of a folder, without anybody who runs them. */
 export async function withRuns<T>(

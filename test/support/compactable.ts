@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { SessionRecord, Store } from "../../src/store/contract.ts";
+import type { SessionRecord, Store } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { textOfTokens } from "./conversation.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { ContextMessage, SessionContext } from "../../src/core/context.ts";
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/messages.ts";
+import type { ContextMessage, SessionContext } from "../../src/index.ts";
 import { textTokens } from "../../src/transcript/text-tokens.ts";
 
 /** Conversations for the tests of what makes them shorter. */

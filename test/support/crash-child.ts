@@ -1,9 +1,10 @@
 // A process for the crash tests: works on a files store and says on stdout what was acknowledged, a line each.
+
 import { existsSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { answered, append, create, said } from "../../src/conformance/expect.ts";
-import { SkeinError } from "../../src/core/errors.ts";
-import type { Scope, Store } from "../../src/store/contract.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
+import { SkeinError } from "../../src/index.ts";
 import type { Disk, DiskFile } from "../../src/store/files/disk.ts";
 import { realDisk } from "../../src/store/files/disk.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";

@@ -1,6 +1,5 @@
 import type { Redactor } from "../../src/access/redaction/redactor.ts";
 import { createRedactor } from "../../src/access/redaction/redactor.ts";
-import type { SkeinEvent } from "../../src/core/events.ts";
 import { EventBus } from "../../src/core/events.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { everyUser, tokenScopes } from "../../src/gateway/auth/principal.ts";
@@ -9,6 +8,7 @@ import type { EventHubOptions, OpenEventHub } from "../../src/gateway/events/hub
 import { createEventHub } from "../../src/gateway/events/hub.ts";
 import type { Numbers } from "../../src/gateway/events/numbers.ts";
 import { countingFrom } from "../../src/gateway/events/numbers.ts";
+import type { SkeinEvent } from "../../src/index.ts";
 import type { EventFrame } from "../../src/protocol/frames.ts";
 
 /** A reader whose buffer the test empties. */

@@ -1,9 +1,10 @@
 // Counts what became of a family, from the logs and work.db alone. What is wrong comes back in words.
+
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Entry } from "../../src/core/entries.ts";
 import { isRecord } from "../../src/core/shape.ts";
+import type { Entry } from "../../src/index.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 

@@ -1,13 +1,13 @@
 // A family for the kill suites: children that end in every way there is, and sessions of another agent, on a real folder.
+
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { Skein, SkeinOptions } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 
 export const alice = { userId: "alice" } as const;
 /** The whole of it, or one spawn, its announcement and the yield in between. */

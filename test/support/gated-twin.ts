@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Twin, TwinOptions } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
+import type { Twin, TwinOptions } from "../../src/entry-testing.ts";
+import { startTwin } from "../../src/entry-testing.ts";
 
 /** A twin behind a gate: every request waits for `inspect` before the twin sees it. */
 export interface GatedTwin {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../../src/entry-client.ts";
 import type { Talker } from "./gateway-clients.ts";
 import { answered, saying } from "./gateway-clients.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
+import type { Params, Result } from "../../src/entry-client.ts";
 import { Started } from "./cli-process.ts";
 import { skeinProgram } from "./programs.ts";
 

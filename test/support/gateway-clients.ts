@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Timing } from "../../src/client/backoff.ts";
 import { realTiming } from "../../src/client/backoff.ts";
-import { CallError } from "../../src/client/call-error.ts";
 import { connectWith } from "../../src/client/connect.ts";
-import type { ConnectOptions, SkeinClient } from "../../src/client/contract.ts";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
+import { CallError } from "../../src/entry-client.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";
 
 /** What a client does that talks for as long as it is let, whatever happens to its gateway. */

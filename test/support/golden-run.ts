@@ -1,4 +1,4 @@
-import type { Entry } from "../../src/core/entries.ts";
+import type { Entry } from "../../src/index.ts";
 
 /** The messages of a run as lines that are the same every time: ids by their order, times and seals by their kind. */
 export function goldenRun(entries: readonly Entry[]): string {

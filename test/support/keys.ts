@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { ParsedKey } from "../../src/core/keys.ts";
-import { formatKey } from "../../src/core/keys.ts";
+import type { ParsedKey } from "../../src/index.ts";
+import { formatKey } from "../../src/index.ts";
 
 /** Generators for keys of every form, as a store would hold them. */
 

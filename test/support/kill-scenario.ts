@@ -1,16 +1,14 @@
 // The turn of the kill suite: everything that a turn can have, on a real folder.
+
 import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import { createWebhook } from "../../src/channels/webhook/create.ts";
-import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
-import type { TurnResult } from "../../src/sessions/skein/turn-handle.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { Skein, SkeinOptions, TurnResult } from "../../src/index.ts";
+import { defineAgent, defineTool } from "../../src/index.ts";
 import { sections } from "../../src/transcript/compaction/check-summary.ts";
 import type { KillPoints } from "./kill-points.ts";
 

@@ -1,6 +1,6 @@
 // A process that sends one order and waits for a run. Its tool kills the process, unless the process is healthy.
 
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 
 const [dir = "", health, runId] = process.argv.slice(2);

@@ -1,6 +1,6 @@
-import type { EntryDraft } from "../../src/core/seal.ts";
+import type { SummaryRequest } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { sections } from "../../src/transcript/compaction/check-summary.ts";
-import type { SummaryRequest } from "../../src/transcript/compaction/summarize-piece.ts";
 import { assistantMessage } from "./session-text.ts";
 
 /**

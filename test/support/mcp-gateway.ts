@@ -1,4 +1,5 @@
 // A real Skein behind MCP: over HTTP on loopback with the gateway's own checks of names, or anything that takes its parts.
+
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -10,15 +11,14 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { siteProblem } from "../../src/gateway/auth/sites.ts";
 import type { McpParts } from "../../src/gateway/mcp/contract.ts";
 import { createMcp } from "../../src/gateway/mcp/create-mcp.ts";
 import { skeinParts } from "../../src/gateway/mcp/skein-parts.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { AgentSpec, Skein } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 
 export const revisions = ["2025-11-25", "2026-07-28"] as const;
 export type Revision = (typeof revisions)[number];

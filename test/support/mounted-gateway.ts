@@ -1,11 +1,12 @@
 // The gateway of a Skein in a server of its own, called over HTTP.
+
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { MethodName, Params, Result } from "../../src/entry-client.ts";
+import type { Skein } from "../../src/index.ts";
 
 export interface MountedOverHttp {
   readonly url: string;

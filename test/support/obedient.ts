@@ -1,13 +1,11 @@
 import { tmpdir } from "node:os";
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { RuntimeContext } from "../../src/sessions/runtime-context.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 
 /** Agents that do what the last message tells them: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
 

@@ -1,7 +1,8 @@
 // A process with a store of its own in a file. Its tool kills the process once, in the middle of a turn.
+
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
 

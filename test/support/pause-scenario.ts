@@ -1,15 +1,14 @@
 // A turn that stops at a gate, so that its process can be paused there: while a model speaks, in a tool, before a person.
+
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import { defineTool } from "../../src/agents/tools/define-tool.ts";
 import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Clock } from "../../src/core/clock.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { Clock, Skein } from "../../src/index.ts";
+import { defineAgent, defineTool } from "../../src/index.ts";
 
 export type PauseMode = "streaming" | "tool" | "approval";
 

@@ -1,16 +1,15 @@
 // One call of a session tool through every public door of one Skein, with the answer in one form.
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import { textOf } from "../../src/core/messages.ts";
-import { sessionTools } from "../../src/session-tools.ts";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
+import type { Skein } from "../../src/index.ts";
+import { HookRegistry, sessionTools } from "../../src/index.ts";
 import { run as runCommand } from "./cli.ts";
 import { closeAll as closeMcp, newClient, startMcp } from "./mcp-gateway.ts";
 

@@ -6,16 +6,16 @@ import { folderDeps } from "../../src/compose/call-deps.ts";
 import type { FilesStore } from "../../src/compose.ts";
 import { openFolder } from "../../src/compose.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
+import type { Params, Result } from "../../src/entry-client.ts";
+import type { Scope } from "../../src/entry-store.ts";
 import type { Principal, TokenScope } from "../../src/gateway/auth/principal.ts";
 import type { FolderDeps } from "../../src/gateway/calls/contract.ts";
 import { localCalls } from "../../src/gateway/calls/local-calls.ts";
 import type { ReadingMethod } from "../../src/gateway/handlers/families.ts";
 import { readingHandlers } from "../../src/gateway/handlers/reading.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { mistakesIn } from "../../src/protocol/check-value.ts";
-import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
-import type { Scope } from "../../src/store/contract.ts";
 
 /** A value that the configuration says is a secret, and what stands in its place. */
 export const secret = "tiger-lily-secret-77";

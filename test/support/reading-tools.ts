@@ -1,11 +1,10 @@
 import { createRedactor } from "../../src/access/redaction/redactor.ts";
-import type { AccessAction } from "../../src/access/visibility/access-policy.ts";
-import { displayKey, resolveReference } from "../../src/core/references.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
-import type { Run, SessionWork } from "../../src/runs/contract.ts";
+import type { SessionReach, SessionRecord, SessionStore, Store } from "../../src/entry-store.ts";
+import type { AccessAction, EntryDraft, Run } from "../../src/index.ts";
+import { displayKey, resolveReference } from "../../src/index.ts";
+import type { SessionWork } from "../../src/runs/contract.ts";
 import type { Denied, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { Caller } from "../../src/sessions/between/contract.ts";
-import type { SessionReach, SessionRecord, SessionStore, Store } from "../../src/store/contract.ts";
 import { compareInList, decodeCursor, listPage } from "../../src/store/listing.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "../../src/tools/contract.ts";

@@ -1,12 +1,11 @@
-import { SkeinError } from "../../src/core/errors.ts";
-import type { SkeinEvent } from "../../src/core/events.ts";
+import type { Run, SkeinEvent } from "../../src/index.ts";
+import { SkeinError } from "../../src/index.ts";
 import type {
   AcceptRequest,
   ChildRequest,
   ChildSequel,
   Claim,
   Held,
-  Run,
   RunSession,
 } from "../../src/runs/contract.ts";
 import type { SequelOf } from "../../src/runs/embedded/books.ts";

@@ -1,4 +1,5 @@
-import type { SkeinEvent, SkeinEventType } from "../../src/core/events.ts";
+import type { SkeinEventType } from "../../src/core/events.ts";
+import type { SkeinEvent } from "../../src/index.ts";
 
 type Extra<T extends SkeinEventType> = Omit<
   SkeinEvent<T>,

@@ -1,15 +1,12 @@
 // A Skein for the tests of runs: in memory or in a folder, with a model that does what it is told.
+
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { ModelStep } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { ToolDefinition } from "../../src/agents/tools/define-tool.ts";
-import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Entry } from "../../src/core/entries.ts";
-import type { Message } from "../../src/core/messages.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { ModelStep } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { AgentSpec, Entry, Message, Skein, SkeinOptions, ToolDefinition } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 
 export interface RunSkein {
   readonly skein: Skein;

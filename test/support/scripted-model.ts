@@ -5,7 +5,7 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 import type { TurnModel } from "../../src/agents/contract.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { resolveTranscriptPolicy } from "../../src/index.ts";
 
 /** A model of the AI SDK that says what it is told, part for part, without a server. */
 

@@ -4,7 +4,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import fc from "fast-check";
-import type { Api, TranscriptMessage } from "../../src/transcript/contract.ts";
+import type { Api, TranscriptMessage } from "../../src/index.ts";
 import { providerMetadata } from "./arbitraries.ts";
 
 /** Generators for messages of the AI SDK and of ours, as far as each can hold what the other says. */

@@ -1,5 +1,6 @@
 // Runs whose end sets something off, with fields that a test decides about.
-import type { ChildSequel, PingPongSequel, ReplySequel, Run, RunOptions } from "../../src/runs/contract.ts";
+import type { Run } from "../../src/index.ts";
+import type { ChildSequel, PingPongSequel, ReplySequel, RunOptions } from "../../src/runs/contract.ts";
 
 export function endedRun(options: RunOptions, more: Partial<Run> = {}): Run {
   return {

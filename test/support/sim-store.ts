@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FilesStore } from "../../src/store/files/store.ts";
+import type { FilesStore } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimDisk } from "./sim-disk.ts";
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import type { Change, StepResult, TranscriptMessage } from "../../src/transcript/contract.ts";
+import type { Change, TranscriptMessage } from "../../src/index.ts";
+import type { StepResult } from "../../src/transcript/contract.ts";
 import type { Recorder } from "../../src/transcript/derive.ts";
 import { EntryIds } from "../../src/transcript/derive.ts";
 

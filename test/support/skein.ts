@@ -1,16 +1,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ModelStep, ScriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import { scriptedModel } from "../../src/agents/rehearsal/scripted-model.ts";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
-import type { Entry } from "../../src/core/entries.ts";
-import type { SkeinEvent, SkeinEventType } from "../../src/core/events.ts";
+import type { SkeinEventType } from "../../src/core/events.ts";
 import { textOf } from "../../src/core/messages.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { ModelStep, ScriptedModel } from "../../src/entry-testing.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { AgentSpec, Entry, Skein, SkeinEvent, SkeinOptions } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 
 type Script = Parameters<typeof scriptedModel>[0];
 

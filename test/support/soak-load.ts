@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { connect } from "../../src/client/connect.ts";
-import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
+import type { MethodName, Params, Result } from "../../src/entry-client.ts";
+import { connect } from "../../src/entry-client.ts";
 import { connectParams } from "./gateway-server.ts";
 
 /** People and programs that come to a gateway, do what they came for, and leave: about fifty requests a second. */

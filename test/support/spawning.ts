@@ -1,10 +1,10 @@
-import { SkeinError } from "../../src/core/errors.ts";
-import type { AcceptRequest, Child, Run, RunStore } from "../../src/runs/contract.ts";
+import type { SessionMeta, SessionRecord, Store } from "../../src/entry-store.ts";
+import type { Run } from "../../src/index.ts";
+import { HookRegistry, SkeinError } from "../../src/index.ts";
+import type { AcceptRequest, Child, RunStore } from "../../src/runs/contract.ts";
 import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between/contract.ts";
 import type { Spawner } from "../../src/sessions/between/spawn-checks.ts";
 import type { SpawnRequest } from "../../src/sessions/between/spawn-request.ts";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
-import type { SessionMeta, SessionRecord, Store } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { workOf } from "../../src/store/work.ts";
 import { fileBoundary } from "./file-boundary.ts";

@@ -1,14 +1,11 @@
 import type { Tool, ToolOutput, Turn, TurnEnd, TurnEvent, TurnModel } from "../../src/agents/contract.ts";
 import { createLoop } from "../../src/agents/loop/loop.ts";
-import type { Entry } from "../../src/core/entries.ts";
-import { SkeinError } from "../../src/core/errors.ts";
 import type { ToolCallBlock, Usage } from "../../src/core/messages.ts";
-import type { MessageDraft } from "../../src/core/seal.ts";
-import { guardedAppend } from "../../src/sessions/guard/guarded-append.ts";
-import { HookRegistry } from "../../src/sessions/hooks.ts";
+import { guardedAppend } from "../../src/entry-store.ts";
+import type { Entry, MessageDraft } from "../../src/index.ts";
+import { HookRegistry, prepareTranscript, SkeinError } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
-import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
 
 /** A turn on a real store with the real guard, a clock that stands still, and sleeps that take no time. */
 

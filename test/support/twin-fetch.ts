@@ -1,4 +1,5 @@
-import type { ScriptedReply, TwinRequest, WireFormat } from "../../src/testing/twins/contract.ts";
+import type { ScriptedReply, TwinRequest } from "../../src/entry-testing.ts";
+import type { WireFormat } from "../../src/testing/twins/contract.ts";
 
 /** A `fetch` for a real client that a wire format answers, without a server. */
 export interface TwinFetch {

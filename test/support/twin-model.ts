@@ -1,10 +1,9 @@
 import type { TurnModel } from "../../src/agents/contract.ts";
 import { openModel } from "../../src/agents/models/open-model.ts";
 import { priceOf } from "../../src/agents/models/prices.ts";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { Scripted, TwinApi } from "../../src/testing/twins/contract.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import type { Scripted, Twin, TwinApi } from "../../src/entry-testing.ts";
+import { startTwin } from "../../src/entry-testing.ts";
+import { resolveTranscriptPolicy } from "../../src/index.ts";
 
 /** Models that thinking can be asked of, one for each wire format. */
 export const providers = [

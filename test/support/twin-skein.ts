@@ -1,17 +1,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { AgentSpec } from "../../src/agents/tools/define-agent.ts";
-import { defineAgent } from "../../src/agents/tools/define-agent.ts";
-import type { SkeinOptions } from "../../src/compose/open-skein.ts";
-import type { SkeinEvent } from "../../src/core/events.ts";
-import type { EntryDraft, MessageDraft } from "../../src/core/seal.ts";
-import { createSkein } from "../../src/create-skein.ts";
-import type { Skein } from "../../src/sessions/skein/skein.ts";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import type { Scripted } from "../../src/testing/twins/contract.ts";
+import type { Scripted, TemporaryFolder, Twin } from "../../src/entry-testing.ts";
+import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
+import type {
+  AgentSpec,
+  EntryDraft,
+  MessageDraft,
+  Skein,
+  SkeinEvent,
+  SkeinOptions,
+} from "../../src/index.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 import type { TwinProvider } from "./twin-model.ts";
 import { providers } from "./twin-model.ts";
 

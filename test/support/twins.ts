@@ -1,7 +1,6 @@
 import { expect } from "vitest";
-import { checkRequest } from "../../src/testing/server/check-request.ts";
-import type { Twin } from "../../src/testing/server/start-twin.ts";
-import type { TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
+import type { Twin, TwinApi, TwinRequest } from "../../src/entry-testing.ts";
+import { checkRequest } from "../../src/entry-testing.ts";
 
 /** Requests for twins, and what is expected of them. */
 

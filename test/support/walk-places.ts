@@ -1,6 +1,6 @@
 import type { ServingDeps } from "../../src/compose/pieces.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
-import type { EntryDraft } from "../../src/core/seal.ts";
+import type { EntryDraft } from "../../src/index.ts";
 
 /** What ann has, by the names under which others would ask for it. */
 export interface WalkPlaces {

@@ -1,5 +1,5 @@
+import type { MethodName, Params } from "../../src/entry-client.ts";
 import type { WireErrorCode } from "../../src/protocol/errors.ts";
-import type { MethodName, Params } from "../../src/protocol/methods/method-table.ts";
 import type { Via } from "./walk-calls.ts";
 import type { WalkWorld } from "./walk-world.ts";
 

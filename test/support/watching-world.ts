@@ -1,13 +1,13 @@
 import type { AccessSettings } from "../../src/access/visibility/access-policy.ts";
 import { resolveAccessPolicy } from "../../src/access/visibility/access-policy.ts";
 import { createTreeCheck, explainAccess } from "../../src/access/visibility/decide-access.ts";
-import type { Lookup } from "../../src/core/references.ts";
-import { displayKey } from "../../src/core/references.ts";
-import type { AcceptRequest, Child, Run, RunStore, SessionWork } from "../../src/runs/contract.ts";
+import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
+import type { Lookup, Run } from "../../src/index.ts";
+import { displayKey } from "../../src/index.ts";
+import type { AcceptRequest, Child, RunStore, SessionWork } from "../../src/runs/contract.ts";
 import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { AgentPolicy, Caller } from "../../src/sessions/between/contract.ts";
 import { runSession } from "../../src/sessions/input/accept-input.ts";
-import type { SessionMeta, SessionRecord } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { ToolDeps } from "../../src/tools/contract.ts";
 import { RunBooks } from "./run-books.ts";

@@ -2,15 +2,14 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { OpenGateway } from "../../src/cli/start/open-gateway.ts";
 import { openGateway } from "../../src/cli/start/open-gateway.ts";
-import { connect } from "../../src/client/connect.ts";
-import type { SkeinClient } from "../../src/client/contract.ts";
 import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
 import type { GatewayPieces } from "../../src/compose/pieces.ts";
-import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
-import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { Params, Result, SkeinClient } from "../../src/entry-client.ts";
+import { connect } from "../../src/entry-client.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import type { Clock } from "../../src/index.ts";
 
 /** The real gateway in this process, as `skein start` opens it, on a folder and a port of its own. */
 export interface WholeGateway {

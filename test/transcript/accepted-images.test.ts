@@ -1,9 +1,8 @@
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
 import { shrinkImage } from "../../src/agents/shrink-image.ts";
-import { checkRequest } from "../../src/testing/server/check-request.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
-import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
+import { checkRequest } from "../../src/entry-testing.ts";
+import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { speakers } from "./conversation.ts";
 import { ToWire } from "./to-wire.ts";
 

@@ -1,12 +1,9 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test } from "vitest";
 import { openModel } from "../../src/agents/models/open-model.ts";
-import type { ContextMessage } from "../../src/core/context.ts";
-import { checkRequest } from "../../src/testing/server/check-request.ts";
-import { startTwin } from "../../src/testing/server/start-twin.ts";
-import type { TranscriptMessage } from "../../src/transcript/contract.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
-import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
+import { checkRequest, startTwin } from "../../src/entry-testing.ts";
+import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
+import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { visibleMessage } from "../../src/transcript/visible-message.ts";
 import { runSeed } from "../support/run-seed.ts";
 import type { Speaker } from "./conversation.ts";

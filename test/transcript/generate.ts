@@ -1,5 +1,4 @@
-import type { ContextMessage } from "../../src/core/context.ts";
-import type { TranscriptOptions } from "../../src/transcript/contract.ts";
+import type { ContextMessage, TranscriptOptions } from "../../src/index.ts";
 import type { Signer } from "./conversation.ts";
 import { Conversation, png, toolNames } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";

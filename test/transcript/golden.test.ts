@@ -1,10 +1,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { ContextMessage } from "../../src/core/context.ts";
 import type { AssistantBlock, Content } from "../../src/core/messages.ts";
-import type { TranscriptOptions } from "../../src/transcript/contract.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
-import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
+import type { ContextMessage, TranscriptOptions } from "../../src/index.ts";
+import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { lines, prepared } from "./notation.ts";
 
 /** One small session for each rule of the transcript, for the golden files. */

@@ -1,9 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ContextMessage } from "../../src/core/context.ts";
 import { textOf } from "../../src/core/messages.ts";
-import type { TranscriptMessage } from "../../src/transcript/contract.ts";
-import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
-import { prepareTranscript } from "../../src/transcript/steps/prepare-transcript.ts";
+import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
+import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { runSeed } from "../support/run-seed.ts";
 import { speakers } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";

@@ -1,6 +1,5 @@
-import type { ContextMessage } from "../../src/core/context.ts";
 import type { AssistantBlock, Content } from "../../src/core/messages.ts";
-import type { Change, PreparedTranscript } from "../../src/transcript/contract.ts";
+import type { Change, ContextMessage, PreparedTranscript } from "../../src/index.ts";
 
 /** Transcripts as text, one line a message, for people to review. */
 

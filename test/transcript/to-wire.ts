@@ -1,8 +1,8 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { modelRequest } from "../../src/agents/ai-sdk/model-request.ts";
 import { openModel } from "../../src/agents/models/open-model.ts";
-import type { TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
-import type { TranscriptMessage, TranscriptPolicy } from "../../src/transcript/contract.ts";
+import type { TwinApi, TwinRequest } from "../../src/entry-testing.ts";
+import type { TranscriptMessage, TranscriptPolicy } from "../../src/index.ts";
 import { toolNames } from "./conversation.ts";
 
 const tools = toolNames.map((name) => ({ name, inputSchema: { type: "object", properties: {} } }));

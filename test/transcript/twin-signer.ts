@@ -1,4 +1,5 @@
-import { sealReasoning, signatures } from "../../src/testing/twins/signatures.ts";
+import { signatures } from "../../src/entry-testing.ts";
+import { sealReasoning } from "../../src/testing/twins/signatures.ts";
 import type { Signer } from "./conversation.ts";
 
 /** Signs as the twins of the providers do, who refuse anything else. One for each conversation: items are numbered. */

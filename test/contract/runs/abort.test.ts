@@ -1,7 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
-import { HookRegistry } from "../../../src/sessions/hooks.ts";
-import { RunError } from "../../../src/sessions/skein/run-error.ts";
+import { defineTool, HookRegistry, RunError } from "../../../src/index.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, gateOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
+import { defineTool } from "../../../src/index.ts";
 import type { RunSession } from "../../../src/runs/contract.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, entriesOf, gateOf, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";

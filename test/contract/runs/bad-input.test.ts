@@ -1,8 +1,7 @@
 import Type from "typebox";
 import { describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
-import { HookRegistry } from "../../../src/sessions/hooks.ts";
-import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
+import type { SendOptions } from "../../../src/index.ts";
+import { defineTool, HookRegistry } from "../../../src/index.ts";
 import type { RunSkeinOptions } from "../../support/run-skein.ts";
 import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterAll, expect, test } from "vitest";
-import type { ModelStep } from "../../../src/agents/rehearsal/scripted-model.ts";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
-import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import type { ModelStep } from "../../../src/entry-testing.ts";
+import type { Skein } from "../../../src/index.ts";
+import { defineTool } from "../../../src/index.ts";
 import { runChance } from "../../support/run-seed.ts";
 import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 

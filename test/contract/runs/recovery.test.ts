@@ -2,11 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
-import type { Message } from "../../../src/core/messages.ts";
-import type { EntryDraft, MessageDraft } from "../../../src/core/seal.ts";
-import type { Run, RunOptions } from "../../../src/runs/contract.ts";
-import { HookRegistry } from "../../../src/sessions/hooks.ts";
+import type { EntryDraft, Message, MessageDraft, Run } from "../../../src/index.ts";
+import { defineTool, HookRegistry } from "../../../src/index.ts";
+import type { RunOptions } from "../../../src/runs/contract.ts";
 import { thisProcess } from "../../../src/store/files/process-identity.ts";
 import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 

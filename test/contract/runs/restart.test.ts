@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { ModelStep } from "../../../src/agents/rehearsal/scripted-model.ts";
-import { defineTool } from "../../../src/agents/tools/define-tool.ts";
-import type { Turn } from "../../../src/sessions/skein/turn-handle.ts";
+import type { ModelStep } from "../../../src/entry-testing.ts";
+import type { Turn } from "../../../src/index.ts";
+import { defineTool } from "../../../src/index.ts";
 import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-restart-"));

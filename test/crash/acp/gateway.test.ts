@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { TemporaryFolder } from "../../../src/entry-testing.ts";
+import { temporaryFolder } from "../../../src/entry-testing.ts";
 import { runningPath } from "../../../src/gateway/running-file.ts";
-import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
 import { expectAllTold } from "../../support/acp-gateway-count.ts";
 import type { StartedBy } from "../../support/acp-gateway-world.ts";
 import { GatewayWorld, slots } from "../../support/acp-gateway-world.ts";

@@ -2,9 +2,9 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lostWords } from "../../../src/acp/client/running/acp-turn.ts";
-import type { Skein } from "../../../src/sessions/skein/skein.ts";
-import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
+import type { TemporaryFolder } from "../../../src/entry-testing.ts";
+import { temporaryFolder } from "../../../src/entry-testing.ts";
+import type { Skein } from "../../../src/index.ts";
 import {
   agentsAlive,
   countWorld,
