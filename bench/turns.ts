@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openSkein } from "../src/compose/open-skein.ts";
 import type { ScriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 import { defineAgent } from "../src/agents/tools/define-agent.ts";
 import { defineTool } from "../src/agents/tools/define-tool.ts";
+import { openSkein } from "../src/compose/open-skein.ts";
 import type { Skein } from "../src/sessions/skein/skein.ts";
 import { bareConversation } from "./bare-loop.ts";
 import { model, plainModel, textOf, weatherIn, weatherParameters } from "./scripted.ts";
