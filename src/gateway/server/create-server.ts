@@ -6,7 +6,6 @@ import { plainAddress } from "../limits/addresses.ts";
 import type { Ground } from "./door/ground.ts";
 import { groundOf } from "./door/ground.ts";
 import type { Tuning } from "./door/tuning.ts";
-import type { Listener } from "./http/listener.ts";
 import { httpListener, refuseRaw } from "./http/listener.ts";
 import { Sockets } from "./socket/sockets.ts";
 
@@ -17,28 +16,25 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
   const ground = groundOf(parts, tuning);
   let port = settings.port;
   const url = () => urlOf(settings.host, port);
-  const listener = await httpListener(ground, { port: () => port, url });
+  const server = httpListener(ground, { port: () => port, url });
   const sockets = new Sockets(ground, { port: () => port, refuse: refuseRaw });
   const { timers, recheckMs } = ground.tuning;
   const stopRechecks = timers.every(recheckMs, () => ground.visitors.recheck());
-  listener.server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));
+  server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));
   try {
-    port = await listen(listener.server, settings);
+    port = await listen(server, settings);
   } catch (error) {
     stopRechecks();
     sockets.close();
-    await listener.app.close();
     throw error;
   }
-  listener.server.on("error", (error) =>
-    parts.log("error", "The server cannot take a connection", { error }),
-  );
+  server.on("error", (error) => parts.log("error", "The server cannot take a connection", { error }));
   return {
     url: url(),
     drain: (graceMs) => drain(ground, sockets, graceMs),
     close: () => {
       stopRechecks();
-      return close(ground, sockets, listener);
+      return close(ground, sockets, server);
     },
   };
 }
@@ -47,11 +43,11 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
 export async function mountServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
   const ground = groundOf(parts, tuning);
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? parts.settings.port;
-  const listener = await httpListener(ground, { port, url: () => "http://localhost" });
+  const server = httpListener(ground, { port, url: () => "http://localhost" });
   const sockets = new Sockets(ground, { port, refuse: refuseRaw });
   const stopRechecks = ground.tuning.timers.every(ground.tuning.recheckMs, () => ground.visitors.recheck());
   return {
-    handle: (request, response) => void listener.server.emit("request", request, response),
+    handle: (request, response) => void server.emit("request", request, response),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
     drain: (graceMs) => drain(ground, sockets, graceMs),
     close: async () => {
@@ -59,7 +55,6 @@ export async function mountServer(parts: ServerParts, tuning: Partial<Tuning> = 
       void ground.underway.stop();
       ground.underway.abortAll();
       sockets.close();
-      await listener.app.close();
     },
   };
 }
@@ -78,14 +73,13 @@ async function drain(ground: Ground, sockets: Sockets, graceMs: number): Promise
   underway.abortAll();
 }
 
-async function close(ground: Ground, sockets: Sockets, { server, app }: Listener): Promise<void> {
+async function close(ground: Ground, sockets: Sockets, server: HttpServer): Promise<void> {
   const isClosed = new Promise<void>((resolve) => server.close(() => resolve()));
   void ground.underway.stop();
   ground.underway.abortAll();
   sockets.close();
   server.closeAllConnections();
   await isClosed;
-  await app.close();
 }
 
 function listen(server: HttpServer, { host, port }: ServerSettings): Promise<number> {

@@ -89,9 +89,20 @@ describe("HTTP", () => {
     ["GET", "/%zz", 404, "not_found"],
     ["GET", `/rpc/${"x".repeat(300)}`, 404, "not_found"],
     ["PUT", "/rpc/agents.list", 404, "not_found"],
+    ["POST", "/rpc/agents.list/", 404, "not_found"],
+    ["POST", "/rpc%2Fagents.list", 404, "not_found"],
+    ["GET", "/healthz/", 404, "not_found"],
+    ["GET", "/HEALTHZ", 404, "not_found"],
   ])("[GSV2] %s %s is %i", async (method, path, status, code) => {
     const gateway = await start();
     expect(await errorOf(await gateway.get(path, gateway.admin, { method }))).toMatchObject({ status, code });
+  });
+
+  test("[GSV2] a path may be percent-encoded, and HEAD is not served", async () => {
+    const gateway = await start({ handlers: agents });
+    const init = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
+    expect((await gateway.get("/%72pc/agents%2Elist?x=1", gateway.admin, init)).status).toBe(200);
+    expect((await gateway.get("/healthz", null, { method: "HEAD" })).status).toBe(404);
   });
 
   test("[GSV3] what nobody foresaw is internal, with an id that the log has and nothing else", async () => {

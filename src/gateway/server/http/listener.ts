@@ -1,31 +1,24 @@
-import type { Server as HttpServer, IncomingMessage, RequestListener } from "node:http";
+import type { Server as HttpServer, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { FastifyInstance } from "fastify";
-import Fastify from "fastify";
 import type { WireError } from "../../../protocol/errors.ts";
 import { apiHeaders } from "../../auth/headers.ts";
 import type { Ground } from "../door/ground.ts";
-import { errorHeaders, noSuch, notHttp, statusOf, tooSlow, unmetExpectation } from "../door/refusals.ts";
+import { errorHeaders, notHttp, statusOf, tooSlow, unmetExpectation } from "../door/refusals.ts";
 import { siteRefusal } from "../door/sites.ts";
 import type { Tuning } from "../door/tuning.ts";
 import { jsonType, sendError } from "./answers.ts";
-import { addRoutes } from "./routes.ts";
+import { createRouter } from "./router.ts";
 
 /** Not by `import`: that would load Node's fetch and WebSocket with it, which are members of this module. */
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
-export interface Listener {
-  readonly server: HttpServer;
-  readonly app: FastifyInstance;
-}
-
 /** A server of HTTP. Host and Origin are looked at before anything else sees a request. */
-export async function httpListener(
+export function httpListener(
   ground: Ground,
   { port, url }: { port(request: IncomingMessage): number; url(): string },
-): Promise<Listener> {
+): HttpServer {
   const { tuning, parts } = ground;
-  let route: RequestListener | null = null;
+  const route = createRouter(ground, url);
   const last = { isLast: true, stalledMs: tuning.stalledMs };
   const server = createServer(
     {
@@ -40,7 +33,7 @@ export async function httpListener(
     (request, response) => {
       const problem = siteRefusal(request, parts.settings, port(request));
       if (problem !== null) sendError(response, problem, last);
-      else route?.(request, response);
+      else route(request, response);
     },
   );
   capConnections(server, tuning);
@@ -56,25 +49,7 @@ export async function httpListener(
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else refuseRaw(socket, error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? tooSlow : notHttp);
   });
-  const app = Fastify({
-    logger: false,
-    exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 256 },
-    clientErrorHandler: () => undefined,
-    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
-    serverFactory: (handler) => {
-      route = handler as RequestListener;
-      return server;
-    },
-    frameworkErrors: (_error, request, reply) => {
-      reply.hijack();
-      sendError(reply.raw, noSuch("such path"), last);
-      request.raw.resume();
-    },
-  });
-  addRoutes(app, ground, url);
-  await app.ready();
-  return { server, app };
+  return server;
 }
 
 /**
@@ -121,11 +96,6 @@ function capConnections(
     response.once("close", () => addRequests(socket, -1));
   });
   server.on("upgrade", (_request, socket) => addRequests(socket, 1));
-}
-
-/** Params are checked by the dispatch. Fastify's own checks, were they asked for, would take longer to load than Fastify. */
-function noSchemas(): never {
-  throw new Error("no route has a schema");
 }
 
 /** An answer where there is no response to write it with: before an upgrade, and to what is no request. */
