@@ -1,26 +1,94 @@
-import type { Static } from "typebox";
-import type * as Schema from "./entries.schema.ts";
+import { findProblems } from "./check-schema.ts";
 import { stringifyJson, withExactNumbers } from "./json.ts";
-import type { Message } from "./messages.ts";
+import { ContentSchema, MessageSchema, UsageSchema } from "./messages.ts";
+import * as s from "./schema.ts";
 
+/** The lines of a session file, with the same reading contract as `messages.ts`. */
+
+const HeaderSchema = s.object({
+  type: s.literal("session"),
+  /** Absent in version 1. */
+  version: s.optional(s.number()),
+  id: s.string({ minLength: 1 }),
+  timestamp: s.optional(s.string()),
+  cwd: s.optional(s.string()),
+  parentSession: s.optional(s.string()),
+  skein: s.optional(s.record(s.unknown())),
+});
 /** The first line of a session file. */
-export interface SessionHeader extends Static<typeof Schema.HeaderSchema> {}
+export interface SessionHeader extends s.Static<typeof HeaderSchema> {}
 
-export interface MessageEntry extends Omit<Static<typeof Schema.MessageEntrySchema>, "message"> {
-  message: Message;
-}
-export interface ModelChange extends Static<typeof Schema.ModelChangeSchema> {}
-export interface ThinkingLevelChange extends Static<typeof Schema.ThinkingLevelChangeSchema> {}
-export interface Compaction extends Static<typeof Schema.CompactionSchema> {}
-export interface BranchSummary extends Static<typeof Schema.BranchSummarySchema> {}
-export interface CustomEntry extends Static<typeof Schema.CustomEntrySchema> {}
-export interface CustomMessage extends Static<typeof Schema.CustomMessageSchema> {}
-export interface Label extends Static<typeof Schema.LabelSchema> {}
-export interface SessionInfo extends Static<typeof Schema.SessionInfoSchema> {}
-export interface UsageEntry extends Static<typeof Schema.UsageEntrySchema> {}
-export interface ContextEdit extends Static<typeof Schema.ContextEditSchema> {}
-export interface LeafEntry extends Static<typeof Schema.LeafSchema> {}
-export interface ActiveToolsChange extends Static<typeof Schema.ActiveToolsChangeSchema> {}
+const base = { id: s.string({ minLength: 1 }), parentId: s.nullable(s.string()), timestamp: s.string() };
+const BaseEntrySchema = s.object(base);
+
+const entry = <const N extends string, F extends s.Fields>(type: N, fields: F) =>
+  s.object({ type: s.literal(type), ...base, ...fields });
+
+const MessageEntrySchema = entry("message", { message: MessageSchema });
+export interface MessageEntry extends s.Static<typeof MessageEntrySchema> {}
+const ModelChangeSchema = entry("model_change", { provider: s.string(), modelId: s.string() });
+export interface ModelChange extends s.Static<typeof ModelChangeSchema> {}
+const ThinkingLevelChangeSchema = entry("thinking_level_change", { thinkingLevel: s.string() });
+export interface ThinkingLevelChange extends s.Static<typeof ThinkingLevelChangeSchema> {}
+const CompactionSchema = entry("compaction", {
+  summary: s.string(),
+  /** Equal to the entry's own id: nothing before it is kept. */
+  firstKeptEntryId: s.optional(s.string()),
+  tokensBefore: s.optional(s.number()),
+  details: s.optional(s.unknown()),
+  fromHook: s.optional(s.boolean()),
+});
+export interface Compaction extends s.Static<typeof CompactionSchema> {}
+const BranchSummarySchema = entry("branch_summary", {
+  /** The leaf that was left, or "root"; older files have the branch point here. */
+  fromId: s.optional(s.string()),
+  summary: s.string(),
+  details: s.optional(s.unknown()),
+  fromHook: s.optional(s.boolean()),
+});
+export interface BranchSummary extends s.Static<typeof BranchSummarySchema> {}
+const CustomEntrySchema = entry("custom", {
+  customType: s.string(),
+  data: s.optional(s.unknown()),
+});
+export interface CustomEntry extends s.Static<typeof CustomEntrySchema> {}
+const CustomMessageSchema = entry("custom_message", {
+  customType: s.string(),
+  content: ContentSchema,
+  display: s.optional(s.boolean()),
+  details: s.optional(s.unknown()),
+});
+export interface CustomMessage extends s.Static<typeof CustomMessageSchema> {}
+const LabelSchema = entry("label", {
+  targetId: s.string(),
+  /** Absent or empty: the label is taken away. */
+  label: s.optional(s.string()),
+});
+export interface Label extends s.Static<typeof LabelSchema> {}
+const SessionInfoSchema = entry("session_info", {
+  /** Absent or empty: the name is taken away. */
+  name: s.optional(s.string()),
+});
+export interface SessionInfo extends s.Static<typeof SessionInfoSchema> {}
+
+// What later versions of pi and its harness add; `leaf` and `active_tools_change` are read and never written.
+const UsageEntrySchema = entry("usage", {
+  provider: s.optional(s.string()),
+  model: s.optional(s.string()),
+  usage: s.optional(UsageSchema),
+});
+export interface UsageEntry extends s.Static<typeof UsageEntrySchema> {}
+const ContextEditSchema = entry("context_edit", {
+  targetId: s.string(),
+  replacement: s.nullable(s.object({ content: ContentSchema })),
+});
+export interface ContextEdit extends s.Static<typeof ContextEditSchema> {}
+const LeafSchema = entry("leaf", { targetId: s.nullable(s.string()) });
+export interface LeafEntry extends s.Static<typeof LeafSchema> {}
+const ActiveToolsChangeSchema = entry("active_tools_change", {
+  activeToolNames: s.array(s.string()),
+});
+export interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSchema> {}
 
 /**
  * An entry that cannot be used as what its `type` says, or whose type nobody here knows: it keeps its place in the
@@ -53,6 +121,62 @@ export type Entry =
   | LeafEntry
   | ActiveToolsChange
   | OpaqueEntry;
+
+export const entrySchemas: ReadonlyMap<string, s.Schema> = new Map(
+  Object.entries({
+    message: MessageEntrySchema,
+    model_change: ModelChangeSchema,
+    thinking_level_change: ThinkingLevelChangeSchema,
+    compaction: CompactionSchema,
+    branch_summary: BranchSummarySchema,
+    custom: CustomEntrySchema,
+    custom_message: CustomMessageSchema,
+    label: LabelSchema,
+    session_info: SessionInfoSchema,
+    usage: UsageEntrySchema,
+    context_edit: ContextEditSchema,
+    leaf: LeafSchema,
+    active_tools_change: ActiveToolsChangeSchema,
+  }),
+);
+
+export const entryTypes: readonly string[] = [...entrySchemas.keys()];
+
+/** Why this is not an entry of its type, or `null`. Only ID, parent and time are checked for an unknown type. */
+export function entryProblem(value: Readonly<Record<string, unknown>>): string | null {
+  const schema = typeof value.type === "string" ? entrySchemas.get(value.type) : undefined;
+  return firstProblem(schema ?? BaseEntrySchema, value);
+}
+
+/** Why this is not the first line of a session file, or `null`. */
+export function headerProblem(value: Readonly<Record<string, unknown>>): string | null {
+  return firstProblem(HeaderSchema, value);
+}
+
+/** For example `message.content[0].text must be a string`. */
+function firstProblem(schema: s.Schema, value: unknown): string | null {
+  const [problem] = findProblems(schema, value, 1);
+  if (problem === undefined) return null;
+  const path = problem.path.map((at) => (typeof at === "number" ? `[${at}]` : `.${at}`)).join("");
+  return `${path.replace(/^\./, "")} must be ${expected(problem.schema)}`;
+}
+
+const expectedByType = {
+  object: "an object",
+  array: "an array",
+  string: "a string",
+  integer: "a number",
+  number: "a number",
+  boolean: "true or false",
+  null: "null",
+};
+
+function expected({ type, minLength = 0, anyOf, discriminator }: s.JsonSchema): string {
+  if (discriminator !== undefined) return "an object";
+  if (type !== undefined) return `${expectedByType[type]}${minLength > 0 ? " that is not empty" : ""}`;
+  const other = anyOf?.findLast((each) => each.type !== "null") ?? {};
+  return other.type === "string" ? "a string or null" : expected(other);
+}
 
 /** A line that is no entry: never an exception, never silence. */
 export interface CorruptLine {

@@ -1,5 +1,6 @@
-import { currentVersion } from "./entries.ts";
-import { entryProblem, headerProblem, isRecord, isUsableBlock } from "./shape.ts";
+import { currentVersion, entryProblem, headerProblem } from "./entries.ts";
+import { isUsableBlock } from "./messages.ts";
+import { isRecord } from "./shape.ts";
 
 /** What earlier versions wrote, in today's words. In memory: the file is not touched. */
 
@@ -45,7 +46,7 @@ export function normalizeHeader(value: Record<string, unknown>): Record<string, 
     header.version = /^\d+$/.test(String(header.version)) ? Number(header.version) : currentVersion;
   }
   for (const field of ["timestamp", "cwd", "parentSession", "skein"]) {
-    if (headerProblem(header)?.startsWith(`.${field} `)) delete header[field];
+    if (headerProblem(header)?.startsWith(`${field} `)) delete header[field];
   }
   return header;
 }

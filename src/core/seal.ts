@@ -11,6 +11,7 @@ import type {
   ThinkingLevelChange,
   UsageEntry,
 } from "./entries.ts";
+import { entryProblem } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
 import type {
   AssistantMessage,
@@ -21,7 +22,7 @@ import type {
   Usage,
   UserMessage,
 } from "./messages.ts";
-import { entryProblem, isRecord } from "./shape.ts";
+import { isRecord } from "./shape.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
 /** With fields that a file may lack, and we always write. */

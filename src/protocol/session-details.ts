@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
 import Type from "typebox";
-import type { EntrySchema } from "../core/entries.schema.ts";
+import type { Entry, OpaqueEntry } from "../core/entries.ts";
 import { closed, count, nullable, time } from "./fields.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
@@ -56,7 +56,7 @@ export const PreviewsSchema = Type.Object(
 export type PreviewsPayload = Static<typeof PreviewsSchema>;
 
 /** An entry as its line has it. Fields and types that nobody here knows are kept, and are invisible in the types. */
-export const WireEntrySchema = Type.Unsafe<Static<typeof EntrySchema>>(
+export const WireEntrySchema = Type.Unsafe<Exclude<Entry, OpaqueEntry>>(
   Type.Object({
     type: Type.String(),
     id: Type.String(),
