@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { withRuns } from "../../test/support/cli-runs.ts";
 import { pngOf } from "../../test/support/images.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
 import { AcceptedSchema, RunListSchema, RunSchema, SentSchema } from "../protocol/runs.ts";
-import { runSession } from "../sessions/input/accept-input.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";
@@ -116,7 +116,7 @@ describe("send", () => {
       if (helper === undefined) throw new Error("there is no helper");
       const message = { role: "user" as const, content: "be slow for 4 seconds" };
       const root = { rootId, hops: 1 };
-      await runs.accept({ session: runSession(helper), kind: "send", message, root, startedBy: runId });
+      await runs.accept({ session: sessionRefOf(helper), kind: "send", message, root, startedBy: runId });
     });
     await call(["runs", "approve", approvals[0].approvalId]);
     expect((await done).exit).toBe(0);

@@ -5,9 +5,9 @@ import type { SendPolicy } from "../channels/send-policy.ts";
 import { decideSend } from "../channels/send-policy.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
 import type { Accepted, OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
 import { isSilentReply } from "../runs/sequels/silent-reply.ts";
-import { runSession } from "../sessions/input/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { isWebhook } from "./channels.ts";
 
@@ -37,7 +37,7 @@ export class Outgoing {
     });
     if (action === "deny") return [];
     const { runId } = run;
-    return [{ session: runSession(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
+    return [{ session: sessionRefOf(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
   }
 
   async deliver(row: OutboxRow, signal: AbortSignal, toSession: ToSession): Promise<unknown> {

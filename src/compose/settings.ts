@@ -6,13 +6,13 @@ import { SkeinError } from "../core/errors.ts";
 import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedOptions } from "../runs/embedded/books.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { removeHandedFiles } from "../sessions/attachments/remove-attachments.ts";
-import { runSession } from "../sessions/input/accept-input.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -129,7 +129,7 @@ export function routingOf({ session, channels }: Config, agents: Agents): Routin
 export function idleIn({ attendant }: EmbeddedRuns): (session: SessionRecord) => void {
   return (session) => {
     try {
-      attendant.branch(runSession(session));
+      attendant.branch(sessionRefOf(session));
     } catch (error) {
       const problem = `The session ${session.sessionId} is being answered`;
       throw new SkeinError(

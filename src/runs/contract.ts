@@ -1,8 +1,9 @@
 import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
 import type { DeliveryTarget, Sequel } from "./sequel.ts";
-import type { RunSession, TellLater } from "./work-attendant.ts";
+import type { TellLater } from "./work-attendant.ts";
 
 export type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
 export type { Ledger, LedgerValue } from "./ledger.ts";
@@ -15,7 +16,7 @@ export type {
   ReplySequel,
   Sequel,
 } from "./sequel.ts";
-export type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "./work-attendant.ts";
+export type { RemovedEntries, TellLater, WorkAttendant } from "./work-attendant.ts";
 
 /**
  * What is work and not yet conversation (W): accepted input, runs, waits, approvals, budgets, the outbox. Every method
@@ -80,7 +81,7 @@ export interface RootRef {
 }
 
 export interface AcceptRequest {
-  readonly session: RunSession;
+  readonly session: SessionRef;
   readonly kind: InputKind;
   /** What is written into the session when its turn comes, under `entryId`. */
   readonly message: MessageDraft;
@@ -148,7 +149,7 @@ export interface RunUsage
 export interface Run {
   readonly runId: string;
   readonly idempotencyKey: string | null;
-  readonly session: RunSession;
+  readonly session: SessionRef;
   /** Goes up with every accepted input; within a session, the order of turns. */
   readonly seq: number;
   readonly kind: InputKind;
@@ -194,6 +195,8 @@ export interface Run {
 /** A run that this process owns from now on. */
 export interface Claim {
   readonly run: Run;
+  /** Made here, once; every later step of the run takes this value. */
+  readonly held: HeldRun;
   /** Where the session stood when the fence was raised, under the session's own lock. */
   readonly leafId: string | null;
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
@@ -211,8 +214,8 @@ export interface Claim {
   readonly endedSilent: readonly string[];
 }
 
-/** What proves that a run is still ours. */
-export interface Held {
+/** Proves that a process owns a run: a later claim raises the fence, and every write under the old one is refused. */
+export interface HeldRun {
   readonly runId: string;
   readonly fence: number;
 }
@@ -302,7 +305,7 @@ export interface RunStore {
    * The reply of another run, which this one waited for, stands in its session. A reply that is not confirmed when its
    * waiter fails is delivered as if nobody had waited.
    */
-  confirmReply(held: Held, runId: string): Promise<void>;
+  confirmReply(held: HeldRun, runId: string): Promise<void>;
   /** By uid; a session that never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
   /** Of one parent, newest first. `endedSince`: those that ended earlier are left out. */
@@ -340,7 +343,7 @@ export interface RunStore {
    * Opens or extends the turn of an agent loop of the user's own: no run of the session is claimed until it ends. Returns
    * whether it is new; `conflict` where another process has one open. Under the session's lock, at the moment of a write.
    */
-  openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean;
+  openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean;
   /** Ends the owner's turn in a session; `uid` null: in all of them. Returns whether one was open. */
   endLoopTurns(uid: string | null, owner: string): boolean;
 
@@ -350,33 +353,33 @@ export interface RunStore {
    */
   claim(owner: string, except?: ReadonlySet<string>): Promise<Claim | null>;
   /** Asked under the session's lock at the moment of a write. */
-  isHeld(held: Held): boolean;
+  isHeld(held: HeldRun): boolean;
   /** Goes on owning; gives those that are not ours any more. */
-  renew(owner: string, held: readonly Held[]): Promise<readonly string[]>;
+  renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /** Its input stands in the session; of a woken run, what it woke for. Until then a lost one is `woken` again. */
-  written(held: Held): Promise<void>;
+  written(held: HeldRun): Promise<void>;
 
   /** Input that waits to be steered into a running turn, oldest first. */
-  steerable(held: Held): Promise<readonly Run[]>;
+  steerable(held: HeldRun): Promise<readonly Run[]>;
   /** Its entry is written: merged into the running one, whose outcome it shares. */
-  steered(held: Held, runId: string): Promise<void>;
+  steered(held: HeldRun, runId: string): Promise<void>;
 
   /** Frees the slot. With runs: edges to them, unless that closes a circle. */
   wait(
-    held: Held,
+    held: HeldRun,
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered>;
   /** `true` once it has a slot again; asked anew until then. Before new claims. */
-  waitOver(held: Held): Promise<boolean>;
+  waitOver(held: HeldRun): Promise<boolean>;
   /** `queued`: everything is there already. `nothing_to_wait_for`: it goes on running. */
   sleep(
-    held: Held,
+    held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for">;
 
   /** Ends it, with everything that goes with its end: input for others, and rows of the outbox. */
   end(
-    held: Held,
+    held: HeldRun,
     outcome: Outcome,
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
   ): Promise<void>;
@@ -384,9 +387,9 @@ export interface RunStore {
    * Back into the queue, not counted as lost: its owner stops in good order, or never began. `deferred`: the machine did not let
    * it begin, and its time starts again with the next claim unless its input is written.
    */
-  release(held: Held, why?: "released" | "deferred"): Promise<void>;
+  release(held: HeldRun, why?: "released" | "deferred"): Promise<void>;
   /** As the loss of a lease: counted, and the fourth time an error. */
-  lose(held: Held): Promise<void>;
+  lose(held: HeldRun): Promise<void>;
   /**
    * Ends what nobody owns at once, and asks the owner of the rest to; of merged input, the turn that took it. Gives the state
    * that it has then; `null`: unknown.
@@ -409,16 +412,16 @@ export interface RunStore {
   toStop(owner: string): Promise<readonly string[]>;
 
   /** Adds what a step cost to the run and to every root that it charges; `budget_exceeded` once one is over. */
-  charge(held: Held, usage: RunUsage): Promise<void>;
+  charge(held: HeldRun, usage: RunUsage): Promise<void>;
   /** What a root has come to. */
   budget(rootId: string): Promise<BudgetFigures | null>;
 
   /** The answer so far, not synced. `null` takes it away. */
-  keepPartial(held: Held, text: string | null): Promise<void>;
+  keepPartial(held: HeldRun, text: string | null): Promise<void>;
   /** What a lost owner had streamed. */
   partial(runId: string): Promise<string | null>;
 
-  requestApproval(held: Held, request: ApprovalRequest): Promise<Approval>;
+  requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
   /** The first answer stands. `null`: there is none of this id. */
   resolveApproval(
     approvalId: string,
@@ -471,7 +474,7 @@ export interface ApprovalRequest {
 export interface Approval extends ApprovalRequest {
   readonly approvalId: string;
   readonly runId: string;
-  readonly session: RunSession;
+  readonly session: SessionRef;
   readonly requestedAt: number;
   readonly answer: "approved" | "denied" | "expired" | null;
   readonly resolvedAt: number | null;
@@ -480,7 +483,7 @@ export interface Approval extends ApprovalRequest {
 
 /** A message on its way to a channel. */
 export interface OutboxRequest {
-  readonly session: RunSession;
+  readonly session: SessionRef;
   readonly runId: string | null;
   readonly target: DeliveryTarget;
   readonly text: string;

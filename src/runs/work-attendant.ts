@@ -1,13 +1,5 @@
 import type { RemovedTexts } from "../core/removed-texts.ts";
-
-/** The session that a run belongs to, as it was when the input was accepted. */
-export interface RunSession {
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly key: string;
-  readonly sessionId: string;
-}
+import type { SessionRef } from "../core/session-ref.ts";
 
 /** What became of the work of a session, to be told once the transaction is committed. */
 export type TellLater = () => void;
@@ -21,11 +13,11 @@ export interface WorkAttendant {
    * `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one.
    * `isOwner`: the owner of the run that goes on asks for it, and takes that run along.
    */
-  reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater;
+  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): TellLater;
   /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
-  remove(session: RunSession, parent: RunSession | null): TellLater;
+  remove(session: SessionRef, parent: SessionRef | null): TellLater;
   /** `conflict` while a run is running or waiting. `act`: what is refused, where it is not a branch. */
-  branch(session: RunSession, act?: "reset"): void;
+  branch(session: SessionRef, act?: "reset"): void;
   /** Work that repeats redacted entries says nothing of them any more. */
   redact(removed: RemovedEntries): void;
   /**

@@ -3,7 +3,8 @@ import { systemClock } from "../core/clock.ts";
 import type { Claim, RunStore } from "./contract.ts";
 import { RunStopped, Worker } from "./worker.ts";
 
-const claim = { run: { runId: "r1", fence: 3, deadline: null, session: { uid: "s1" } } } as unknown as Claim;
+const held = { runId: "r1", fence: 3 };
+const claim = { run: { ...held, deadline: null, session: { uid: "s1" } }, held } as unknown as Claim;
 
 function workerOver(
   runs: Partial<RunStore>,
@@ -107,10 +108,10 @@ test.each([
     get: async () => claim.run,
     waitOver: async () => false,
   };
-  const { worker } = workerOver(runs, async ({ run }, signal) => {
+  const { worker } = workerOver(runs, async (claimed, signal) => {
     begun.resolve();
     await go.promise;
-    const resuming = worker.resume({ runId: run.runId, fence: run.fence ?? 0 }, signal);
+    const resuming = worker.resume(claimed.held, signal);
     await resuming.catch(() => refused.resolve(signal.reason));
   });
   worker.start();
@@ -124,7 +125,7 @@ test.each([
 });
 
 test("[KIL2] a run that it lost itself and took up again is kept by its second claim, and the first is stopped", async () => {
-  const second = { run: { ...claim.run, fence: 4 } } as Claim;
+  const second = { ...claim, held: { ...held, fence: 4 } };
   const waiting: Claim[] = [claim];
   const renewed: number[][] = [];
   const ends: (() => void)[] = [];

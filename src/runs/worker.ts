@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
 import { TimeLeft, within } from "../core/within.ts";
-import type { Claim, Held, Run, RunStore } from "./contract.ts";
+import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 
 /** Why a run's signal was aborted. */
 export class RunStopped extends Error {
@@ -40,13 +40,13 @@ export interface WorkerOptions {
 }
 
 interface Active {
-  readonly run: Run;
+  readonly held: HeldRun;
   readonly stop: AbortController;
   readonly done: Promise<void>;
 }
 
 interface Resuming {
-  readonly held: Held;
+  readonly held: HeldRun;
   readonly signal: AbortSignal;
   resolve(): void;
   reject(error: unknown): void;
@@ -115,7 +115,7 @@ export class Worker {
    * Resolves when a waiting run has a slot again; it goes before new claims. Where there will be none any more the run
    * itself is stopped first: whoever waits must not take the refusal for a failure of what it waited for.
    */
-  resume(held: Held, signal: AbortSignal): Promise<void> {
+  resume(held: HeldRun, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.isClosing) this.#stopOne(held);
       if (signal.aborted) return reject(signal.reason);
@@ -160,8 +160,8 @@ export class Worker {
 
   /** Those that wait for somebody stand written already: they are cut off at once. */
   async #endsUnlessWaiting(): Promise<void> {
-    for (const { run, stop } of this.#active.values())
-      if ((await this.#options.runs.get(run.runId))?.state === "waiting")
+    for (const { held, stop } of this.#active.values())
+      if ((await this.#options.runs.get(held.runId))?.state === "waiting")
         stop.abort(new RunStopped("closing"));
     await this.#ends();
   }
@@ -188,13 +188,13 @@ export class Worker {
       const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
       // The process began to close meanwhile: nobody may begin what would be cut off.
-      if (this.isClosing) return runs.release({ runId: claim.run.runId, fence: claim.run.fence });
+      if (this.isClosing) return runs.release(claim.held);
       this.#begin(claim);
     }
   }
 
   #begin(claim: Claim): void {
-    const { run } = claim;
+    const { run, held } = claim;
     const { runId } = run;
     // Ours before, and lost while the process was held up: whoever still works at it has no say any more.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
@@ -205,27 +205,26 @@ export class Worker {
       if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
-    this.#active.set(runId, { run, stop, done });
+    this.#active.set(runId, { held, stop, done });
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
     const { execute, report, runs } = this.#options;
-    const { runId, fence } = claim.run;
     try {
       await execute(claim, signal);
       for (const paused of [everySession, claim.run.session.uid]) this.#pauseMs.delete(paused);
     } catch (error) {
       if (error instanceof RunDeferred || isOutOfDescriptors(error)) {
         report(error instanceof RunDeferred ? error.cause : error);
-        return this.#putBack({ runId, fence }, isSharedFault(error) ? everySession : claim.run.session.uid);
+        return this.#putBack(claim.held, isSharedFault(error) ? everySession : claim.run.session.uid);
       }
       report(error);
-      await runs.lose({ runId, fence }).catch(report);
+      await runs.lose(claim.held).catch(report);
     }
   }
 
   /** Back into the queue. A full disk may not even allow that; meanwhile the run keeps its lease. */
-  async #putBack(held: Held, paused: string): Promise<void> {
+  async #putBack(held: HeldRun, paused: string): Promise<void> {
     for (;;) {
       const over = this.#pauseClaims(paused);
       try {
@@ -272,8 +271,8 @@ export class Worker {
   async #stopWhoIsAsked(): Promise<void> {
     if (this.#active.size === 0) return;
     const { runs, owner } = this.#options;
-    for (const { run, stop } of this.#active.values())
-      if (!stop.signal.aborted && !runs.isHeld(run)) stop.abort(new RunStopped("lost"));
+    for (const { held, stop } of this.#active.values())
+      if (!stop.signal.aborted && !runs.isHeld(held)) stop.abort(new RunStopped("lost"));
     for (const runId of await runs.toStop(owner)) {
       const stop = this.#active.get(runId)?.stop;
       if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));
@@ -300,9 +299,9 @@ export class Worker {
     }
   }
 
-  #stopOne({ runId, fence }: Held): void {
+  #stopOne({ runId, fence }: HeldRun): void {
     const active = this.#active.get(runId);
-    if (active?.run.fence === fence) active.stop.abort(new RunStopped("closing"));
+    if (active?.held.fence === fence) active.stop.abort(new RunStopped("closing"));
   }
 
   #poll(): void {
@@ -315,13 +314,13 @@ export class Worker {
 
   async #beat(): Promise<void> {
     if (this.#active.size === 0) return;
-    const held = [...this.#active.values()].map(({ run: { runId, fence } }) => ({ runId, fence }));
+    const held = [...this.#active.values()].map(({ held: each }) => each);
     try {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
       for (const { runId, fence } of held) {
         const active = this.#active.get(runId);
         // It may be ours again by now, under another fence.
-        if (lost.has(runId) && active?.run.fence === fence) active.stop.abort(new RunStopped("lost"));
+        if (lost.has(runId) && active?.held.fence === fence) active.stop.abort(new RunStopped("lost"));
       }
     } catch (error) {
       this.#options.report(error);

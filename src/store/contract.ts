@@ -3,6 +3,7 @@ import type { Entry } from "../core/entries.ts";
 import type { SessionKind } from "../core/keys.ts";
 import type { Lookup } from "../core/references.ts";
 import type { EntryDraft } from "../core/seal.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
@@ -62,14 +63,8 @@ export interface SessionMeta {
 export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Field] | null };
 
 /** A session as lists show it. */
-export interface SessionRecord {
-  /** The same for good, whatever the key does. */
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly key: string;
+export interface SessionRecord extends SessionRef {
   readonly kind: SessionKind;
-  readonly sessionId: string;
   readonly cwd: string;
   /** Goes up with every change of `meta`. */
   readonly version: number;
@@ -109,13 +104,8 @@ export interface ListedSession extends SessionRecord {
 }
 
 /** A session in the trash. */
-export interface TrashedSession {
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly key: string;
+export interface TrashedSession extends SessionRef {
   readonly kind: SessionKind;
-  readonly sessionId: string;
   readonly label: string | null;
   readonly removedAt: number;
   readonly bytes: number;

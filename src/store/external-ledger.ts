@@ -1,6 +1,7 @@
 import type { LedgerPart } from "../core/migrate-part.ts";
 import { migratePart } from "../core/migrate-part.ts";
-import type { Ledger, RunSession } from "../runs/contract.ts";
+import type { SessionRef } from "../core/session-ref.ts";
+import type { Ledger } from "../runs/contract.ts";
 
 /** A change that concerns both a store and the work of its sessions. */
 export type ExternalChange =
@@ -12,12 +13,12 @@ export type ExternalChange =
     }
   | {
       readonly act: "reset";
-      readonly session: RunSession;
+      readonly session: SessionRef;
       readonly freshId: string;
       readonly isOwner: boolean;
     }
-  | { readonly act: "remove"; readonly session: RunSession; readonly parentKey: string | null }
-  | { readonly act: "purge"; readonly session: RunSession }
+  | { readonly act: "remove"; readonly session: SessionRef; readonly parentKey: string | null }
+  | { readonly act: "purge"; readonly session: SessionRef }
   | { readonly act: "purge_user"; readonly userId: string; readonly uids: readonly string[] };
 
 /** A change that was begun, and whose consequences for runs are not in the ledger yet. */
@@ -75,7 +76,7 @@ export class ExternalLedger {
   }
 
   /** Keeps what a store said of a session. Derived, so it is not synced. */
-  keep({ uid, userId, agentId, key, sessionId }: RunSession): void {
+  keep({ uid, userId, agentId, key, sessionId }: SessionRef): void {
     const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
     if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;
     this.#ledger.unsynced(() =>
@@ -106,7 +107,7 @@ export class ExternalLedger {
   find(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): RunSession | null {
+  ): SessionRef | null {
     const [column, name] = "key" in by ? ["key", by.key] : ["session_id", by.sessionId];
     const collation = column === "key" ? "" : "COLLATE NOCASE";
     const sql = `SELECT uid, user, agent, key, session_id FROM external_sessions

@@ -3,9 +3,11 @@ import type { IdSource } from "../core/ids.ts";
 import { formatKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Lookup } from "../core/references.ts";
+import type { SessionRef } from "../core/session-ref.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
 import { atOnce } from "../core/slices.ts";
 import { spaceOf, userInSpace } from "../core/space.ts";
-import type { Ledger, RunSession, TellLater } from "../runs/contract.ts";
+import type { Ledger, TellLater } from "../runs/contract.ts";
 import { ChangeFeed } from "./changes.ts";
 import type {
   AppendOptions,
@@ -25,7 +27,6 @@ import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
 import { noSuchSession } from "./refusals.ts";
 import { checkScope, scopeOfSession } from "./scoped.ts";
 import type { Attendance, StoreWork } from "./work.ts";
-import { workOf } from "./work.ts";
 
 /** What an external store needs besides itself. */
 export interface ExternalStoreParts {
@@ -181,14 +182,14 @@ export class ExternalStore implements Store {
 
   /** `fenced` stands for what kept the fence from holding. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
-    const session = workOf(await this.#require(scope, sessionId));
+    const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
       this.#inner.sessions.branch(this.#in(scope), sessionId, targetId, { fence });
     return this.#seen(this.#out(await this.#whileIdle(session, options, act)));
   }
 
   async #reset(...[scope, sessionId, options = {}]: Parameters<Sessions["reset"]>): Promise<Done<"reset">> {
-    const old = workOf(await this.#require(scope, sessionId));
+    const old = sessionRefOf(await this.#require(scope, sessionId));
     const freshId = options.sessionId ?? this.#parts.newId();
     const isOwner = options.fence !== undefined;
     const note = this.#ledger.note({ act: "reset", session: old, freshId, isOwner });
@@ -203,7 +204,7 @@ export class ExternalStore implements Store {
     if (found === null) return false;
     const { meta, ...record } = this.#out(found);
     const parentKey = meta.spawnedBy ?? null;
-    const note = this.#ledger.note({ act: "remove", session: workOf(record), parentKey });
+    const note = this.#ledger.note({ act: "remove", session: sessionRefOf(record), parentKey });
     return this.#follow(note, () => this.#inner.sessions.remove(this.#in(scope), sessionId, options));
   }
 
@@ -212,7 +213,7 @@ export class ExternalStore implements Store {
     const found = trash.find((each) => each.sessionId.toLowerCase() === sessionId.toLowerCase());
     if (found === undefined) return false;
     await this.#attendant.discardFiles([found.uid]);
-    const note = this.#ledger.note({ act: "purge", session: workOf(found) });
+    const note = this.#ledger.note({ act: "purge", session: sessionRefOf(found) });
     return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
   }
 
@@ -237,7 +238,7 @@ export class ExternalStore implements Store {
   async #createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: RunSession) => TellLater,
+    act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
     checkScope(scope);
     const sessionId = init.sessionId ?? this.#parts.newId();
@@ -255,7 +256,7 @@ export class ExternalStore implements Store {
     try {
       tell = this.#ledger.change(() => {
         this.#ledger.keep(made);
-        const later = act(workOf(made));
+        const later = act(sessionRefOf(made));
         this.#ledger.forget(note);
         return later;
       });
@@ -316,7 +317,7 @@ export class ExternalStore implements Store {
           const { agentId, sessionId } = change.session;
           this.#ledger.keep({ ...change.session, key: formatKey({ form: "reset", agentId, sessionId }) });
           this.#ledger.keep(record);
-          return this.#attendant.reset(change.session, workOf(record), change.isOwner);
+          return this.#attendant.reset(change.session, sessionRefOf(record), change.isOwner);
         });
       }
       case "remove": {
@@ -376,7 +377,7 @@ export class ExternalStore implements Store {
 
   /** Acts under the fence of the caller; without one, only while no run has the session. */
   async #whileIdle<T>(
-    session: RunSession,
+    session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,
     act: (fence: () => boolean) => Promise<T>,
     what?: "reset",
@@ -425,7 +426,7 @@ export class ExternalStore implements Store {
     return present({ userId, agentId });
   }
 
-  #inScope(session: RunSession): Scope {
+  #inScope(session: SessionRef): Scope {
     return this.#in(scopeOfSession(session));
   }
 

@@ -1,4 +1,5 @@
-import type { Ledger, RunSession, TellLater, WorkAttendant } from "../runs/contract.ts";
+import type { SessionRef } from "../core/session-ref.ts";
+import type { Ledger, TellLater, WorkAttendant } from "../runs/contract.ts";
 import type { Scope, SessionInit, SessionRecord, StoreChange } from "./contract.ts";
 
 /** Where the work of a store's sessions is kept, and who is asked when they change. Not part of what every store must do. */
@@ -10,13 +11,13 @@ export interface StoreWork {
   find(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): RunSession | null;
+  ): SessionRef | null;
   /**
    * Makes a session together with the work that hangs on it: `act` is called in the very transaction that takes its names,
    * and what it throws keeps it from happening; what it gives is called once that is committed. From then on both are there:
    * a log that cannot be written now is made at first use, and the record is given all the same.
    */
-  create(scope: Scope, init: SessionInit, act: (session: RunSession) => TellLater): Promise<SessionRecord>;
+  create(scope: Scope, init: SessionInit, act: (session: SessionRef) => TellLater): Promise<SessionRecord>;
   /** What this process changes, whoever's session it is. */
   watch(listener: (change: StoreChange) => void): () => void;
   /** The users that have sessions; `null` is the unnamed user. */
@@ -51,10 +52,4 @@ export class Attendance {
   attend(attendant: WorkAttendant): void {
     this.#attendant = attendant;
   }
-}
-
-type Placed = Pick<SessionRecord, "uid" | "userId" | "agentId" | "key" | "sessionId">;
-
-export function workOf({ uid, userId, agentId, key, sessionId }: Placed): RunSession {
-  return { uid, userId, agentId, key, sessionId };
 }

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf } from "../../test/support/run-books.ts";
 import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { AppendItem, SessionRecord } from "../store/contract.ts";
@@ -121,7 +120,7 @@ describe("session_status", () => {
     const { run: shown } = await statusOf(world.caller(session));
     expect(shown).toMatchObject({ runId: run.runId, state: "sleeping", waitsFor: [child.runId] });
     const claim = await world.books.claim();
-    await world.books.runs.end(heldOf(claim), { state: "error", code: "internal" });
+    await world.books.runs.end(claim.held, { state: "error", code: "internal" });
     expect((await statusOf(world.caller(session))).children).toMatchObject([{ status: "error" }]);
   });
 

@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf } from "../../test/support/run-books.ts";
 import { WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Entry } from "../core/entries.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
 import type { Run } from "../runs/contract.ts";
 import { recoveryOf } from "../runs/recovery.ts";
-import { runSession } from "../sessions/input/accept-input.ts";
 import { yieldedFor } from "../sessions/running/yielded.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { sessionsYield } from "./sessions-yield.ts";
@@ -26,9 +25,9 @@ async function finishNext(): Promise<Run> {
   const claim = await world.books.claim();
   const provenance = { kind: "inter_session", sourceSessionKey: claim.run.session.key };
   const message = { role: "user" as const, content: "done", provenance };
-  const announce = { session: runSession(parent), kind: "announce" as const, message, provenance };
+  const announce = { session: sessionRefOf(parent), kind: "announce" as const, message, provenance };
   const deliver = [{ ...announce, arrivalOf: claim.run.runId, root: claim.run.root, isDelivery: true }];
-  await world.books.runs.end(heldOf(claim), { state: "ok" }, { deliver });
+  await world.books.runs.end(claim.held, { state: "ok" }, { deliver });
   return claim.run;
 }
 
@@ -116,7 +115,7 @@ describe("sessions_yield", () => {
     const { session, run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     expect(claim.run.runId).toBe(queued.runId);
-    await world.books.runs.sleep(heldOf(claim), { waitFor: [run.runId], wakeAt: world.books.now + 1000 });
+    await world.books.runs.sleep(claim.held, { waitFor: [run.runId], wakeAt: world.books.now + 1000 });
     const { result, sleep } = await yieldWith();
     const cycle = [run.runId, queued.runId, run.runId];
     expect(result).toMatchObject({ status: "error", code: "wait_cycle", cycle });
@@ -129,7 +128,7 @@ describe("sessions_yield", () => {
     const { run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     const asked = await world.accept(parent, { kind: "send", startedBy: queued.runId });
-    await world.books.runs.sleep(heldOf(claim), { waitFor: [asked.runId], wakeAt: world.books.now + 1000 });
+    await world.books.runs.sleep(claim.held, { waitFor: [asked.runId], wakeAt: world.books.now + 1000 });
     expect(await world.books.runs.waits(asked.runId)).toMatchObject({ runIds: [run.runId] });
     expect((await yieldWith()).result).toMatchObject({ status: "yielded", waitingFor: [queued.runId] });
   });

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf } from "../../test/support/run-books.ts";
 import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -22,7 +21,7 @@ const spawn = (spawnId: string, label: string, task?: string) =>
   world.spawn(parent, spawnId, { by: run, label, ...(task === undefined ? {} : { task }) });
 const claimAndEnd = async () => {
   const claim = await world.books.claim();
-  await world.books.runs.end(heldOf(claim), { state: "ok" });
+  await world.books.runs.end(claim.held, { state: "ok" });
   return claim.run;
 };
 
@@ -230,7 +229,7 @@ describe("steer", () => {
     });
     const again = await act({ action: "steer", target: "a", message: "Only the north." });
     expect(again.runId).toBe(result.runId);
-    const [said, ...others] = await world.books.runs.steerable(heldOf(claim));
+    const [said, ...others] = await world.books.runs.steerable(claim.held);
     expect(others).toEqual([]);
     const provenance = {
       kind: "inter_session",
@@ -261,8 +260,8 @@ describe("steer", () => {
       mode: "queued",
       text: "It is told when its turn has ended: agents over ACP take nothing before.",
     });
-    await world.books.runs.steered(heldOf(claim), String(said.runId));
-    await world.books.runs.end(heldOf(claim), { state: "ok" });
+    await world.books.runs.steered(claim.held, String(said.runId));
+    await world.books.runs.end(claim.held, { state: "ok" });
     expect(await act({ action: "steer", target: "a", message: "Only the north." })).toEqual(said);
   });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { append, create, ids, listed, refused } from "../../src/conformance/expect.ts";
-import type { RunSession } from "../../src/runs/contract.ts";
+import type { SessionRef } from "../../src/core/session-ref.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 
@@ -41,7 +41,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     const { store, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));
-    let given: RunSession | null = null;
+    let given: SessionRef | null = null;
     const record = await store.work.create(alice, init, (session) => {
       given = session;
       job(session.uid);

@@ -11,7 +11,7 @@ import type { Caller } from "../../src/sessions/between/contract.ts";
 import type { SendDeps } from "../../src/sessions/between/send-contract.ts";
 import { RunWatcher } from "../../src/sessions/skein/run-watcher.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import { heldOf, RunBooks } from "./run-books.ts";
+import { RunBooks } from "./run-books.ts";
 
 export class Between {
   readonly #bus = new EventBus();
@@ -84,7 +84,7 @@ export class Between {
   /** Lets the next run end. */
   async ends(outcome: Outcome): Promise<Run> {
     const claim = await this.books.claim();
-    await this.books.runs.end(heldOf(claim), outcome);
+    await this.books.runs.end(claim.held, outcome);
     return claim.run;
   }
 

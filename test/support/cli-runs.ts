@@ -4,11 +4,11 @@ import { openFolder } from "../../src/compose.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
+import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionRecord, Store } from "../../src/entry-store.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
-import { runSession } from "../../src/sessions/input/accept-input.ts";
 
 /** The runs of a folder, without anybody who runs them. */
 export async function withRuns<T>(
@@ -43,14 +43,14 @@ export async function seedRuns(root: string): Promise<void> {
     await acceptIn(runs, session, "pay the bill", "order-17");
     const claim = await runs.claim("somebody");
     if (claim === null) throw new Error("there is nothing to claim");
-    const { runId, fence } = claim.run;
+    const { runId } = claim.run;
     const expiresAt = Date.now() + 600_000;
     const asked = { toolCallId: "call-1", toolName: "pay", arguments: { euros: 17 }, expiresAt };
-    await runs.requestApproval({ runId, fence }, asked);
-    await runs.wait({ runId, fence }, { for: "approval" });
+    await runs.requestApproval(claim.held, asked);
+    await runs.wait(claim.held, { for: "approval" });
     const target = { channel: "desk", to: "ann" };
     const letter = {
-      session: runSession(session),
+      session: sessionRefOf(session),
       runId,
       target,
       text: "It is paid.",
@@ -68,7 +68,7 @@ export async function seedLostRun(root: string): Promise<void> {
     const init = { key: "agent:main:session:lost", sessionId: "lost", cwd: "/home/ann" };
     const { runId } = await acceptIn(runs, await store.sessions.create({}, init), "order tea", "order-18");
     for (let claim = await runs.claim("gone"); claim !== null; claim = await runs.claim("gone")) {
-      if (claim.run.runId === runId) await runs.lose({ runId, fence: claim.run.fence });
+      if (claim.run.runId === runId) await runs.lose(claim.held);
     }
   });
 }
@@ -98,7 +98,7 @@ export async function acceptIn(
   idempotencyKey: string,
 ) {
   const { run } = await runs.accept({
-    session: runSession(session),
+    session: sessionRefOf(session),
     kind: "user",
     message: { role: "user", content },
     runId: runIdOf(session.userId, idempotencyKey),

@@ -1,13 +1,7 @@
+import type { SessionRef } from "../../src/core/session-ref.ts";
 import type { Run, SkeinEvent } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
-import type {
-  AcceptRequest,
-  ChildRequest,
-  ChildSequel,
-  Claim,
-  Held,
-  RunSession,
-} from "../../src/runs/contract.ts";
+import type { AcceptRequest, ChildRequest, ChildSequel, Claim } from "../../src/runs/contract.ts";
 import type { SequelOf } from "../../src/runs/embedded/books.ts";
 import type { EmbeddedRunsOptions } from "../../src/runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
@@ -26,7 +20,7 @@ export class RunBooks {
   readonly locked = new Set<string>();
   readonly broken = new Set<string>();
   /** Sessions that were given input, or that the test says there are. */
-  readonly sessions = new Map<string, RunSession>();
+  readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
   readonly runs: EmbeddedRuns;
   #ids = 0;
@@ -53,8 +47,8 @@ export class RunBooks {
     });
   }
 
-  #sessionAt(userId: string | null, by: { key: string } | { sessionId: string }): RunSession | null {
-    const isIt = (each: RunSession) => ("key" in by ? each.key === by.key : each.sessionId === by.sessionId);
+  #sessionAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {
+    const isIt = (each: SessionRef) => ("key" in by ? each.key === by.key : each.sessionId === by.sessionId);
     const there = [...this.sessions.values()].filter(({ uid }) => !this.removed.has(uid));
     return there.find((each) => each.userId === userId && isIt(each)) ?? null;
   }
@@ -137,11 +131,7 @@ export const toldToParent: SequelOf = (run, outcome) => {
 };
 
 /** `ann/s1`: the session s1 of ann. */
-export function sessionNamed(uid: string): RunSession {
+export function sessionNamed(uid: string): SessionRef {
   const [userId = "", sessionId = userId] = uid.includes("/") ? uid.split("/") : ["ann", uid];
   return { uid, userId, agentId: "main", key: `agent:main:session:${sessionId}`, sessionId };
-}
-
-export function heldOf({ run }: Claim): Held {
-  return { runId: run.runId, fence: run.fence };
 }

@@ -1,3 +1,4 @@
+import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionMeta, SessionRecord, Store } from "../../src/entry-store.ts";
 import type { Run } from "../../src/index.ts";
 import { HookRegistry, SkeinError } from "../../src/index.ts";
@@ -6,7 +7,6 @@ import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/session
 import type { Spawner } from "../../src/sessions/between/spawn-checks.ts";
 import type { SpawnRequest } from "../../src/sessions/between/spawn-request.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import { workOf } from "../../src/store/work.ts";
 import { fileBoundary } from "./file-boundary.ts";
 
 /** Books of runs that keep what spawning asks of them, in memory; everything else is not there. */
@@ -131,7 +131,7 @@ export function spawnGround(
   const create: BetweenDeps["work"]["create"] = async (scope, init, act) => {
     const made = await store.sessions.create(scope, init);
     try {
-      act(workOf(made))();
+      act(sessionRefOf(made))();
       return made;
     } catch (error) {
       await store.sessions.remove(scope, made.sessionId);

@@ -1,13 +1,13 @@
 import type { AccessSettings } from "../../src/access/visibility/access-policy.ts";
 import { resolveAccessPolicy } from "../../src/access/visibility/access-policy.ts";
 import { createTreeCheck, explainAccess } from "../../src/access/visibility/decide-access.ts";
+import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
 import type { Lookup, Run } from "../../src/index.ts";
 import { displayKey } from "../../src/index.ts";
 import type { AcceptRequest, Child, RunStore, SessionWork } from "../../src/runs/contract.ts";
 import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { AgentPolicy, Caller } from "../../src/sessions/between/contract.ts";
-import { runSession } from "../../src/sessions/input/accept-input.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { ToolDeps } from "../../src/tools/contract.ts";
 import { RunBooks } from "./run-books.ts";
@@ -52,7 +52,7 @@ export class WatchingWorld {
   }
 
   async accept(session: SessionRecord, request: Partial<AcceptRequest> = {}): Promise<Run> {
-    return this.books.accept("", { session: runSession(session), ...request });
+    return this.books.accept("", { session: sessionRefOf(session), ...request });
   }
 
   /** Input that is accepted and claimed. Nothing else may be claimable. */
@@ -207,11 +207,11 @@ export class WatchingWorld {
   /** ACP agents that may be spawned. */
   acpNames: readonly string[] = [];
 
-  readonly #sessions = new Map<string, ReturnType<typeof runSession>>();
+  readonly #sessions = new Map<string, ReturnType<typeof sessionRefOf>>();
 
   /** What is found by its key at once. */
   known(...sessions: readonly SessionRecord[]): void {
-    for (const session of sessions) this.#sessions.set(session.key, runSession(session));
+    for (const session of sessions) this.#sessions.set(session.key, sessionRefOf(session));
   }
 
   /** Everything that is open in a session. */

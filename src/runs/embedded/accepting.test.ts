@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
+import { RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
 import { runIdOf } from "./rows.ts";
 import { migrateRuns, runSteps } from "./schema.ts";
@@ -37,8 +37,8 @@ describe("accepting input", () => {
     expect(books.told()).toEqual(["run.queued"]);
     const claim = await books.claim();
     expect((await books.runs.pending("s")).length).toBe(0);
-    await books.runs.written(heldOf(claim));
-    await books.runs.release(heldOf(claim));
+    await books.runs.written(claim.held);
+    await books.runs.release(claim.held);
     expect(await books.runs.pending("s")).toEqual([]);
   });
 
@@ -93,24 +93,24 @@ describe("accepting input", () => {
     const later = await books.accept("s", { queueMode: "followup" });
     const now = await books.accept("s", { queueMode: "interrupt" });
     expect((await books.runs.get(claim.run.runId))?.abortRequested).toBe(true);
-    expect((await books.runs.steerable(heldOf(claim))).length).toBe(0);
-    await books.runs.end(heldOf(claim), { state: "aborted" });
+    expect((await books.runs.steerable(claim.held)).length).toBe(0);
+    await books.runs.end(claim.held, { state: "aborted" });
     expect((await books.claim()).run.runId).toBe(now.runId);
     expect(await books.stateOf(later.runId)).toBe("queued");
   });
 
   test("[RUN9] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
     const claim = await books.running("s");
-    await books.runs.written(heldOf(claim));
+    await books.runs.written(claim.held);
     const later = await books.accept("s", { queueMode: "followup" });
-    await books.runs.lose(heldOf(claim));
+    await books.runs.lose(claim.held);
     const now = await books.accept("s", { queueMode: "interrupt" });
     expect((await books.runs.get(claim.run.runId))?.outcome).toMatchObject({ state: "aborted" });
     const next = await books.claim();
     expect(next.run.runId).toBe(now.runId);
     expect(await books.stateOf(later.runId)).toBe("queued");
     // Its input is not in the session yet: it is not lost.
-    await books.runs.lose(heldOf(next));
+    await books.runs.lose(next.held);
     await books.accept("s", { queueMode: "interrupt" });
     expect((await books.claim()).run.runId).toBe(now.runId);
   });

@@ -1,12 +1,12 @@
 import { hashedId } from "../../core/hashed-id.ts";
-import type { Approval, ApprovalQuery, ApprovalRequest, Held, LedgerValue as Value } from "../contract.ts";
+import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as Value } from "../contract.ts";
 import type { Books } from "./books.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./rows.ts";
 
 /** Questions to people about a tool call. Each is called in a transaction. */
 
 /** The same call of the same run is the same question, also after its owner was lost. */
-export function askFor(books: Books, held: Held, request: ApprovalRequest): Approval | null {
+export function askFor(books: Books, held: HeldRun, request: ApprovalRequest): Approval | null {
   const row = books.held(held);
   const approvalId = hashedId("approval", row.runId, request.toolCallId);
   const known = approvalOf(books, approvalId);

@@ -10,7 +10,7 @@ import type { SessionRecord, Store } from "../../store/contract.ts";
 import { openFilesStore } from "../../store/files/store.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import type { StoreWork } from "../../store/work.ts";
-import type { AcceptRequest, Held, Run } from "../contract.ts";
+import type { AcceptRequest, HeldRun, Run } from "../contract.ts";
 import { EmbeddedRuns } from "./runs.ts";
 
 const folders: string[] = [];
@@ -59,7 +59,7 @@ class Working {
     return (await this.runs.accept(asked)).run;
   }
 
-  async claim(): Promise<Held> {
+  async claim(): Promise<HeldRun> {
     const claim = await this.runs.claim("me");
     return { runId: claim?.run.runId ?? "nothing", fence: claim?.run.fence ?? -1 };
   }

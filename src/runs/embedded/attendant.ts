@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { childRunId, deliveryId } from "../../core/hashed-id.ts";
-import type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "../contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { RemovedEntries, TellLater, WorkAttendant } from "../contract.ts";
 import { openStates } from "../states.ts";
 import type { Books } from "./books.ts";
 import { bury, isUnread } from "./dead-letter.ts";
@@ -20,7 +21,7 @@ export class RunAttendant implements WorkAttendant {
     this.#books = books;
   }
 
-  reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater {
+  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): TellLater {
     if (!isOwner) this.#checkIdle(old, "reset");
     return this.#together(() => {
       const reason = "Its session was reset while it slept.";
@@ -36,7 +37,7 @@ export class RunAttendant implements WorkAttendant {
     });
   }
 
-  remove(session: RunSession, parent: RunSession | null): TellLater {
+  remove(session: SessionRef, parent: SessionRef | null): TellLater {
     const books = this.#books;
     books.leaving = session.uid;
     try {
@@ -46,7 +47,7 @@ export class RunAttendant implements WorkAttendant {
     }
   }
 
-  #remove(session: RunSession, parent: RunSession | null): void {
+  #remove(session: SessionRef, parent: SessionRef | null): void {
     for (const row of this.#open(session.uid, "queued")) {
       const isTheirs = isUnread(row);
       if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
@@ -60,7 +61,7 @@ export class RunAttendant implements WorkAttendant {
     if (parent !== null) refreshQueue(this.#books, parent.uid);
   }
 
-  branch(session: RunSession, act: "reset" | "moved to another branch" = "moved to another branch"): void {
+  branch(session: SessionRef, act: "reset" | "moved to another branch" = "moved to another branch"): void {
     this.#checkIdle(session, act);
   }
 
@@ -144,7 +145,7 @@ export class RunAttendant implements WorkAttendant {
     return this.#books.rows("uid = ? AND state = ? AND ended_at IS NULL ORDER BY seq", uid, state);
   }
 
-  #checkIdle(session: RunSession, what: string): void {
+  #checkIdle(session: SessionRef, what: string): void {
     const { uid, sessionId } = session;
     checkLoopTurn(this.#books, session);
     const [busy] = this.#books.rows("uid = ? AND state IN ('running', 'waiting') LIMIT 1", uid);
@@ -160,7 +161,7 @@ export class RunAttendant implements WorkAttendant {
     if (now !== null) endRun(this.#books, now, { state: "aborted", code: "aborted", error });
   }
 
-  #move(row: RunRow, to: RunSession): void {
+  #move(row: RunRow, to: SessionRef): void {
     this.#books.run(
       "UPDATE runs SET uid = ?, agent = ?, key = ?, session_id = ?, kept_for = NULL WHERE run_id = ?",
       to.uid,

@@ -2,18 +2,18 @@ import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { noUsage } from "../budget.ts";
 import type {
   Accepted,
   AcceptRequest,
   AgentHere,
   BudgetLimits,
-  Held,
+  HeldRun,
   Ledger,
   Outcome,
   QueueMode,
   Run,
-  RunSession,
   RunUsage,
   LedgerValue as Value,
 } from "../contract.ts";
@@ -59,16 +59,16 @@ export interface EmbeddedOptions {
    * Runs `act` under the session's own write lock: `false` is `fenced`, a session that is gone `not_found`. Gives the leaf
    * as it is then.
    */
-  underLock(session: RunSession, act: () => boolean): Promise<{ readonly leafId: string | null }>;
+  underLock(session: SessionRef, act: () => boolean): Promise<{ readonly leafId: string | null }>;
   /** What follows from the end of a run that has a sequel. */
   readonly sequelOf: SequelOf;
   /** The session that has a key, or a session id, now; `null`: none. At once, inside a transaction too. */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): RunSession | null;
+  ): SessionRef | null;
   /** Whether the log of a session has an entry, redacted or not; `false` also for a session that does not exist. */
-  hasEntry(session: RunSession, entryId: string): Promise<boolean>;
+  hasEntry(session: SessionRef, entryId: string): Promise<boolean>;
   /** Somebody wants a run ended that an owner may be at work on. */
   stopAsked(): void;
   /** Removes the files of a folder that this session was handed, where nobody has changed them. */
@@ -112,7 +112,7 @@ export class Books {
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): RunSession | null {
+  ): SessionRef | null {
     const found = this.options.sessionAt(userId, by);
     return found?.uid === this.leaving ? null : found;
   }
@@ -156,7 +156,7 @@ export class Books {
   /** Told once it is committed. */
   note<T extends SkeinEventType>(
     type: T,
-    session: RunSession,
+    session: SessionRef,
     runId: string | null,
     fields: Omit<SkeinEvent<T>, "type" | "at" | "userId" | "sessionKey" | "sessionId" | "runId">,
   ): void {
@@ -186,14 +186,14 @@ export class Books {
   }
 
   /** The row of a run that somebody says is theirs; `fenced` where it is not. */
-  held({ runId, fence }: Held): RunRow {
+  held({ runId, fence }: HeldRun): RunRow {
     const row = this.row(runId);
     if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
     return row;
   }
 
   /** The same without what is long. */
-  heldLine({ runId, fence }: Held): HeldLine {
+  heldLine({ runId, fence }: HeldRun): HeldLine {
     const line = this.get(
       "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",
       runId,

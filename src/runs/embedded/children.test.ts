@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
 import type { AcceptRequest, ChildRequest, Claim } from "../contract.ts";
 
 let books: RunBooks;
@@ -23,7 +23,7 @@ async function child(
   return books.running(label, { ...spawnedBy(parent.run, { label, ...more }), ...also });
 }
 
-const endIt = (claim: Claim) => books.runs.end(heldOf(claim), { state: "ok", reply: "r" });
+const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply: "r" });
 const due = async () => (await books.runs.toTidy()).map(({ child: { label }, act }) => `${act} ${label}`);
 
 describe("how many", () => {
@@ -120,11 +120,11 @@ describe("tidying", () => {
     const claim = await child("c", gone);
     await endIt(claim);
     expect(await due()).toEqual([]);
-    await books.runs.end(heldOf(parent), { state: "ok" });
+    await books.runs.end(parent.held, { state: "ok" });
     const heard = await books.claim();
     expect(heard.run.kind).toBe("announce");
     expect(await due()).toEqual([]);
-    await books.runs.written(heldOf(heard));
+    await books.runs.written(heard.held);
     expect(await due()).toEqual(["remove c"]);
     await books.runs.tidied(claim.run.runId);
     expect(await due()).toEqual([]);
@@ -138,7 +138,7 @@ describe("tidying", () => {
     books.now += 60_000;
     expect((await due()).toSorted()).toEqual(["remove c", "remove d"]);
     books.now -= 60_000;
-    await books.runs.end(heldOf(parent), { state: "ok" });
+    await books.runs.end(parent.held, { state: "ok" });
     expect(await due()).toHaveLength(2);
   });
 

@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import type { Child, ChildRequest, RunSession } from "../contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { Child, ChildRequest } from "../contract.ts";
 import type { Books } from "./books.ts";
 import { numberOrNull, publicRun, textOrNull } from "./rows.ts";
 
@@ -9,7 +10,7 @@ import { numberOrNull, publicRun, textOrNull } from "./rows.ts";
 /** Counted in the transaction that accepts the first run: however many are spawned at once, none is one too many. */
 export function checkRoom(
   books: Books,
-  { userId }: RunSession,
+  { userId }: SessionRef,
   { parentKey, maxChildren }: ChildRequest,
 ): void {
   const counted = books.get(
@@ -22,7 +23,7 @@ export function checkRoom(
   if (active >= maxChildren) throw new SkeinError("children_exceeded", { active, max: maxChildren });
 }
 
-export function registerChild(books: Books, runId: string, session: RunSession, child: ChildRequest): void {
+export function registerChild(books: Books, runId: string, session: SessionRef, child: ChildRequest): void {
   books.run(
     `INSERT INTO children (run_id, user, parent_key, spawn_id, label, task, mode, cleanup, attachments, archive_after)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

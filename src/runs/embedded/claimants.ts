@@ -1,4 +1,5 @@
-import type { AcceptRequest, Run, RunSession } from "../contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { AcceptRequest, Run } from "../contract.ts";
 import type { Books } from "./books.ts";
 import { refreshQueue } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
@@ -46,7 +47,7 @@ function claimantsIn(row: Record<string, unknown> | undefined): Claimants | unde
 }
 
 /** Remembers the app of a session's last run, for input that arrives where the agent is not defined. */
-export function rememberApp(books: Books, session: RunSession, { app, tools }: Claimants): void {
+export function rememberApp(books: Books, session: SessionRef, { app, tools }: Claimants): void {
   const at = [session.userId ?? "", session.key] as const;
   const known = books.get("SELECT app, tools FROM session_apps WHERE user = ? AND key = ?", ...at);
   if ((known?.app ?? "") === app && (known?.tools ?? "[]") === tools) return;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
+import { RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
 import type { Claim } from "../contract.ts";
 
@@ -40,10 +40,10 @@ describe("claiming", () => {
     const first = await books.running("s");
     await books.accept("s");
     expect(await books.runs.claim("me")).toBe(null);
-    await books.runs.wait(heldOf(first), { for: "approval" });
+    await books.runs.wait(first.held, { for: "approval" });
     expect(await books.runs.claim("me")).toBe(null);
-    expect(await books.runs.waitOver(heldOf(first))).toBe(true);
-    await books.runs.end(heldOf(first), { state: "ok" });
+    expect(await books.runs.waitOver(first.held)).toBe(true);
+    await books.runs.end(first.held, { state: "ok" });
     expect((await books.claim()).run.fence).toBe(1);
   });
 
@@ -51,14 +51,14 @@ describe("claiming", () => {
     const claim = await books.running("s", { options: { runTimeoutSeconds: 60 } });
     expect(claim.run.deadline).toBe(books.now + 60_000);
     books.now += 1000;
-    await books.runs.release(heldOf(claim));
+    await books.runs.release(claim.held);
     expect((await books.claim()).run.deadline).toBe(books.now + 59_000);
     expect((await books.running("t", { options: { runTimeoutSeconds: 0 } })).run.deadline).toBe(null);
   });
 
   test("[RUN13] a claimed run whose time is over while it is queued times out; one never claimed does not", async () => {
     const claim = await books.running("s");
-    await books.runs.release(heldOf(claim));
+    await books.runs.release(claim.held);
     const waiting = await books.accept("t");
     books.now += 4_000_000;
     expect((await books.claim()).run.runId).toBe(waiting.runId);
@@ -108,7 +108,7 @@ describe("claiming", () => {
     const uids: string[] = [];
     for (let claim = await one.runs.claim("me"); claim !== null; claim = await one.runs.claim("me")) {
       uids.push(claim.run.session.uid);
-      await one.runs.end(heldOf(claim), { state: "ok" });
+      await one.runs.end(claim.held, { state: "ok" });
     }
     expect(uids).toEqual(["ann/a", "bob/c", "ann/b", "ann/a", "ann/b", "ann/a", "ann/b"]);
   });
@@ -116,14 +116,14 @@ describe("claiming", () => {
   test("[LAN4] a slot that comes free is for a run whose wait is over before any new claim", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     const waiter = await one.running("a");
-    await one.runs.wait(heldOf(waiter), { for: "approval" });
+    await one.runs.wait(waiter.held, { for: "approval" });
     const other = await one.running("b");
     await one.accept("c");
-    expect(await one.runs.waitOver(heldOf(waiter))).toBe(false);
-    await one.runs.end(heldOf(other), { state: "ok" });
+    expect(await one.runs.waitOver(waiter.held)).toBe(false);
+    await one.runs.end(other.held, { state: "ok" });
     expect(await one.runs.claim("me")).toBe(null);
-    expect(await one.runs.waitOver(heldOf(waiter))).toBe(true);
-    await one.runs.end(heldOf(waiter), { state: "ok" });
+    expect(await one.runs.waitOver(waiter.held)).toBe(true);
+    await one.runs.end(waiter.held, { state: "ok" });
     expect((await one.claim()).run.session.uid).toBe("c");
   });
 
@@ -133,7 +133,7 @@ describe("claiming", () => {
     const note = await one.accept("s", { kind: "note" });
     const claim = await one.claim();
     expect(claim.run).toMatchObject({ runId: note.runId, isSilent: true });
-    await one.runs.end(heldOf(claim), { state: "ok" });
+    await one.runs.end(claim.held, { state: "ok" });
     expect(await one.runs.claim("me")).toBe(null);
     expect((await one.runs.budget(note.runId))?.runs).toBe(undefined);
   });
@@ -143,7 +143,7 @@ describe("claiming", () => {
     await books.accept("s", { kind: "note" });
     await books.accept("s", { queueMode: "interrupt" });
     await books.accept("s");
-    await refused("fenced", () => books.runs.release({ ...heldOf(claim), fence: 9 }));
+    await refused("fenced", () => books.runs.release({ ...claim.held, fence: 9 }));
     const again = new RunBooks();
     const lost = await again.running("s", {}, "other");
     await again.accept("s", { kind: "note" });
@@ -152,33 +152,33 @@ describe("claiming", () => {
     const recovered = await again.claim("me");
     expect(recovered).toMatchObject({ how: "recovered", run: { runId: lost.run.runId, lost: 1, fence: 3 } });
     expect(again.told()).toEqual(["run.queued", "run.started"]);
-    expect(again.runs.isHeld(heldOf(lost))).toBe(false);
+    expect(again.runs.isHeld(lost.held)).toBe(false);
   });
 
   test("[RUN16] an owner that says nothing is lost when its lease has run out, and not before", async () => {
     const claim = await books.running("s", {}, "other");
     books.now += 29_999;
     expect(await books.runs.claim("me")).toBe(null);
-    expect(await books.runs.renew("other", [heldOf(claim), { runId: "x", fence: 1 }])).toEqual(["x"]);
+    expect(await books.runs.renew("other", [claim.held, { runId: "x", fence: 1 }])).toEqual(["x"]);
     books.now += 29_999;
     expect(await books.runs.claim("me")).toBe(null);
     books.now += 1;
     expect((await books.claim("me")).how).toBe("recovered");
-    expect(await books.runs.renew("other", [heldOf(claim)])).toEqual([claim.run.runId]);
-    await refused("fenced", () => books.runs.end(heldOf(claim), { state: "ok" }));
-    await refused("fenced", () => books.runs.written(heldOf(claim)));
+    expect(await books.runs.renew("other", [claim.held])).toEqual([claim.run.runId]);
+    await refused("fenced", () => books.runs.end(claim.held, { state: "ok" }));
+    await refused("fenced", () => books.runs.written(claim.held));
   });
 
   test("[RUN3] the fourth loss ends it, and says why; giving it back is no loss", async () => {
     let claim = await books.running("s");
     for (let at = 0; at < 3; at++) {
-      await books.runs.release(heldOf(claim));
+      await books.runs.release(claim.held);
       claim = await books.claim();
-      await books.runs.lose(heldOf(claim));
+      await books.runs.lose(claim.held);
       claim = await books.claim();
     }
     expect(claim.run.lost).toBe(3);
-    await books.runs.lose(heldOf(claim));
+    await books.runs.lose(claim.held);
     const ended = await books.runs.get(claim.run.runId);
     expect(ended).toMatchObject({ state: "error", outcome: { code: "lost_too_often" } });
     expect(ended?.outcome?.error).toContain("lost 4 times");
@@ -187,7 +187,7 @@ describe("claiming", () => {
   /** Loses the owner of a claimed run until it has ended. */
   const loseUntilEnded = async (claim: Claim): Promise<void> => {
     for (let held = claim; ; held = await books.claim()) {
-      await books.runs.lose(heldOf(held));
+      await books.runs.lose(held.held);
       if ((await books.stateOf(held.run.runId)) === "error") return;
     }
   };
@@ -214,10 +214,10 @@ describe("claiming", () => {
   test("[ANS5] a retry goes on with the lost turn under a fresh count, and is the same when asked again", async () => {
     const options = { deliverTo: { channel: "desk", to: "ann" } };
     const claim = await books.running("s", { options });
-    await books.runs.written(heldOf(claim));
+    await books.runs.written(claim.held);
     const begunAt = books.now;
     const more = await books.accept("s");
-    await books.runs.steered(heldOf(claim), more.runId);
+    await books.runs.steered(claim.held, more.runId);
     await loseUntilEnded(claim);
     books.now += 5;
     const { runId, entryId, message, root } = claim.run;
@@ -245,13 +245,13 @@ describe("claiming", () => {
 
   test("[ANS5] a retry after other runs of the session is a turn of its own", async () => {
     const claim = await books.running("s");
-    await books.runs.written(heldOf(claim));
+    await books.runs.written(claim.held);
     await loseUntilEnded(claim);
-    await books.runs.end(heldOf(await books.running("s")), { state: "ok" });
+    await books.runs.end((await books.running("s")).held, { state: "ok" });
     await books.runs.retry(claim.run.runId);
     const retry = await books.claim();
     expect(retry).toMatchObject({ how: "new", isOvertaken: true });
-    await books.runs.lose(heldOf(retry));
+    await books.runs.lose(retry.held);
     expect(await books.claim()).toMatchObject({
       how: "recovered",
       begunAt: retry.begunAt,
@@ -302,8 +302,8 @@ describe("claiming", () => {
   test("[RUN17] a run that somebody wants ended does not go on when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");
-    expect(books.runs.isHeld(heldOf(claim))).toBe(true);
-    await books.runs.lose(heldOf(claim));
+    expect(books.runs.isHeld(claim.held)).toBe(true);
+    await books.runs.lose(claim.held);
     const ended = await books.runs.get(claim.run.runId);
     expect(ended).toMatchObject({ state: "aborted", outcome: { state: "aborted", error: "enough" } });
     expect(await books.runs.claim("me")).toBe(null);
@@ -322,10 +322,10 @@ describe("claiming", () => {
   test("[RUN17] abort of input that went into another turn ends that turn", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
-    await books.runs.steered(heldOf(claim), more.runId);
+    await books.runs.steered(claim.held, more.runId);
     expect(await books.runs.abort(more.runId, "enough")).toBe("merged");
     expect(await books.runs.toStop("me")).toEqual([claim.run.runId]);
-    await books.runs.lose(heldOf(claim));
+    await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
     // What has ended stays as it is, and so does who went on since.
@@ -355,21 +355,21 @@ describe("claiming", () => {
     const first = await watched.running("s");
     const child = await watched.accept("c", { startedBy: first.run.runId, idempotencyKey: "k" });
     await watched.accept("s", { queueMode: "interrupt" });
-    await watched.runs.steerable(heldOf(first));
-    await watched.runs.sleep(heldOf(first), { wakeAt: watched.now + 1000 });
+    await watched.runs.steerable(first.held);
+    await watched.runs.sleep(first.held, { wakeAt: watched.now + 1000 });
     const second = await watched.claim();
     await watched.accept("s", { kind: "announce", arrivalOf: child.runId });
-    await watched.runs.wait(heldOf(second), { for: "run", runIds: ["elsewhere"] });
-    await watched.runs.waitOver(heldOf(second));
-    await watched.runs.renew("me", [heldOf(second)]);
-    await watched.runs.charge(heldOf(second), { ...first.run.usage });
-    await watched.runs.end(heldOf(second), { state: "ok" });
+    await watched.runs.wait(second.held, { for: "run", runIds: ["elsewhere"] });
+    await watched.runs.waitOver(second.held);
+    await watched.runs.renew("me", [second.held]);
+    await watched.runs.charge(second.held, { ...first.run.usage });
+    await watched.runs.end(second.held, { state: "ok" });
     await watched.runs.list({ states: ["queued"] });
     await watched.runs.list({ sessionUid: "s" });
     await watched.runs.pending("s");
     const awaitedBy = { by: { runId: child.runId }, until: watched.now };
     const spawned = await watched.accept("d", { ...spawnedBy(first.run, { cleanup: "delete" }), awaitedBy });
-    await watched.runs.end(heldOf(await watched.claim()), { state: "ok" });
+    await watched.runs.end((await watched.claim()).held, { state: "ok" });
     await watched.runs.stopAwaiting(spawned.runId);
     await watched.runs.children("ann", first.run.session.key, { endedSince: watched.now, open: true });
     await watched.runs.toTidy();

@@ -243,6 +243,7 @@ function claimOf(books: Books, before: RunRow, leafId: string | null): Claim | n
   const lost = overtaken ? null : (chain.at(-1) ?? null);
   return {
     run: publicRun(row),
+    held: { runId: row.runId, fence: row.fence },
     leafId,
     how: howOf(before, lost),
     begunAt: lost?.startedAt ?? row.startedAt,

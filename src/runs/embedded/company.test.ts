@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
 import type { AcceptRequest, Claim } from "../contract.ts";
 
 let books: RunBooks;
@@ -12,10 +12,10 @@ beforeEach(async () => {
   parent = await books.running("p");
   children = [];
   for (const uid of ["a", "b", "c"]) children.push(await books.running(uid, spawnedBy(parent.run)));
-  await books.runs.end(heldOf(parent), { state: "ok" });
+  await books.runs.end(parent.held, { state: "ok" });
 });
 
-const endOf = (index: number) => books.runs.end(heldOf(children[index] as Claim), { state: "ok" });
+const endOf = (index: number) => books.runs.end((children[index] as Claim).held, { state: "ok" });
 const texts = ({ run, arrivals }: Claim) =>
   [run, ...arrivals].map(({ message }) => ("content" in message ? message.content : null));
 
@@ -39,8 +39,8 @@ describe("announcements that come within a second", () => {
     const claim = await books.claim();
     expect(texts(claim)).toEqual(["b: ok", "a: ok", "c: ok"]);
     expect(await books.runs.claim("me")).toBeNull();
-    for (const { runId } of claim.arrivals) await books.runs.steered(heldOf(claim), runId);
-    await books.runs.end(heldOf(claim), { state: "ok", reply: "thanks" });
+    for (const { runId } of claim.arrivals) await books.runs.steered(claim.held, runId);
+    await books.runs.end(claim.held, { state: "ok", reply: "thanks" });
     for (const { runId } of claim.arrivals)
       expect(await books.runs.get(runId)).toMatchObject({ state: "merged", outcome: { reply: "thanks" } });
   });
@@ -48,8 +48,8 @@ describe("announcements that come within a second", () => {
   test("[BKS12] an only child's is not held back", async () => {
     const other = await books.running("q");
     const child = await books.running("d", spawnedBy(other.run));
-    await books.runs.end(heldOf(other), { state: "ok" });
-    await books.runs.end(heldOf(child), { state: "ok" });
+    await books.runs.end(other.held, { state: "ok" });
+    await books.runs.end(child.held, { state: "ok" });
     expect(texts(await books.claim())).toEqual(["d: ok"]);
   });
 
@@ -59,8 +59,8 @@ describe("announcements that come within a second", () => {
     expect(asked.arrivals).toEqual([]);
     await endOf(1);
     await endOf(2);
-    expect(await books.runs.steerable(heldOf(asked))).toEqual([]);
-    await books.runs.end(heldOf(asked), { state: "ok" });
+    expect(await books.runs.steerable(asked.held)).toEqual([]);
+    await books.runs.end(asked.held, { state: "ok" });
     expect(texts(await books.claim())).toEqual(["a: ok", "b: ok", "c: ok"]);
   });
 
@@ -100,12 +100,12 @@ describe("announcements that come within a second", () => {
 
   test("[BKS13] those that came with one go with it when its owner is lost, and are free when it ends first", async () => {
     for (const index of [0, 1, 2]) await endOf(index);
-    await books.runs.lose(heldOf(await books.claim()));
+    await books.runs.lose((await books.claim()).held);
     await books.accept("p", { kind: "announce", arrivalOf: "elsewhere" });
     const again = await books.claim();
     expect(again.how).toBe("recovered");
     expect(texts(again)).toEqual(["a: ok", "b: ok", "c: ok"]);
-    await books.runs.end(heldOf(again), { state: "error", code: "model_failed" });
+    await books.runs.end(again.held, { state: "error", code: "model_failed" });
     expect(texts(await books.claim())).toEqual(["b: ok", "c: ok", "hello"]);
   });
 
@@ -113,7 +113,7 @@ describe("announcements that come within a second", () => {
     const sleeper = await books.running("p");
     await endOf(0);
     const [first] = children;
-    await books.runs.sleep(heldOf(sleeper), { waitFor: [first?.run.runId ?? ""], wakeAt: books.now + 9000 });
+    await books.runs.sleep(sleeper.held, { waitFor: [first?.run.runId ?? ""], wakeAt: books.now + 9000 });
     expect((await books.runs.sweep()).nextAt).not.toBe(books.now + 1000);
     const woken = await books.claim();
     expect([woken.how, woken.arrivals.length]).toEqual(["woken", 1]);

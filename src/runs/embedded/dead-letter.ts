@@ -1,6 +1,7 @@
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import type { InputKind, RunSession } from "../contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { InputKind } from "../contract.ts";
 import type { Books } from "./books.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import type { RunRow } from "./rows.ts";
@@ -31,7 +32,7 @@ export function bury(books: Books, row: RunRow): void {
 }
 
 /** The session that has run last under the key that it came from. */
-function senderOf(books: Books, { provenance, user, session }: RunRow): RunSession | null {
+function senderOf(books: Books, { provenance, user, session }: RunRow): SessionRef | null {
   const key = provenance?.sourceSessionKey;
   if (key === undefined) return null;
   const where = "user = ? AND key = ? AND uid <> ? ORDER BY seq DESC LIMIT 1";

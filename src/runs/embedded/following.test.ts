@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
 import type { Claim, Run } from "../contract.ts";
 
 let books: RunBooks;
@@ -8,7 +8,7 @@ let parent: Claim;
 beforeEach(async () => {
   books = new RunBooks();
   parent = await books.running("p");
-  await books.runs.end(heldOf(parent), { state: "ok" });
+  await books.runs.end(parent.held, { state: "ok" });
 });
 
 const spawn = (uid: string) => books.accept(uid, spawnedBy(parent.run));
@@ -22,8 +22,8 @@ describe("whoever ends a run", () => {
   test("[BKS1] its owner: what follows is there with its end, and once", async () => {
     const run = await spawn("c");
     const claim = await books.claim();
-    await books.runs.end(heldOf(claim), { state: "ok", reply: "done" });
-    await books.runs.end(heldOf(claim), { state: "ok", reply: "done" });
+    await books.runs.end(claim.held, { state: "ok", reply: "done" });
+    await books.runs.end(claim.held, { state: "ok", reply: "done" });
     expect(await told()).toEqual(["c: ok done"]);
     expect(announcements(await books.runs.list({}))[0]?.idempotencyKey).toBe(`announce:${run.runId}`);
   });
@@ -35,7 +35,7 @@ describe("whoever ends a run", () => {
       async (run: Run) => {
         const claim = await books.claim();
         await books.accept("grandchild", { startedBy: run.runId });
-        await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 1000 });
+        await books.runs.sleep(claim.held, { wakeAt: books.now + 1000 });
         await books.runs.abort(run.runId);
       },
       "aborted",
@@ -43,14 +43,14 @@ describe("whoever ends a run", () => {
     [
       "the fourth loss of its owner",
       async () => {
-        for (let times = 0; times < 4; times++) await books.runs.lose(heldOf(await books.claim()));
+        for (let times = 0; times < 4; times++) await books.runs.lose((await books.claim()).held);
       },
       "error",
     ],
     [
       "its deadline, while nobody has it",
       async () => {
-        await books.runs.release(heldOf(await books.claim()));
+        await books.runs.release((await books.claim()).held);
         books.now += 3_600_001;
         await books.runs.sweep();
       },
@@ -82,16 +82,16 @@ describe("whoever ends a run", () => {
   test("[BKS1] the budget, when it wakes", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
     const starter = await tight.running("p");
-    await tight.runs.end(heldOf(starter), { state: "ok" });
+    await tight.runs.end(starter.held, { state: "ok" });
     await tight.accept("c", spawnedBy(starter.run));
     const child = await tight.claim();
     const other = await tight.accept("g", { startedBy: child.run.runId, root: child.run.root });
-    await tight.runs.sleep(heldOf(child), { wakeAt: tight.now + 1000 });
+    await tight.runs.sleep(child.held, { wakeAt: tight.now + 1000 });
     const busy = await tight.claim();
     expect(busy.run.runId).toBe(other.runId);
     const usage = { input: 20, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 20 };
-    await expect(tight.runs.charge(heldOf(busy), usage)).rejects.toMatchObject({ code: "budget_exceeded" });
-    await tight.runs.end(heldOf(busy), { state: "ok" });
+    await expect(tight.runs.charge(busy.held, usage)).rejects.toMatchObject({ code: "budget_exceeded" });
+    await tight.runs.end(busy.held, { state: "ok" });
     const [said] = announcements(await tight.runs.list({ sessionUid: "p" }));
     expect(said).toMatchObject({ message: { content: "c: error" }, isSilent: true });
   });
@@ -99,18 +99,18 @@ describe("whoever ends a run", () => {
   test("[BKS1] input that was merged sets off its own, with the outcome that it shares", async () => {
     const turn = await books.running("c");
     const more = await books.accept("c", { ...spawnedBy(parent.run), queueMode: "steer" });
-    await books.runs.steered(heldOf(turn), more.runId);
+    await books.runs.steered(turn.held, more.runId);
     expect(await told()).toEqual([]);
-    await books.runs.end(heldOf(turn), { state: "ok", reply: "both" });
+    await books.runs.end(turn.held, { state: "ok", reply: "both" });
     expect(await told()).toEqual(["c: ok both"]);
   });
 
   test("[BKS1] who sleeps for it finds what it says, and wakes once", async () => {
     const sleeper = await books.running("s");
     await books.accept("c", spawnedBy(sleeper.run));
-    await books.runs.sleep(heldOf(sleeper), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(sleeper.held, { wakeAt: books.now + 1000 });
     const child = await books.claim();
-    await books.runs.end(heldOf(child), { state: "ok", reply: "found" });
+    await books.runs.end(child.held, { state: "ok", reply: "found" });
     const woken = await books.claim();
     expect(woken).toMatchObject({ how: "woken", run: { runId: sleeper.run.runId }, stillOpen: [] });
     expect(woken.arrivals.map(({ message }) => message)).toEqual([{ role: "user", content: "c: ok found" }]);
@@ -125,12 +125,12 @@ describe("whoever ends a run", () => {
       const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
       const outer = await tight.running("s");
       await tight.accept("c", { ...spawnedBy(outer.run), ...(root === null ? {} : { root }) });
-      await tight.runs.sleep(heldOf(outer), { wakeAt: tight.now + 1000 });
+      await tight.runs.sleep(outer.held, { wakeAt: tight.now + 1000 });
       const inner = await tight.claim();
       await tight.accept("g", { startedBy: inner.run.runId, root: inner.run.root });
       const usage = { input: 20, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 20 };
-      await tight.runs.charge(heldOf(inner), usage).catch(() => undefined);
-      await tight.runs.sleep(heldOf(inner), { wakeAt: tight.now + 500 });
+      await tight.runs.charge(inner.held, usage).catch(() => undefined);
+      await tight.runs.sleep(inner.held, { wakeAt: tight.now + 500 });
       tight.now += 1000;
       tight.events.splice(0);
       await tight.runs.sweep();
@@ -169,12 +169,12 @@ describe("whoever ends a run", () => {
     const plain = await watched.running("x");
     const child = await watched.running("c", spawnedBy(parent.run));
     const sent = await watched.accept("x", { ...spawnedBy(parent.run), queueMode: "steer" });
-    await watched.runs.end(heldOf(child), { state: "ok" });
-    await watched.runs.steered(heldOf(plain), sent.runId);
-    await watched.runs.end(heldOf(plain), { state: "ok" });
-    await watched.runs.end(heldOf(await watched.running("y")), { state: "ok" });
+    await watched.runs.end(child.held, { state: "ok" });
+    await watched.runs.steered(plain.held, sent.runId);
+    await watched.runs.end(plain.held, { state: "ok" });
+    await watched.runs.end((await watched.running("y")).held, { state: "ok" });
     const late = await watched.running("z", spawnedBy(parent.run));
-    await watched.runs.release(heldOf(late));
+    await watched.runs.release(late.held);
     watched.now += 3_600_001;
     await watched.runs.sweep();
     expect(syncs).toEqual([true, true, false, true]);
@@ -198,7 +198,7 @@ describe("where it goes", () => {
     ({ type: "child", childKey: "x", task: "t", parent: { key, sessionId: "q" } }) as const;
   const endOf = async (key: string) => {
     const run = await books.running("c", { options: { sequel: sequelTo(key) } });
-    await books.runs.end(heldOf(run), { state: "ok", reply: "r" });
+    await books.runs.end(run.held, { state: "ok", reply: "r" });
     return run.run;
   };
 
@@ -256,7 +256,7 @@ describe("where it goes", () => {
     const asked = { kind: "send" as const, root: asker.run.root, options };
     for (const reply of ["one", "two"]) {
       const claim = await tight.running("t", asked);
-      await tight.runs.end(heldOf(claim), { state: "ok", reply });
+      await tight.runs.end(claim.held, { state: "ok", reply });
     }
     const back = (await tight.runs.list({ sessionUid: "a" })).filter(({ kind }) => kind === "ping_pong");
     expect(back.map(({ isSilent, lane }) => [isSilent, lane])).toEqual([
@@ -273,7 +273,7 @@ describe("what is told of a child", () => {
     const child = await books.accept("c", spawnedBy(starter.run));
     const claim = await books.claim();
     await books.accept("g", { startedBy: child.runId });
-    await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(claim.held, { wakeAt: books.now + 1000 });
     await books.runs.abort(child.runId);
     const heard = books.events.flatMap((event) =>
       event.type === "run.child"

@@ -1,8 +1,9 @@
 import { readKey } from "../../core/keys.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { resultEntryId } from "../awaiting.ts";
-import type { Outcome, Run, RunSession } from "../contract.ts";
+import type { Outcome, Run } from "../contract.ts";
 import type { SequelStep } from "../sequels/contract.ts";
 import type { Books, Durability } from "./books.ts";
 import { putOutbox } from "./outbox-rows.ts";
@@ -54,7 +55,7 @@ function targetOf(
   books: Books,
   userId: string | null,
   { key, parentSessionId }: SequelStep["to"],
-): RunSession | null {
+): SessionRef | null {
   const found = books.sessionAt(userId, { key });
   if (found !== null) return found;
   const read = readKey(key);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
 
 let books: RunBooks;
@@ -15,17 +15,17 @@ describe("steering", () => {
     const next = await books.accept("s", { queueMode: "followup" });
     const shaped = await books.accept("s", { options: { outputSchema: { type: "object" } } });
     await books.accept("t", { kind: "cron", queueMode: "steer" });
-    expect((await books.runs.steerable(heldOf(claim))).map(({ runId }) => runId)).toEqual([more.runId]);
-    await books.runs.steered(heldOf(claim), more.runId);
-    await books.runs.steered(heldOf(claim), more.runId);
+    expect((await books.runs.steerable(claim.held)).map(({ runId }) => runId)).toEqual([more.runId]);
+    await books.runs.steered(claim.held, more.runId);
+    await books.runs.steered(claim.held, more.runId);
     expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", mergedInto: claim.run.runId });
     expect((await books.runs.get(claim.run.runId))?.root.hops).toBe(4);
     // Back in the queue and on again, they stay merged.
-    await books.runs.release(heldOf(claim));
+    await books.runs.release(claim.held);
     const again = await books.claim();
     expect(again.run.runId).toBe(claim.run.runId);
     books.told();
-    await books.runs.end(heldOf(again), { state: "ok", reply: "both" });
+    await books.runs.end(again.held, { state: "ok", reply: "both" });
     expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", outcome: { reply: "both" } });
     const ends = books.events.filter(({ type }) => type === "run.ended");
     expect(ends).toMatchObject([
@@ -45,19 +45,19 @@ describe("steering", () => {
     const nobody = await books.accept("s");
     for (const other of [{ threadId: "t2" }, { to: "bob" }, { channel: "phone" }, { accountId: "two" }])
       await books.accept("s", { options: { deliverTo: { ...here, ...other } } });
-    const offered = await books.runs.steerable(heldOf(claim));
+    const offered = await books.runs.steerable(claim.held);
     expect(offered.map(({ runId }) => runId)).toEqual([same.runId, nobody.runId]);
     const silent = await books.running("t");
     await books.accept("t", { options: { deliverTo: here } });
-    expect(await books.runs.steerable(heldOf(silent))).toEqual([]);
+    expect(await books.runs.steerable(silent.held)).toEqual([]);
   });
 
   test("[BUD2] a turn with several inputs charges every root", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
-    await books.runs.steered(heldOf(claim), more.runId);
-    await books.runs.charge(heldOf(claim), usage);
-    await books.runs.charge(heldOf(claim), usage);
+    await books.runs.steered(claim.held, more.runId);
+    await books.runs.charge(claim.held, usage);
+    await books.runs.charge(claim.held, usage);
     for (const { runId } of [claim.run, more]) {
       expect(await books.runs.budget(runId)).toMatchObject({ tokens: 20, costUsd: 1, runs: 1 });
     }
@@ -73,10 +73,10 @@ describe("steering", () => {
   test("[BUD2] over the tokens a charge is refused, and what was spent is written down", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 15, costUsd: null, pingPong: 5 } });
     const claim = await tight.running("s");
-    await tight.runs.charge(heldOf(claim), usage);
-    await refused("budget_exceeded", () => tight.runs.charge(heldOf(claim), usage));
+    await tight.runs.charge(claim.held, usage);
+    await refused("budget_exceeded", () => tight.runs.charge(claim.held, usage));
     expect((await tight.runs.budget(claim.run.runId))?.tokens).toBe(20);
-    await refused("fenced", () => tight.runs.charge({ ...heldOf(claim), fence: 7 }, usage));
+    await refused("fenced", () => tight.runs.charge({ ...claim.held, fence: 7 }, usage));
   });
 });
 
@@ -87,21 +87,21 @@ describe("waiting", () => {
     const toB = await books.accept("b", { kind: "send", startedBy: a.run.runId });
     const toA = await books.accept("a", { kind: "send", startedBy: b.run.runId });
     books.told();
-    expect(await books.runs.wait(heldOf(a), { for: "run", runIds: [toB.runId] })).toEqual({ entered: true });
+    expect(await books.runs.wait(a.held, { for: "run", runIds: [toB.runId] })).toEqual({ entered: true });
     expect(books.told()).toEqual(["run.waiting"]);
-    expect(await books.runs.wait(heldOf(b), { for: "run", runIds: [toA.runId] })).toEqual({
+    expect(await books.runs.wait(b.held, { for: "run", runIds: [toA.runId] })).toEqual({
       entered: false,
       cycle: [b.run.runId, toA.runId, a.run.runId, toB.runId, b.run.runId],
     });
     expect(await books.stateOf(b.run.runId)).toBe("running");
     // Another call of the same message waits too: one slot, freed once.
-    expect(await books.runs.wait(heldOf(a), { for: "approval" })).toEqual({ entered: true });
-    await refused("conflict", () => books.runs.end(heldOf(a), { state: "ok" }));
-    await books.runs.end(heldOf(b), { state: "ok" });
+    expect(await books.runs.wait(a.held, { for: "approval" })).toEqual({ entered: true });
+    await refused("conflict", () => books.runs.end(a.held, { state: "ok" }));
+    await books.runs.end(b.held, { state: "ok" });
     books.told();
-    expect(await books.runs.waitOver(heldOf(a))).toBe(true);
+    expect(await books.runs.waitOver(a.held)).toBe(true);
     expect(books.told()).toEqual(["run.resumed"]);
-    await refused("conflict", () => books.runs.waitOver(heldOf(a)));
+    await refused("conflict", () => books.runs.waitOver(a.held));
   });
 });
 
@@ -123,8 +123,8 @@ describe("the end", () => {
     const outbox = [
       { session, runId: child.run.runId, target: { channel: "console" }, text: "done", idempotencyKey: "o" },
     ];
-    await books.runs.end(heldOf(child), { state: "ok", reply: "done" }, { deliver, outbox });
-    await books.runs.end(heldOf(child), { state: "error" }, { deliver, outbox });
+    await books.runs.end(child.held, { state: "ok", reply: "done" }, { deliver, outbox });
+    await books.runs.end(child.held, { state: "error" }, { deliver, outbox });
     expect(books.told()).toEqual(["run.queued", "outbox.queued", "run.ended"]);
     expect((await books.runs.get(child.run.runId))?.outcome).toEqual({ state: "ok", reply: "done" });
     expect((await books.runs.list({ sessionUid: "parent" })).length).toBe(2);
@@ -133,22 +133,22 @@ describe("the end", () => {
 
   test("[RUN19] an end that cannot happen writes nothing of what goes with it", async () => {
     const claim = await books.running("s");
-    await books.runs.wait(heldOf(claim), { for: "approval" });
+    await books.runs.wait(claim.held, { for: "approval" });
     books.told();
     const deliver = [{ session: claim.run.session, kind: "note" as const, message: claim.run.message }];
-    await refused("conflict", () => books.runs.end(heldOf(claim), { state: "ok" }, { deliver }));
+    await refused("conflict", () => books.runs.end(claim.held, { state: "ok" }, { deliver }));
     expect((await books.runs.list({})).length).toBe(1);
     expect(books.told()).toEqual([]);
   });
 
   test("[RUN19] what a lost owner had streamed is kept until the run has ended", async () => {
     const claim = await books.running("s");
-    await books.runs.keepPartial(heldOf(claim), "half an ans");
-    await books.runs.lose(heldOf(claim));
+    await books.runs.keepPartial(claim.held, "half an ans");
+    await books.runs.lose(claim.held);
     expect(await books.runs.partial(claim.run.runId)).toBe("half an ans");
-    await refused("fenced", () => books.runs.keepPartial(heldOf(claim), "more"));
+    await refused("fenced", () => books.runs.keepPartial(claim.held, "more"));
     const again = await books.claim();
-    await books.runs.keepPartial(heldOf(again), null);
+    await books.runs.keepPartial(again.held, null);
     expect(await books.runs.partial(claim.run.runId)).toBe(null);
   });
 });
@@ -159,8 +159,8 @@ describe("approvals", () => {
   test("[RUN21] the first answer stands, the same call is the same question, and time is a no", async () => {
     const claim = await books.running("s");
     books.told();
-    const asked = await books.runs.requestApproval(heldOf(claim), request);
-    expect(await books.runs.requestApproval(heldOf(claim), request)).toEqual(asked);
+    const asked = await books.runs.requestApproval(claim.held, request);
+    expect(await books.runs.requestApproval(claim.held, request)).toEqual(asked);
     expect(await books.runs.approvals({ open: true }, "ann")).toEqual([asked]);
     expect(await books.runs.approvals({ open: true }, "bob")).toEqual([]);
     expect(await books.runs.resolveApproval(asked.approvalId, "approved", "ann")).toMatchObject({
@@ -172,18 +172,18 @@ describe("approvals", () => {
     });
     expect(await books.runs.resolveApproval("nowhere", "denied", null)).toBe(null);
     expect(books.told()).toEqual(["approval.requested", "approval.resolved"]);
-    const second = await books.runs.requestApproval(heldOf(claim), { ...request, toolCallId: "d" });
+    const second = await books.runs.requestApproval(claim.held, { ...request, toolCallId: "d" });
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 30_000);
     books.now = 1_120_000;
-    await books.runs.renew("me", [heldOf(claim)]);
+    await books.runs.renew("me", [claim.held]);
     await books.runs.sweep();
     expect((await books.runs.approval(second.approvalId))?.answer).toBe("expired");
-    const third = await books.runs.requestApproval(heldOf(claim), {
+    const third = await books.runs.requestApproval(claim.held, {
       ...request,
       toolCallId: "e",
       expiresAt: 9e9,
     });
-    await books.runs.end(heldOf(claim), { state: "aborted" });
+    await books.runs.end(claim.held, { state: "aborted" });
     expect((await books.runs.approvals({ runId: claim.run.runId, open: false })).length).toBe(3);
     expect((await books.runs.approval(third.approvalId))?.answer).toBe("expired");
   });

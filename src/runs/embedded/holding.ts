@@ -1,4 +1,4 @@
-import type { DeliveryTarget, Held, Run, WaitEntered } from "../contract.ts";
+import type { DeliveryTarget, HeldRun, Run, WaitEntered } from "../contract.ts";
 import { isEnded, nextState } from "../states.ts";
 import { findCycle } from "../waits.ts";
 import type { Books } from "./books.ts";
@@ -12,7 +12,7 @@ import { waitsFor } from "./waits-of.ts";
 
 /** What the owner of a run does with it between its claim and its end. Each is called in a transaction. */
 
-export function renewLeases(books: Books, owner: string, held: readonly Held[]): string[] {
+export function renewLeases(books: Books, owner: string, held: readonly HeldRun[]): string[] {
   const until = books.now() + books.options.leaseMs;
   const sql = "UPDATE runs SET lease_until = ? WHERE run_id = ? AND fence = ? AND owner = ?";
   return held
@@ -21,14 +21,14 @@ export function renewLeases(books: Books, owner: string, held: readonly Held[]):
 }
 
 /** Its input stands in the session; of a woken run, what it woke for does. */
-export function markWritten(books: Books, held: Held): void {
+export function markWritten(books: Books, held: HeldRun): void {
   const { runId, isWoken } = books.heldLine(held);
   books.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
   if (isWoken) books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
 /** Input that asks for an answer of a certain form, or elsewhere than the running turn's goes, is a turn of its own. */
-export function steerableInto(books: Books, held: Held): Run[] {
+export function steerableInto(books: Books, held: HeldRun): Run[] {
   const { uid } = books.heldLine(held);
   const rows = books
     .rows(
@@ -49,7 +49,7 @@ function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget |
 }
 
 /** A turn with several inputs carries its first root and the highest hops. */
-export function mergeInto(books: Books, held: Held, runId: string): void {
+export function mergeInto(books: Books, held: HeldRun, runId: string): void {
   const into = books.held(held);
   const row = books.row(runId);
   if (row === null || row.session.uid !== into.session.uid) return;
@@ -70,7 +70,7 @@ export function mergeInto(books: Books, held: Held, runId: string): void {
 
 export function enterWait(
   books: Books,
-  held: Held,
+  held: HeldRun,
   wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
 ): WaitEntered {
   const row = books.held(held);
@@ -89,7 +89,7 @@ export function enterWait(
 }
 
 /** Before any new claim: a slot that comes free is not given away as long as somebody wants it back. */
-export function resume(books: Books, held: Held): boolean {
+export function resume(books: Books, held: HeldRun): boolean {
   const row = books.held(held);
   const next = nextState(row, "wait_over");
   const isFree = row.isSilent || takenSlots(books, "only running")[row.lane] < books.options.lanes[row.lane];
@@ -105,7 +105,7 @@ export function resume(books: Books, held: Held): boolean {
 
 export function goToSleep(
   books: Books,
-  held: Held,
+  held: HeldRun,
   sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
 ): "sleeping" | "queued" | "nothing_to_wait_for" {
   const row = books.held(held);

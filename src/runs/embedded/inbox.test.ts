@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { SkeinEvent } from "../../core/events.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { Database, inMemory } from "../../store/files/database.ts";
-import type { AcceptRequest, RunSession } from "../contract.ts";
+import type { AcceptRequest } from "../contract.ts";
 import { EmbeddedRuns } from "./runs.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
@@ -46,7 +47,7 @@ function prepared() {
 }
 
 function requestOf(user: string, runId: string): AcceptRequest {
-  const session: RunSession = {
+  const session: SessionRef = {
     uid: `of-${user}`,
     userId: user,
     agentId: "main",

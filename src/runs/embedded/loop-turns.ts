@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { RunSession } from "../contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import type { Books } from "./books.ts";
 
 /**
@@ -13,7 +13,7 @@ export const loopTurnMs = 10 * 60_000;
 /** Opens the turn, or extends it. Returns whether it is new. Throws `conflict` where another process has one open. */
 export function openLoopTurn(
   books: Books,
-  { uid, sessionId }: Pick<RunSession, "uid" | "sessionId">,
+  { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
   owner: string,
 ): boolean {
   const isNew = books.change("unsynced", () => {
@@ -28,7 +28,7 @@ export function openLoopTurn(
 }
 
 /** Throws `conflict` where another process has a turn open. */
-export function checkLoopTurn(books: Books, { uid, sessionId }: Pick<RunSession, "uid" | "sessionId">): void {
+export function checkLoopTurn(books: Books, { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">): void {
   if (!books.ownLoopTurns.has(uid) && loopTurnOwner(books, uid) !== null) throw answeredElsewhere(sessionId);
 }
 

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { heldOf, RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
+import { RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
 import type { ModelRun } from "../../../test/support/run-model.ts";
 import { RunModel } from "../../../test/support/run-model.ts";
-import type { Claim } from "../contract.ts";
+import type { Claim, HeldRun } from "../contract.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-model-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,10 +62,10 @@ class Both {
     return runs.length === 0 ? null : (runs[which % runs.length] ?? null);
   }
 
-  held(run: ModelRun): ReturnType<typeof heldOf> {
+  held(run: ModelRun): HeldRun {
     const claim = this.claims.get(run.runId);
     if (claim === undefined) throw new Error(`nobody claimed ${run.runId}`);
-    return heldOf(claim);
+    return claim.held;
   }
 
   async step({ kind, which, as }: Step): Promise<void> {
@@ -135,10 +135,10 @@ class Both {
     );
     expect(claim.how === "woken").toBe(run.isWoken);
     for (const { runId } of claim.arrivals) {
-      await this.books[as]?.runs.steered(heldOf(claim), runId);
+      await this.books[as]?.runs.steered(claim.held, runId);
       this.model.merge(run, this.model.get(runId));
     }
-    await this.books[as]?.runs.written(heldOf(claim));
+    await this.books[as]?.runs.written(claim.held);
     this.model.wrote(run);
   }
 

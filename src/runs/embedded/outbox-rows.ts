@@ -1,10 +1,10 @@
 import { hashedId } from "../../core/hashed-id.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import type {
   DeliveryTarget,
   OutboxRequest,
   OutboxRow,
   OutboxState,
-  RunSession,
   LedgerValue as Value,
 } from "../contract.ts";
 import type { Books } from "./books.ts";
@@ -51,7 +51,7 @@ export function outboxRow(books: Books, outboxId: string): OutboxRow | null {
 export function outboxRows(books: Books, where: string, ...values: Value[]): OutboxRow[] {
   return books.all(`SELECT * FROM outbox WHERE ${where}`, ...values).map((row) => ({
     outboxId: String(row.outbox_id),
-    session: JSON.parse(String(row.session)) as RunSession,
+    session: JSON.parse(String(row.session)) as SessionRef,
     runId: textOrNull(row.run_id),
     target: JSON.parse(String(row.target)) as DeliveryTarget,
     text: String(row.text),

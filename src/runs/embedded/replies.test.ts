@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
+import { RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
 import type { Awaiting, Claim, Run } from "../contract.ts";
 
 let books: RunBooks;
@@ -19,7 +19,7 @@ async function awaited(awaitedBy: Awaiting): Promise<Claim> {
   return books.running("c", { ...spawnedBy(waiter.run), awaitedBy });
 }
 
-const endIt = (claim: Claim) => books.runs.end(heldOf(claim), { state: "ok", reply: "yes" });
+const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply: "yes" });
 const stands = async ({ run }: Claim) => (await books.runs.replyWait(run.runId))?.state;
 const announced = async () => (await books.runs.list({})).filter(({ kind }) => kind === "announce").length;
 
@@ -38,7 +38,7 @@ describe("a reply that somebody waits for", () => {
   test("[BKS5] a target that sleeps keeps the waiter waiting", async () => {
     const child = await awaited(byRun());
     await books.accept("g", { startedBy: child.run.runId });
-    await books.runs.sleep(heldOf(child), { wakeAt: books.now + 500 });
+    await books.runs.sleep(child.held, { wakeAt: books.now + 500 });
     expect(await stands(child)).toBe("open");
     books.now += 600;
     await books.runs.sweep();
@@ -72,7 +72,7 @@ describe("a reply that somebody waits for", () => {
     const dead = await books.running("d", { ...spawnedBy(waiter.run), awaitedBy: byOwner() });
     books.gone.add("them");
     const ended = await books.running("e", { ...spawnedBy(waiter.run), awaitedBy: byRun() });
-    await books.runs.end(heldOf(waiter), { state: "ok" });
+    await books.runs.end(waiter.held, { state: "ok" });
     expect(await stands(ended)).toBe("late");
     for (const each of [left, dead, ended]) await endIt(each);
     expect(await Promise.all([left, dead, ended].map(stands))).toEqual(["late", "late", "late"]);
@@ -81,7 +81,7 @@ describe("a reply that somebody waits for", () => {
 
   test("[BKS6] a waiter whose process was lost still waits: its run goes on", async () => {
     const child = await awaited(byRun());
-    await books.runs.lose(heldOf(waiter));
+    await books.runs.lose(waiter.held);
     await endIt(child);
     expect(await stands(child)).toBe("taken");
   });
@@ -90,7 +90,7 @@ describe("a reply that somebody waits for", () => {
     const turn = await books.running("c");
     const asked = { ...spawnedBy(waiter.run), queueMode: "steer" as const, awaitedBy: byRun() };
     const { runId } = await books.accept("c", asked);
-    await books.runs.steered(heldOf(turn), runId);
+    await books.runs.steered(turn.held, runId);
     expect((await books.runs.replyWait(runId))?.state).toBe("open");
     await endIt(turn);
     expect((await books.runs.replyWait(runId))?.state).toBe("taken");
@@ -159,9 +159,9 @@ class Story {
       this.said.set(run.runId, answer);
     } else if (kind === "abort") await books.runs.abort(run.runId);
     else if (claim === undefined || !isRunning) return;
-    else if (kind === "end") await books.runs.end(heldOf(claim), { state: "ok", reply: "r" });
-    else if (kind === "lose") await books.runs.lose(heldOf(claim));
-    else if (kind === "sleep") await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 40 });
+    else if (kind === "end") await books.runs.end(claim.held, { state: "ok", reply: "r" });
+    else if (kind === "lose") await books.runs.lose(claim.held);
+    else if (kind === "sleep") await books.runs.sleep(claim.held, { wakeAt: books.now + 40 });
   }
 
   async check(): Promise<void> {

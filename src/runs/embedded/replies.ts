@@ -1,4 +1,4 @@
-import type { Awaiting, Held, ReplyWait } from "../contract.ts";
+import type { Awaiting, HeldRun, ReplyWait } from "../contract.ts";
 import type { Books } from "./books.ts";
 
 /** Who waits for the reply of a run, and who gets it: decided once, in the transaction that ends the run or the wait. */
@@ -45,7 +45,7 @@ export function leaveReplies(books: Books, waiter: string): void {
 }
 
 /** The reply stands in the session of the run that took it. */
-export function confirmReply(books: Books, { runId: waiter }: Held, runId: string): void {
+export function confirmReply(books: Books, { runId: waiter }: HeldRun, runId: string): void {
   const sql = "UPDATE run_replies SET state = 'written' WHERE run_id = ? AND by_run = ? AND state = 'taken'";
   books.run(sql, runId, waiter);
 }

@@ -1,6 +1,7 @@
 import { hashedId } from "../../core/hashed-id.ts";
 import type { Provenance } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { noUsage } from "../budget.ts";
 import type {
   InputKind,
@@ -9,7 +10,6 @@ import type {
   QueueMode,
   Run,
   RunOptions,
-  RunSession,
   RunState,
   RunUsage,
 } from "../contract.ts";
@@ -80,7 +80,7 @@ export function publicRun(row: RunRow): Run {
   return run;
 }
 
-export function sessionOf(row: Record<string, unknown>): RunSession {
+export function sessionOf(row: Record<string, unknown>): SessionRef {
   return {
     uid: String(row.uid),
     userId: row.user === "" ? null : String(row.user),

@@ -1,5 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import {
   addUsage,
   budgetExceeded,
@@ -18,14 +19,13 @@ import type {
   BudgetFigures,
   Child,
   Claim,
-  Held,
+  HeldRun,
   OutboxRequest,
   Outcome,
   ReplyWait,
   RootRef,
   Run,
   RunQuery,
-  RunSession,
   RunState,
   RunStore,
   RunUsage,
@@ -159,7 +159,7 @@ export class EmbeddedRuns implements RunStore {
     return this.#books.change("synced", () => stopWaiting(this.#books, runId));
   }
 
-  async confirmReply(held: Held, runId: string): Promise<void> {
+  async confirmReply(held: HeldRun, runId: string): Promise<void> {
     this.#books.change("unsynced", () => {
       this.#books.heldLine(held);
       confirmReply(this.#books, held, runId);
@@ -273,7 +273,7 @@ export class EmbeddedRuns implements RunStore {
     return claimNext(this.#books, owner, except);
   }
 
-  openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean {
+  openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean {
     return openLoopTurn(this.#books, session, owner);
   }
 
@@ -281,47 +281,47 @@ export class EmbeddedRuns implements RunStore {
     return endLoopTurns(this.#books, uid, owner);
   }
 
-  isHeld({ runId, fence }: Held): boolean {
+  isHeld({ runId, fence }: HeldRun): boolean {
     const sql = "SELECT 1 FROM runs WHERE run_id = ? AND fence = ? AND state IN ('running', 'waiting')";
     return this.#books.get(sql, runId, fence) !== undefined;
   }
 
-  async renew(owner: string, held: readonly Held[]): Promise<readonly string[]> {
+  async renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]> {
     return this.#books.change("unsynced", () => renewLeases(this.#books, owner, held));
   }
 
-  async written(held: Held): Promise<void> {
+  async written(held: HeldRun): Promise<void> {
     this.#books.change("unsynced", () => markWritten(this.#books, held));
   }
 
-  async steerable(held: Held): Promise<readonly Run[]> {
+  async steerable(held: HeldRun): Promise<readonly Run[]> {
     return steerableInto(this.#books, held);
   }
 
-  async steered(held: Held, runId: string): Promise<void> {
+  async steered(held: HeldRun, runId: string): Promise<void> {
     this.#books.change("unsynced", () => mergeInto(this.#books, held, runId));
   }
 
   async wait(
-    held: Held,
+    held: HeldRun,
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered> {
     return this.#books.change("unsynced", () => enterWait(this.#books, held, wait));
   }
 
-  async waitOver(held: Held): Promise<boolean> {
+  async waitOver(held: HeldRun): Promise<boolean> {
     return this.#books.change("unsynced", () => resume(this.#books, held));
   }
 
   async sleep(
-    held: Held,
+    held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for"> {
     return this.#books.change("synced", () => goToSleep(this.#books, held, sleep));
   }
 
   async end(
-    held: Held,
+    held: HeldRun,
     outcome: Outcome,
     also: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] } = {},
   ): Promise<void> {
@@ -343,11 +343,11 @@ export class EmbeddedRuns implements RunStore {
     });
   }
 
-  async release(held: Held, why: "released" | "deferred" = "released"): Promise<void> {
+  async release(held: HeldRun, why: "released" | "deferred" = "released"): Promise<void> {
     await requeue(this.#books, this.#books.held(held), why, () => true);
   }
 
-  async lose(held: Held): Promise<void> {
+  async lose(held: HeldRun): Promise<void> {
     await requeue(this.#books, this.#books.held(held), "lost", () => true);
   }
 
@@ -382,7 +382,7 @@ export class EmbeddedRuns implements RunStore {
     return this.#books.all(sql, owner).map(({ run_id }) => String(run_id));
   }
 
-  async charge(held: Held, usage: RunUsage): Promise<void> {
+  async charge(held: HeldRun, usage: RunUsage): Promise<void> {
     const books = this.#books;
     const refusal = books.change("unsynced", () => {
       const line = books.heldLine(held);
@@ -407,7 +407,7 @@ export class EmbeddedRuns implements RunStore {
     return figures === null ? null : figuresOf(rootId, figures);
   }
 
-  async keepPartial(held: Held, text: string | null): Promise<void> {
+  async keepPartial(held: HeldRun, text: string | null): Promise<void> {
     this.#books.change("unsynced", () => {
       const { runId } = this.#books.held(held);
       if (text === null) this.#books.run("DELETE FROM run_partials WHERE run_id = ?", runId);
@@ -420,7 +420,7 @@ export class EmbeddedRuns implements RunStore {
     return row === undefined ? null : String(row.text);
   }
 
-  async requestApproval(held: Held, request: ApprovalRequest): Promise<Approval> {
+  async requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval> {
     const made = this.#books.change("synced", () => askFor(this.#books, held, request));
     if (made === null) throw fenced(null);
     return made;

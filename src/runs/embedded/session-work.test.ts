@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 import { Database, inMemory } from "../../store/files/database.ts";
 import type { SessionWork } from "../contract.ts";
 import { laneOf } from "../lanes.ts";
@@ -35,11 +35,11 @@ describe("what goes on in a session", () => {
       runId: run.runId,
       queued: 1,
     });
-    await books.runs.wait(heldOf(claim), { for: "approval" });
+    await books.runs.wait(claim.held, { for: "approval" });
     expect(await workIn()).toMatchObject({ status: "waiting", runId: run.runId });
-    await books.runs.waitOver(heldOf(claim));
+    await books.runs.waitOver(claim.held);
     await books.accept("c", { startedBy: run.runId });
-    await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(claim.held, { wakeAt: books.now + 1000 });
     expect(await workIn()).toMatchObject({ status: "waiting", runId: run.runId, queued: 1 });
     await books.runs.abort(run.runId);
     expect(await workIn()).toMatchObject({ status: "queued", endedAt: null });
@@ -55,13 +55,13 @@ describe("what goes on in a session", () => {
     async (state, status) => {
       const first = await books.running("s");
       const more = await books.accept("s");
-      await books.runs.steered(heldOf(first), more.runId);
+      await books.runs.steered(first.held, more.runId);
       books.now += 5;
-      await books.runs.end(heldOf(first), { state });
+      await books.runs.end(first.held, { state });
       const endedAt = books.now;
       books.now += 5;
       const note = await books.running("s", { kind: "note" });
-      await books.runs.end(heldOf(note), { state: "ok" });
+      await books.runs.end(note.held, { state: "ok" });
       expect(await workIn()).toEqual({ status, startedAt: endedAt - 5, endedAt, runId: null, queued: 0 });
     },
   );
@@ -70,7 +70,7 @@ describe("what goes on in a session", () => {
     const sleeper = await books.running("s");
     const child = await books.accept("c", { startedBy: sleeper.run.runId });
     const other = await books.accept("d", { startedBy: sleeper.run.runId });
-    await books.runs.sleep(heldOf(sleeper), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(sleeper.held, { wakeAt: books.now + 1000 });
     await books.accept("s", { kind: "announce", arrivalOf: child.runId });
     const work = await books.runs.work(["s", "c", "d", "never"]);
     expect([...work.values()].map(({ status, queued }) => [status, queued])).toEqual([
@@ -150,7 +150,7 @@ describe("what else is asked of the books", () => {
     );
     const claim = await forward.claim();
     expect(claim.run.runId).toBe("old");
-    await forward.runs.end(heldOf(claim), { state: "ok" });
+    await forward.runs.end(claim.held, { state: "ok" });
     expect(await forward.runs.replyWait("old")).toBeNull();
     expect(await forward.runs.children("ann", "k")).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 import type { Claim, Run } from "../contract.ts";
 
 let books: RunBooks;
@@ -23,7 +23,7 @@ async function finish(child: Run, claimed?: Claim): Promise<void> {
   const { session } = (await books.runs.list({ sessionUid: "parent" }))[0] as Run;
   const message = { role: "user" as const, content: `${child.session.uid} is done` };
   const announce = { session, kind: "announce" as const, message, arrivalOf: child.runId, root: child.root };
-  await books.runs.end(heldOf(claim), { state: "ok" }, { deliver: [announce] });
+  await books.runs.end(claim.held, { state: "ok" }, { deliver: [announce] });
 }
 
 const hour = 3_600_000;
@@ -33,9 +33,9 @@ describe("sleeping", () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     books.told();
-    expect(await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour })).toBe("sleeping");
+    expect(await books.runs.sleep(parent.held, { wakeAt: books.now + hour })).toBe("sleeping");
     expect(books.events.splice(0)).toMatchObject([{ type: "run.sleeping", waitingFor: [a.runId, b.runId] }]);
-    expect(books.runs.isHeld(heldOf(parent))).toBe(false);
+    expect(books.runs.isHeld(parent.held)).toBe(false);
     await finish(a);
     expect(await books.stateOf(parent.run.runId)).toBe("sleeping");
     expect((await books.runs.pending("parent")).map(({ keptFor }) => keptFor)).toEqual([parent.run.runId]);
@@ -50,15 +50,15 @@ describe("sleeping", () => {
     ]);
     // The time asleep does not count.
     expect(woken.run.deadline).toBe((parent.run.deadline ?? 0) + 500_000);
-    for (const arrival of woken.arrivals) await books.runs.steered(heldOf(woken), arrival.runId);
-    await books.runs.end(heldOf(woken), { state: "ok" });
+    for (const arrival of woken.arrivals) await books.runs.steered(woken.held, arrival.runId);
+    await books.runs.end(woken.held, { state: "ok" });
     expect((await books.runs.list({ states: ["merged"] })).length).toBe(2);
     expect(await books.runs.claim("me")).toBe(null);
   });
 
   test("[RUN22] a sleeper blocks nobody: other input of its session runs", async () => {
     const { parent } = await parentOf("a");
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     const other = await books.accept("parent");
     const uids = [(await books.claim()).run.runId, (await books.claim()).run.runId];
     expect(uids).toContain(other.runId);
@@ -67,25 +67,25 @@ describe("sleeping", () => {
   test("[RUN23] nothing to wait for is said, and the run goes on; what is there already wakes it at once", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
-    expect(await books.runs.sleep(heldOf(parent), { waitFor: [], wakeAt: books.now + hour })).toBe(
+    expect(await books.runs.sleep(parent.held, { waitFor: [], wakeAt: books.now + hour })).toBe(
       "nothing_to_wait_for",
     );
-    expect(await books.runs.sleep(heldOf(parent), { waitFor: ["nowhere"], wakeAt: books.now + hour })).toBe(
+    expect(await books.runs.sleep(parent.held, { waitFor: ["nowhere"], wakeAt: books.now + hour })).toBe(
       "nothing_to_wait_for",
     );
-    expect(books.runs.isHeld(heldOf(parent))).toBe(true);
+    expect(books.runs.isHeld(parent.held)).toBe(true);
     await finish(a);
-    expect(await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour })).toBe("queued");
+    expect(await books.runs.sleep(parent.held, { wakeAt: books.now + hour })).toBe("queued");
     const woken = await books.claim();
     expect(woken.arrivals.length).toBe(1);
-    await books.runs.steered(heldOf(woken), woken.arrivals[0]?.runId ?? "");
-    expect(await books.runs.sleep(heldOf(woken), { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
+    await books.runs.steered(woken.held, woken.arrivals[0]?.runId ?? "");
+    expect(await books.runs.sleep(woken.held, { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
   });
 
   test("[RUN24] at the wake time it goes on with what is there, and is told what is still open", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
     await finish(a);
     const running = await books.claim();
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
@@ -97,26 +97,26 @@ describe("sleeping", () => {
     expect(woken).toMatchObject({ how: "woken", stillOpen: [] });
     expect(woken.arrivals.length).toBe(2);
     // Lost before it wrote: the same again.
-    await books.runs.lose(heldOf(woken));
+    await books.runs.lose(woken.held);
     const again = await books.claim();
     expect(again.how).toBe("woken");
     expect(again.arrivals).toEqual(woken.arrivals);
-    await books.runs.written(heldOf(again));
-    await books.runs.lose(heldOf(again));
+    await books.runs.written(again.held);
+    await books.runs.lose(again.held);
     expect((await books.claim()).how).toBe("recovered");
   });
 
   test("[RUN24] one that is still open is named, and announces itself as a run of its own later", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + 1000 });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
     books.now += 1000;
     await books.runs.sweep();
     // The child has waited longer, so it is claimed under another lane first or second.
     const claims = [await books.claim(), await books.claim()];
     const woken = claims.find(({ how }) => how === "woken") as Claim;
     expect(woken).toMatchObject({ stillOpen: [a.runId], endedSilent: [] });
-    await books.runs.written(heldOf(woken));
+    await books.runs.written(woken.held);
     const late = await books.accept("parent", { kind: "announce", arrivalOf: a.runId });
     expect(late.keptFor).toBe(null);
   });
@@ -124,7 +124,7 @@ describe("sleeping", () => {
   test("[RUN25] a child that ends without a word wakes the sleeper too, and is named", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     await books.runs.abort(a.runId);
     const woken = await books.claim();
     expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [], endedSilent: [a.runId] });
@@ -133,7 +133,7 @@ describe("sleeping", () => {
   test("[RUN25] what was kept for a sleeper that ends asleep becomes runs of their own", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a] = started as [Run];
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     await finish(a);
     const [kept] = await books.runs.pending("parent");
     expect(await books.runs.abort(parent.run.runId)).toBe("aborted");
@@ -150,9 +150,9 @@ describe("sleeping", () => {
       root: parent.run.root,
       kind: "spawn",
     });
-    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     const spent = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 11 };
-    await expect(books.runs.charge(heldOf(child), spent)).rejects.toThrow(/tokens is 11, and 10 is allowed/);
+    await expect(books.runs.charge(child.held, spent)).rejects.toThrow(/tokens is 11, and 10 is allowed/);
     const announce = {
       session: parent.run.session,
       kind: "announce" as const,
@@ -160,7 +160,7 @@ describe("sleeping", () => {
       arrivalOf: child.run.runId,
       root: parent.run.root,
     };
-    await books.runs.end(heldOf(child), { state: "error" }, { deliver: [announce] });
+    await books.runs.end(child.held, { state: "error" }, { deliver: [announce] });
     expect(await books.runs.get(parent.run.runId)).toMatchObject({
       state: "error",
       outcome: { code: "budget_exceeded" },
@@ -175,7 +175,7 @@ describe("sweeping", () => {
     const claim = await books.running("s", { idempotencyKey: "k" });
     const { session } = claim.run;
     const outbox = [{ session, runId: null, target: { channel: "c" }, text: "t", idempotencyKey: "o" }];
-    await books.runs.end(heldOf(claim), { state: "ok" }, { outbox });
+    await books.runs.end(claim.held, { state: "ok" }, { outbox });
     const [row] = await books.runs.outbox.due("me", 10, 1000);
     await books.runs.outbox.delivered(row?.outboxId ?? "", "me", null);
     const open = await books.accept("t");
@@ -198,7 +198,7 @@ describe("sweeping", () => {
     books.now += 30_000;
     books.locked.add("s");
     await books.runs.sweep();
-    expect(books.runs.isHeld(heldOf(claim))).toBe(true);
+    expect(books.runs.isHeld(claim.held)).toBe(true);
     books.locked.clear();
     expect(await books.runs.sweep()).toEqual({ nextAt: claim.run.deadline });
     expect(await books.stateOf(claim.run.runId)).toBe("queued");

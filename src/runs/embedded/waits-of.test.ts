@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 
 let books: RunBooks;
 beforeEach(() => {
@@ -10,13 +10,13 @@ describe("many runs at once", () => {
   test("[GTK17] what they wait for is what each of them waits for, by as many reads for many as for few", async () => {
     const first = await books.running("a");
     const second = await books.running("b");
-    await books.runs.wait(heldOf(first), { for: "run", runIds: [second.run.runId] });
+    await books.runs.wait(first.held, { for: "run", runIds: [second.run.runId] });
     const third = await books.running("c");
-    await books.runs.sleep(heldOf(third), { waitFor: [first.run.runId], wakeAt: books.now + 5000 });
+    await books.runs.sleep(third.held, { waitFor: [first.run.runId], wakeAt: books.now + 5000 });
     const queued = [];
     for (let each = 0; each < 20; each++) queued.push((await books.accept("a")).runId);
     const ended = await books.running("d");
-    await books.runs.end(heldOf(ended), { state: "ok" });
+    await books.runs.end(ended.held, { state: "ok" });
     const all = [first, second, third, ended].map(({ run }) => run.runId).concat(queued);
 
     const expected = new Map<string, unknown>();
@@ -55,7 +55,7 @@ describe("many runs at once", () => {
       for (let each = 0; each < 10; each++) {
         books.now++;
         const request = { toolCallId: `c${each}`, toolName: "pay", arguments: {}, expiresAt: 9e9 };
-        const { approvalId } = await books.runs.requestApproval(heldOf(claim), request);
+        const { approvalId } = await books.runs.requestApproval(claim.held, request);
         if (uid === "a") asked.push(approvalId);
         if (each % 2 === 0) await books.runs.resolveApproval(approvalId, "approved", null);
       }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EventBus } from "../../core/events.ts";
 import { isAcpKey } from "../../core/keys.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { Run } from "../../runs/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
-import { workOf } from "../../store/work.ts";
 import { RunWatcher } from "../skein/run-watcher.ts";
 import { storeEvents } from "../skein/store-events.ts";
 import { untilAgentSessionId } from "./agent-session-id.ts";
@@ -19,7 +19,7 @@ async function ground(hearsEvents = true) {
     { userId: "ann", agentId: "codex" },
     { key: "agent:codex:acp:s1", cwd: "/", meta: { acp: {} } },
   );
-  let run = { runId: "r", session: workOf(record), outcome: null } as unknown as Run;
+  let run = { runId: "r", session: sessionRefOf(record), outcome: null } as unknown as Run;
   const watcher = new RunWatcher(
     { get: async () => run, approval: async () => null, list: async () => [] },
     bus,

@@ -1,5 +1,6 @@
 import { present } from "../../core/present.ts";
-import type { Run, RunSession } from "../../runs/contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { Run } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import { acpMetaOf } from "../acp-meta.ts";
 
@@ -44,7 +45,7 @@ export async function untilAgentSessionId(
 /** What the agent calls this session; `null`: it has not said it, or the session is gone. */
 export async function agentSessionIdOf(
   { sessions }: Pick<Store, "sessions">,
-  { userId, sessionId }: Pick<RunSession, "userId" | "sessionId">,
+  { userId, sessionId }: Pick<SessionRef, "userId" | "sessionId">,
 ): Promise<string | null> {
   const record = await sessions.get(present({ userId }), sessionId);
   return record === null ? null : (acpMetaOf(record.meta, sessionId)?.agentSessionId ?? null);

@@ -1,8 +1,9 @@
 import type { ToolCallContext } from "../../agents/contract.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
-import type { DeliveryTarget, Run, RunSession, RunStore } from "../../runs/contract.ts";
+import type { DeliveryTarget, Run, RunStore } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import type { StoreWork } from "../../store/work.ts";
 import type { Asker, SessionAccess } from "../access/contract.ts";
@@ -48,7 +49,7 @@ export interface BetweenDeps {
   checkModel?(name: string): void;
   readonly modelWindow: FindModelWindow;
   /** What of the tools that these entries name a child does not get. */
-  ungrantedTools(child: RunSession, entries: readonly string[]): Promise<UngrantedTools>;
+  ungrantedTools(child: SessionRef, entries: readonly string[]): Promise<UngrantedTools>;
   /** Asked before a child is made, and told of it. */
   readonly hooks: Pick<HookRegistry, "ask" | "notify">;
   report(error: unknown): void;

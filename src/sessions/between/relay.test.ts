@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 import { soon } from "../../../test/support/soon.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { EventBus } from "../../core/events.ts";
 import type { Later } from "../../core/later.ts";
 import { textOf } from "../../core/messages.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { Run, RunOptions } from "../../runs/contract.ts";
 import { sequelOf } from "../../runs/sequels/sequel-of.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
-import { workOf } from "../../store/work.ts";
 import { RunWatcher } from "../skein/run-watcher.ts";
 import { relayProgress } from "./relay.ts";
 
@@ -56,13 +56,13 @@ class World {
       { userId: "ann", agentId: key.split(":")[1] ?? "" },
       { key, cwd: "/" },
     );
-    this.books.sessions.set(session.uid, workOf(session));
+    this.books.sessions.set(session.uid, sessionRefOf(session));
     return session;
   }
 
   /** A child that runs here. */
   async child(parent: SessionRecord, options: RunOptions = { streamTo: "parent" }): Promise<Run> {
-    const session = workOf(await this.session("agent:codex:acp:s1"));
+    const session = sessionRefOf(await this.session("agent:codex:acp:s1"));
     const { key, sessionId } = parent;
     const sequel = {
       type: "child",
@@ -107,7 +107,7 @@ class World {
   async write(): Promise<void> {
     const claim = await this.books.claim();
     expect(claim.run).toMatchObject({ kind: "note", isSilent: true });
-    await this.books.runs.end(heldOf(claim), { state: "ok" });
+    await this.books.runs.end(claim.held, { state: "ok" });
   }
 }
 

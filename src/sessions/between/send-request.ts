@@ -1,6 +1,7 @@
 import { createTreeCheck } from "../../access/visibility/decide-access.ts";
 import { present } from "../../core/present.ts";
 import { keyMeant } from "../../core/references.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { cutText } from "../../core/text.ts";
 import type {
   AcceptRequest,
@@ -16,7 +17,6 @@ import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { scopeOfSession } from "../../store/scoped.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
-import { runSession } from "../input/accept-input.ts";
 import { acceptRequest, deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
@@ -39,7 +39,7 @@ export async function sendInput(
   const input = acceptRequest(
     {
       id: caller.callId,
-      from: asker === null ? null : runSession(asker),
+      from: asker === null ? null : sessionRefOf(asker),
       // A note is nothing that its sender could wait for.
       runId: isNote ? null : (caller.run?.runId ?? null),
       kind: isNote ? "note" : "send",

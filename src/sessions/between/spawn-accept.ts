@@ -1,12 +1,7 @@
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import type {
-  AcceptRequest,
-  DeliveryTarget,
-  RequestDigests,
-  RootRef,
-  RunSession,
-} from "../../runs/contract.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { AcceptRequest, DeliveryTarget, RequestDigests, RootRef } from "../../runs/contract.ts";
 import { digestRequest } from "../../runs/same-request.ts";
 import { receiptByNotes } from "../attachments/notes.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
@@ -39,7 +34,7 @@ export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
 export function firstRun(
   { clock, owner }: BetweenDeps,
   caller: Spawner,
-  session: RunSession,
+  session: SessionRef,
   { request, terms, names, root, label, thread, folder, message }: FirstRun,
 ): AcceptRequest {
   const { task, mode, cleanup, runTimeoutSeconds } = request;

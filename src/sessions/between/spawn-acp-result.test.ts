@@ -2,11 +2,11 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { RunBooks } from "../../../test/support/run-books.ts";
 import { agentPolicy, spawnGround, wish } from "../../../test/support/spawning.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { Outcome, Run } from "../../runs/contract.ts";
 import { sequelOf } from "../../runs/sequels/sequel-of.ts";
-import { workOf } from "../../store/work.ts";
 import type { AcpDirectory } from "./contract.ts";
 import { spawnChild } from "./spawn-child.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
@@ -32,7 +32,7 @@ async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
     acp: { names: ["codex"], defaultAgent: "codex", untilAgentSessionId },
   });
   const { session } = await ground.caller();
-  books.sessions.set(session.uid, workOf(session));
+  books.sessions.set(session.uid, sessionRefOf(session));
   const acts: Acts = {
     link: async ({ session: { sessionId } }) => {
       await ground.store.sessions.patch({}, sessionId, { acp: { agentSessionId: "their-1" } });
@@ -41,7 +41,7 @@ async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
     end: async (run, outcome) => {
       const claim = await books.claim();
       expect(claim.run.runId).toBe(run.runId);
-      await books.runs.end(heldOf(claim), outcome);
+      await books.runs.end(claim.held, outcome);
     },
     ended: async (runId) => {
       const run = (await books.runs.get(runId)) as Run;

@@ -1,12 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import { present } from "../../core/present.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import { redactedText } from "../../core/tombstone.ts";
 import type { Run } from "../../runs/contract.ts";
 import { findConflict } from "../../runs/same-request.ts";
 import type { Scope, SessionInit, SessionRecord } from "../../store/contract.ts";
-import { workOf } from "../../store/work.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import { withWorkingDirectory } from "../working-directory.ts";
 import { firstMessage } from "./child-prompt.ts";
@@ -240,7 +240,7 @@ class Spawning {
 
   async #acceptFor(session: SessionRecord, first: FirstRun): Promise<Run> {
     try {
-      const request = firstRun(this.#deps, this.#caller, workOf(session), first);
+      const request = firstRun(this.#deps, this.#caller, sessionRefOf(session), first);
       return (await this.#deps.runs.accept(request)).run;
     } catch (error) {
       await discardFork(this.#deps, session);

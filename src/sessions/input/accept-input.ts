@@ -5,14 +5,8 @@ import { textOf } from "../../core/messages.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import { present } from "../../core/present.ts";
 import { sessionIdLookups } from "../../core/references.ts";
-import type {
-  Accepted,
-  InputKind,
-  QueueMode,
-  RunOptions,
-  RunSession,
-  RunStore,
-} from "../../runs/contract.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
+import type { Accepted, InputKind, QueueMode, RunOptions, RunStore } from "../../runs/contract.ts";
 import { checkRepeatedInput } from "../../runs/same-request.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
@@ -80,7 +74,7 @@ export async function acceptInput(
     if (known !== null) return known;
     const session = await sessionFor(store, context);
     const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
-    return runs.accept({ session: runSession(session), message, ...input });
+    return runs.accept({ session: sessionRefOf(session), message, ...input });
   };
   return input.idempotencyKey === undefined ? accept() : requestsOf(runs).run(input.runId, accept);
 }
@@ -159,10 +153,6 @@ export async function findFor(
   const scope: Scope = { agentId, ...present({ userId }) };
   const byId = sessionId === null ? [] : sessionIdLookups(sessionId, agentId);
   return firstFound(store.sessions, scope, [{ by: "key", key: sessionKey }, ...byId]);
-}
-
-export function runSession({ uid, userId, agentId, key, sessionId }: SessionRecord): RunSession {
-  return { uid, userId, agentId, key, sessionId };
 }
 
 function isEmpty(content: Content): boolean {

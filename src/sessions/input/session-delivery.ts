@@ -2,6 +2,8 @@ import { hashedId } from "../../core/hashed-id.ts";
 import { readKey } from "../../core/keys.ts";
 import type { Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type {
   Accepted,
   AcceptRequest,
@@ -9,17 +11,15 @@ import type {
   OutboxRow,
   RootRef,
   RunOptions,
-  RunSession,
   RunStore,
 } from "../../runs/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
-import { runSession } from "./accept-input.ts";
 
 /** A message from one session to another. */
 export interface SessionDelivery {
   /** Fixed by what set it off, so that a second time changes nothing: {@link deliveryId}. */
   readonly id: string;
-  readonly from: RunSession;
+  readonly from: SessionRef;
   /** The run that sends it; `null`: the end of a run, or a program. */
   readonly runId: string | null;
   /** The key of the target, which may have moved on to another session since. */
@@ -62,7 +62,7 @@ export function deliveryRunId(userId: string | null, id: string): string {
 }
 
 /** A delivery whose target is known. `from` is `null`: somebody outside of every session says it. */
-export type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: RunSession | null };
+export type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: SessionRef | null };
 
 /** The delivery as input of its target, for a transaction that has more to do. */
 export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): AcceptRequest {
@@ -77,7 +77,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
   const pair = isBetweenStrangers === true && from !== null ? ([from.uid, target.uid] as const) : undefined;
   return {
-    session: runSession(target),
+    session: sessionRefOf(target),
     kind,
     message: kind === "note" ? noteOf(text, provenance) : { role: "user", content: text, provenance },
     idempotencyKey: `delivery:${id}`,

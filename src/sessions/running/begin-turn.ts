@@ -54,14 +54,13 @@ async function bring(
   model: TurnModel,
   prepend: string | null,
 ): Promise<string | null> {
-  const { run, how } = claim;
-  const { runId, fence } = run;
+  const { run, held, how } = claim;
   const seesImages = model.policy.images !== null;
   const { refused, wasThere } = await bringInput(deps, place, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await pointBack(writer, run);
   // What it woke for comes first: until that is written, whoever takes it up wakes again.
   if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
-  if (refused === null) await deps.runs.written({ runId, fence });
+  if (refused === null) await deps.runs.written(held);
   return refused;
 }
 

@@ -25,7 +25,7 @@ function ground() {
   };
   const bring = (...ids: readonly string[]) =>
     bringArrivals({ runs: { steered } } as unknown as Deps, {} as RunPlace, writer, {
-      run: { runId: "parent", fence: 1 },
+      held: { runId: "parent", fence: 1 },
       arrivals: ids.filter((id) => !merged.includes(id)).map(arrival),
       stillOpen: [],
       endedSilent: [],

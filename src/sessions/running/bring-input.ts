@@ -3,7 +3,7 @@ import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { cutText } from "../../core/text.ts";
-import type { Claim, Run } from "../../runs/contract.ts";
+import type { Claim, HeldRun, Run } from "../../runs/contract.ts";
 import type { GuardedAppend } from "../guard/guarded-append.ts";
 import { prependedEntry } from "../prepended-context.ts";
 import { promptImages } from "../prompt-images.ts";
@@ -61,10 +61,9 @@ export async function takeSteered(
   { runs, files }: Pick<Deps, "runs" | "files">,
   place: RunPlace,
   writer: RunWriter,
-  { runId, fence }: Run,
+  held: HeldRun,
   seesImages: boolean,
 ): Promise<boolean> {
-  const held = { runId, fence };
   const waiting = await runs.steerable(held);
   for (const each of waiting) {
     await saidBy(files, place, writer, each, seesImages);
@@ -81,9 +80,9 @@ export async function bringArrivals(
   { runs, store }: Pick<Deps, "runs" | "store">,
   place: RunPlace,
   writer: RunWriter,
-  { run, arrivals, stillOpen, endedSilent }: Claim,
+  { held, arrivals, stillOpen, endedSilent }: Claim,
 ): Promise<void> {
-  const { runId, fence } = run;
+  const { runId, fence } = held;
   const missing = missingText(stillOpen, endedSilent);
   const noteOnce = async (content: string) => {
     if (isWakeOf(runId, (await tailOf({ store }, place)).findLast(isSaid))) return;
@@ -97,7 +96,7 @@ export async function bringArrivals(
   // Each under its own id: whoever goes on after a crash may find others beside them, and none is lost or said twice.
   for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
   if (missing !== null) await noteOnce(missing);
-  for (const each of arrivals.toReversed()) await runs.steered({ runId, fence }, each.runId);
+  for (const each of arrivals.toReversed()) await runs.steered(held, each.runId);
 }
 
 function isSaid({ type }: Entry): boolean {

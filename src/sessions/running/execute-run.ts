@@ -24,8 +24,7 @@ import { RunWriter, tailOf } from "./run-writer.ts";
  * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
  */
 export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
-  const { run } = claim;
-  const held = { runId: run.runId, fence: run.fence };
+  const { run, held } = claim;
   const found = await sessionOf(deps, run);
   if (found === null) {
     await deps.runs.end(held, gone(run));
@@ -67,7 +66,7 @@ class Ending {
   async closeWritten(writer: RunWriter): Promise<void> {
     const { run } = this.#claim;
     const { refused } = await writer.say(run.message, run.entryId);
-    await this.#deps.runs.written(this.#held);
+    await this.#deps.runs.written(this.#claim.held);
     const state = refused === null ? "ok" : "error";
     const why = refused === null ? {} : { code: "refused", error: refused };
     await this.#end({ state, ...why, entryId: run.entryId });
@@ -125,7 +124,7 @@ class Ending {
     }
     const { settings, clock, runs } = this.#deps;
     const wakeAt = clock.now() + settings.yieldTimeoutMs;
-    const slept = await runs.sleep(this.#held, { ...ended.sleep, wakeAt });
+    const slept = await runs.sleep(this.#claim.held, { ...ended.sleep, wakeAt });
     return slept === "nothing_to_wait_for";
   }
 
@@ -135,8 +134,8 @@ class Ending {
     const { runs, report } = this.#deps;
     const outcome = outcomeOf(error, this.#claim.run, this.#deps.redact);
     if (outcome === null) {
-      if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#held);
-      else if (isFenced(error) && runs.isHeld(this.#held)) await runs.lose(this.#held);
+      if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#claim.held);
+      else if (isFenced(error) && runs.isHeld(this.#claim.held)) await runs.lose(this.#claim.held);
       return;
     }
     if (this.#phase !== "turn" && isDiskFault(error)) throw new RunDeferred(error);
@@ -186,7 +185,7 @@ class Ending {
     // Read before the end: the next run of the session may begin right after it.
     const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
-      await runs.end(this.#held, outcome, { outbox });
+      await runs.end(this.#claim.held, outcome, { outbox });
     } catch (error) {
       if (!isFenced(error)) throw error;
       return;
@@ -224,11 +223,6 @@ class Ending {
     const { entryIds, messages } = context;
     const begin = entryIds.findIndex((id) => id === prependedEntryId(entryId) || id === entryId);
     return begin === -1 ? messages.filter(({ role }) => role !== "compactionSummary") : messages.slice(begin);
-  }
-
-  get #held() {
-    const { runId, fence } = this.#claim.run;
-    return { runId, fence };
   }
 }
 

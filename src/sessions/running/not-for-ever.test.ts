@@ -4,7 +4,7 @@ import { RunStopped } from "../../runs/worker.ts";
 import { notForEver } from "./not-for-ever.ts";
 
 const run = { runId: "r1", fence: 2, options: {}, deadline: 1, startedAt: 0, session: { agentId: "main" } };
-const claim = { run } as unknown as Claim;
+const claim = { run, held: { runId: "r1", fence: 2 } } as unknown as Claim;
 
 function watched() {
   const done: unknown[] = [];

@@ -37,11 +37,10 @@ export function notForEver(
 }
 
 async function leave(
-  { run }: Claim,
+  { run, held }: Claim,
   { reason }: AbortSignal,
   runs: Pick<RunStore, "end" | "release">,
 ): Promise<void> {
-  const held = { runId: run.runId, fence: run.fence };
   const outcome = reason instanceof RunStopped ? stoppedOutcome(reason, run) : null;
   try {
     if (outcome !== null) await runs.end(held, outcome);

@@ -1,6 +1,6 @@
 import type { TurnEvent } from "../../agents/contract.ts";
 import { cutText } from "../../core/text.ts";
-import type { Held } from "../../runs/contract.ts";
+import type { HeldRun } from "../../runs/contract.ts";
 import { isFenced } from "../../runs/worker.ts";
 import type { RunningDeps } from "./contract.ts";
 
@@ -13,13 +13,13 @@ const mostCharacters = 400_000;
 /** Keeps the answer so far, once a second, so that a crash leaves it for people to see. */
 export class PartialKeeper {
   readonly #deps: Deps;
-  readonly #held: Held;
+  readonly #held: HeldRun;
   #text: string[] = [];
   #left = mostCharacters;
   #keptAt: number;
   #isKept = false;
 
-  constructor(deps: Deps, held: Held) {
+  constructor(deps: Deps, held: HeldRun) {
     this.#deps = deps;
     this.#held = held;
     this.#keptAt = deps.clock.now();

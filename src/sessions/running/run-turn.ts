@@ -1,5 +1,5 @@
 import type { TurnEnd } from "../../agents/contract.ts";
-import type { Claim, Outcome, Run } from "../../runs/contract.ts";
+import type { Claim, HeldRun, Outcome, Run } from "../../runs/contract.ts";
 import { recoveryOf } from "../../runs/recovery.ts";
 import type { StateModule } from "../with-state.ts";
 import type { BegunTurn } from "./begin-turn.ts";
@@ -58,15 +58,14 @@ async function recovered(
 ): Promise<TurnEnd | Outcome | null> {
   if (claim.how === "woken") return null;
   if (begun.agent.runtime === "acp") await takeBackQuestions(deps, claim.run);
-  const { run } = claim;
-  const held = { runId: run.runId, fence: run.fence };
+  const { run, held } = claim;
   const place = { scope, session, ctx };
   const text = await deps.runs.partial(run.runId);
   if (text !== null) {
     await writer.note({ type: "custom", customType: "skein.partial", data: { runId: run.runId, text } });
     await deps.runs.keepPartial(held, null);
   }
-  await takeSteeredBefore(deps, place, run);
+  await takeSteeredBefore(deps, place, held);
   const tail = await tailOf(deps, place);
   const mostAttempts = deps.settings.maxRetries + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
@@ -135,9 +134,8 @@ async function takeBackQuestions({ runs }: RunningDeps, { runId }: Run): Promise
 async function takeSteeredBefore(
   { runs, store }: RunningDeps,
   { scope, session }: RunPlace,
-  { runId, fence }: Run,
+  held: HeldRun,
 ): Promise<void> {
-  const held = { runId, fence };
   for (const each of await runs.steerable(held)) {
     const there = await store.sessions.entry(scope, session.sessionId, each.entryId);
     if (there !== null) await runs.steered(held, each.runId);

@@ -16,7 +16,7 @@ async function begun() {
     emit: () => undefined,
     clock: { now: () => 0 },
   };
-  const claim = { run: { runId: "r", fence: 1 }, leafId: null } as Claim;
+  const claim = { held: { runId: "r", fence: 1 }, leafId: null } as Claim;
   const writer = await RunWriter.begin(deps, { scope, session, ctx: { ...scope, store } }, claim);
   const others = (id: string) =>
     store.sessions.append(scope, "s", [

@@ -3,7 +3,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { Claim, Held, Run } from "../../runs/contract.ts";
+import type { Claim, HeldRun, Run } from "../../runs/contract.ts";
 import type { EntryPage, EntryRange, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "../guard/guarded-append.ts";
@@ -25,10 +25,10 @@ const notesType = "skein.notes";
 export class RunWriter {
   readonly #deps: Deps;
   readonly #place: RunPlace;
-  readonly #held: Held;
+  readonly #held: HeldRun;
   #lastMessageId: string | null;
 
-  private constructor(deps: Deps, place: RunPlace, held: Held, lastMessageId: string | null) {
+  private constructor(deps: Deps, place: RunPlace, held: HeldRun, lastMessageId: string | null) {
     this.#deps = deps;
     this.#place = place;
     this.#held = held;
@@ -36,9 +36,8 @@ export class RunWriter {
   }
 
   /** From where the session stood when the run was claimed. */
-  static async begin(deps: Deps, place: RunPlace, { run, leafId }: Claim): Promise<RunWriter> {
-    const { runId, fence } = run;
-    return new RunWriter(deps, place, { runId, fence }, await lastMessageAt(deps, place, leafId));
+  static async begin(deps: Deps, place: RunPlace, { held, leafId }: Claim): Promise<RunWriter> {
+    return new RunWriter(deps, place, held, await lastMessageAt(deps, place, leafId));
   }
 
   readonly fence = (): boolean => this.#deps.runs.isHeld(this.#held);

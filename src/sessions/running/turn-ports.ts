@@ -5,7 +5,7 @@ import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { withoutPathsOutside } from "../../core/text.ts";
 import { resultEntryId } from "../../runs/awaiting.ts";
-import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
+import type { Claim, HeldRun, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { ActiveTools } from "../active-tools.ts";
 import { invalidCallsType } from "../guard/guarded-append.ts";
@@ -42,8 +42,7 @@ export interface TurnParts {
 /** What a runtime is given of the session, the queue and the hooks. */
 export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
   const { place, agent, claim, writer, signal, model, system, thinkingLevel, asked, requests } = parts;
-  const { run } = claim;
-  const held = { runId: run.runId, fence: run.fence };
+  const { run, held } = claim;
   const about = aboutOf(deps, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
   const partial = new PartialKeeper(deps, held);
@@ -111,7 +110,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
       };
     },
     note: async (draft) => void (await writer.note(draft)),
-    takeInput: () => takeSteered(deps, place, writer, run, seesImages),
+    takeInput: () => takeSteered(deps, place, writer, held, seesImages),
     check: async () => {
       signal.throwIfAborted();
       if (deps.worker.isClosing) throw new RunStopped("closing");
@@ -205,7 +204,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
 /** Asks people. The slot is free meanwhile; who does not answer in time has said no. */
 async function approve(
   deps: RunningDeps,
-  held: { readonly runId: string; readonly fence: number },
+  held: HeldRun,
   waiting: Waiting,
   { id, name, arguments: args }: ToolCallBlock,
   { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },

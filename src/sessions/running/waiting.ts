@@ -1,4 +1,4 @@
-import type { Held, RunStore } from "../../runs/contract.ts";
+import type { HeldRun, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
 
 export type Waited<T> =
@@ -16,13 +16,13 @@ interface WaitDeps {
  */
 export class Waiting {
   readonly #deps: WaitDeps;
-  readonly #held: Held;
+  readonly #held: HeldRun;
   readonly #signal: AbortSignal;
   #depth = 0;
   #isWaiting = false;
   #resuming: Promise<void> | null = null;
 
-  constructor(deps: WaitDeps, held: Held, signal: AbortSignal) {
+  constructor(deps: WaitDeps, held: HeldRun, signal: AbortSignal) {
     this.#deps = deps;
     this.#held = held;
     this.#signal = signal;

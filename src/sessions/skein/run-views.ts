@@ -1,7 +1,8 @@
 import { present } from "../../core/present.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { cutText } from "../../core/text.ts";
 import type { ApprovalPayload, OutboxRowPayload, RunRowPayload, SentPayload } from "../../protocol/runs.ts";
-import type { Approval, OutboxRow, Run, RunSession, RunWaits } from "../../runs/contract.ts";
+import type { Approval, OutboxRow, Run, RunWaits } from "../../runs/contract.ts";
 
 /** Runs, approvals and messages of the outbox, as methods and commands show them. Pure. */
 
@@ -102,7 +103,7 @@ export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
   });
 }
 
-function whose({ key, sessionId, userId }: RunSession) {
+function whose({ key, sessionId, userId }: SessionRef) {
   return present({ sessionKey: key, sessionId, userId });
 }
 

@@ -8,6 +8,7 @@ import type { Content, Provenance } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
@@ -20,14 +21,7 @@ import { guardedAppend } from "../guard/guarded-append.ts";
 import { callsOf } from "../guard/pending-calls.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
-import {
-  acceptInput,
-  checkTextSize,
-  findFor,
-  noSuchAgent,
-  runSession,
-  sessionFor,
-} from "../input/accept-input.ts";
+import { acceptInput, checkTextSize, findFor, noSuchAgent, sessionFor } from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
@@ -217,7 +211,7 @@ export class SessionHandle {
     if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
     await this.#checkTextSize(text, session);
     const { run } = await runs.accept({
-      session: runSession(session),
+      session: sessionRefOf(session),
       kind: "note",
       message: noteOf(text, { kind: "external_user" }),
       runId: newRunId(session.userId, idempotencyKey),

@@ -5,9 +5,11 @@ import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import type { RunSession, TellLater } from "../../runs/contract.ts";
+import type { TellLater } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
 import type { ChangeFeed } from "../changes.ts";
 import { inScope } from "../changes.ts";
@@ -35,7 +37,6 @@ import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { changedIn, metaChanges, metaDraft } from "../session-meta.ts";
-import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { entryAt, pageByIndex } from "./index-pages.ts";
@@ -87,7 +88,7 @@ export class FileSessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: RunSession) => TellLater,
+    act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
     const row = await this.#rowFor(scope, init, "pending");
     const { work, settings } = this.#catalogue;
@@ -95,7 +96,7 @@ export class FileSessions implements SessionStore {
     const tell = await this.#claimed(() =>
       work.claimWith(row, () => {
         refuseAnothers(paths, settings.disk, row.uid);
-        return act(workOf(row));
+        return act(sessionRefOf(row));
       }),
     );
     const record = await this.#record(row).catch((error: unknown) => {
@@ -197,7 +198,7 @@ export class FileSessions implements SessionStore {
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // Whoever has a fence is the one who works on it.
-        if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(workOf(row));
+        if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(sessionRefOf(row));
         return tree.planBranch(targetId);
       }, writing);
       this.#appended(row, file, plan);

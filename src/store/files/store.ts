@@ -7,13 +7,13 @@ import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
 import { isOfExternalStore } from "../external-ledger.ts";
 import { checkScope, scoped } from "../scoped.ts";
 import type { StoreWork } from "../work.ts";
-import { workOf } from "../work.ts";
 import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
@@ -206,7 +206,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     attend: (attendant) => work.attendance.attend(attendant),
     find: (userId, by) => {
       const row = "key" in by ? work.byKey(userId, by.key) : work.thereById(userId, by.sessionId);
-      return row === null ? null : workOf(row);
+      return row === null ? null : sessionRefOf(row);
     },
     create: async (scope, init, act) => {
       checkScope(scope);

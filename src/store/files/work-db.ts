@@ -1,9 +1,10 @@
 import { decideAnew, SkeinError } from "../../core/errors.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
 import { taken } from "../refusals.ts";
-import { Attendance, workOf } from "../work.ts";
+import { Attendance } from "../work.ts";
 import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
@@ -140,7 +141,7 @@ export class WorkDb {
     let tell: TellLater = () => undefined;
     this.#claiming([uid, fresh.uid], () => {
       const old = this.byUid(uid);
-      if (old !== null) tell = this.#attendant.reset(workOf(old), workOf(fresh), isOwner);
+      if (old !== null) tell = this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner);
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
         this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
@@ -161,7 +162,7 @@ export class WorkDb {
     let tell: TellLater = () => undefined;
     this.exclusively(() => {
       const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
-      tell = this.#attendant.remove(workOf(row), parent === null ? null : workOf(parent));
+      tell = this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent));
       this.move(row.uid, "live", "trashed", time);
     });
     tell();

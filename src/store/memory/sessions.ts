@@ -8,10 +8,12 @@ import { parseSessionId } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { atOnce } from "../../core/slices.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
-import type { RunSession, TellLater, WorkAttendant } from "../../runs/contract.ts";
+import type { TellLater, WorkAttendant } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
 import { blobsOf } from "../blob-refs.ts";
 import type { ChangeFeed } from "../changes.ts";
@@ -51,7 +53,6 @@ import {
 } from "../redact.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
-import { workOf } from "../work.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
 
@@ -107,7 +108,7 @@ export class MemorySessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: RunSession) => TellLater,
+    act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
     const { record, tell } = this.#work.inLedger(() => {
@@ -116,7 +117,7 @@ export class MemorySessions implements SessionStore {
       );
       try {
         const made = recordOf(session);
-        return { record: made, tell: act(workOf(made)) };
+        return { record: made, tell: act(sessionRefOf(made)) };
       } catch (error) {
         this.#table.forget(session);
         throw error;
@@ -128,10 +129,10 @@ export class MemorySessions implements SessionStore {
   }
 
   /** The session that has a key or an id now, as work knows it. */
-  workAt(userId: string | null, by: { key: string } | { sessionId: string }): RunSession | null {
+  workAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {
     const lookup: Lookup = "key" in by ? { by: "key", ...by } : { by: "sessionId", ...by };
     const [found] = this.#table.find(userId === null ? {} : { userId }, lookup);
-    return found === undefined ? null : workOf(recordOf(found));
+    return found === undefined ? null : sessionRefOf(recordOf(found));
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
@@ -203,7 +204,7 @@ export class MemorySessions implements SessionStore {
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
     // Whoever has a fence is the one who works on it.
     if (options.fence === undefined)
-      this.#work.together((attendant) => attendant.branch(workOf(recordOf(session))));
+      this.#work.together((attendant) => attendant.branch(sessionRefOf(recordOf(session))));
     this.#commit(session, session.tree.planBranch(targetId));
     return recordOf(session);
   }
@@ -254,7 +255,7 @@ export class MemorySessions implements SessionStore {
     if (session === null) return false;
     checkUnused(recordOf(session), options.ifUpdatedAt);
     const tell = this.#work.together((attendant) =>
-      attendant.remove(workOf(recordOf(session)), this.#parentOf(session)),
+      attendant.remove(sessionRefOf(recordOf(session)), this.#parentOf(session)),
     );
     session.removedAt = this.#clock.now();
     tell();
@@ -316,7 +317,7 @@ export class MemorySessions implements SessionStore {
     const begun = { uid, userId, agentId, key: session.key, sessionId: freshId };
     const isOwner = fence !== undefined;
     const tell = this.#work.together((attendant) =>
-      attendant.reset(workOf(recordOf(session)), begun, isOwner),
+      attendant.reset(sessionRefOf(recordOf(session)), begun, isOwner),
     );
     this.#patch(session, { ...kept, resetFrom: session.key } as SessionMeta, changes);
     session.key = changes.key;
@@ -390,7 +391,7 @@ export class MemorySessions implements SessionStore {
   }
 
   /** The session that spawned it, if it is there. */
-  #parentOf({ userId, meta }: HeldSession): RunSession | null {
+  #parentOf({ userId, meta }: HeldSession): SessionRef | null {
     return meta.spawnedBy === undefined ? null : this.workAt(userId, { key: meta.spawnedBy });
   }
 

@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import type { SessionRef } from "../../../src/core/session-ref.ts";
 import { defineTool } from "../../../src/index.ts";
-import type { RunSession } from "../../../src/runs/contract.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, entriesOf, gateOf, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-arrivals-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-async function sessionOf({ inside }: RunSkein, name: string): Promise<RunSession> {
+async function sessionOf({ inside }: RunSkein, name: string): Promise<SessionRef> {
   const init = { key: `agent:main:session:${name}`, sessionId: name, cwd: "/" };
   const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(
     { agentId: "main" },

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import type { RunSession } from "../../../src/runs/contract.ts";
+import type { SessionRef } from "../../../src/core/session-ref.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
 
@@ -16,7 +16,7 @@ async function announced({ inside }: RunSkein): Promise<string[]> {
     { agentId: "main" },
     init,
   );
-  const session: RunSession = { uid, userId, agentId, key, sessionId };
+  const session: SessionRef = { uid, userId, agentId, key, sessionId };
   const ids: string[] = [];
   for (const name of ["a", "b", "c"]) {
     const { run } = await inside.runs.accept({
