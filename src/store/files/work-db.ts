@@ -1,4 +1,5 @@
 import { decideAnew, SkeinError } from "../../core/errors.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
@@ -25,18 +26,13 @@ export function isThere(row: SessionRow): boolean {
 }
 
 /** What says where a session's files are. */
-export interface SessionPlace {
-  readonly uid: string;
-  readonly agentId: string;
-  readonly sessionId: string;
+export interface SessionPlace extends Pick<SessionRef, "uid" | "agentId" | "sessionId"> {
   readonly state: SessionState;
   /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
   readonly home: string;
 }
 
-export interface SessionRow extends SessionPlace {
-  readonly userId: string | null;
-  readonly key: string;
+export interface SessionRow extends SessionPlace, SessionRef {
   readonly label: string | null;
   readonly createdAt: number;
   /** When it went into the trash. */
