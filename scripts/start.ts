@@ -1,9 +1,9 @@
 // npm start: makes a sample family of sessions in ./.skein where there is none, and opens the gateway on it.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadOptions } from "../src/cli/folder/load-settings.ts";
+import { loadOptions } from "../src/cli/connection/with-folder.ts";
 import { exitOnSignals, runCli } from "../src/cli/main.ts";
-import { reportFailure } from "../src/cli/output/failure.ts";
+import { reportFailure } from "../src/cli/output/errors.ts";
 import { processTerminal } from "../src/cli/output/terminal.ts";
 import { makeFamily } from "../src/cli/sample/make-family.ts";
 import { usualPortTaken } from "../src/cli/sample/usual-port.ts";

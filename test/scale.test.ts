@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { drawTree } from "../src/cli/output/draw-tree.ts";
+import { drawTree } from "../src/cli/output/print-session.ts";
 import { parseSession, SessionTree } from "../src/index.ts";
 import { treeView } from "../src/sessions/tree-view.ts";
 import { header, userLine } from "./support/session-text.ts";

@@ -7,7 +7,7 @@ const bootMs = performance.now();
 enableCompileCache(fileURLToPath(new URL("../../.cache", import.meta.url)));
 const { exitOnSignals, runCli } = await import("../../src/cli/main.ts");
 await Promise.all([
-  import("../../src/cli/start/stopping.ts"),
+  import("../../src/cli/gateway/stop-requests.ts"),
   import("../../src/cli/commands/start.ts"),
   import("../../src/compose/gateway-pieces.ts"),
 ]);

@@ -15,7 +15,7 @@ import {
   RefusalSchema,
   TreeSchema,
 } from "../protocol/session-payloads.ts";
-import { drawTree } from "./output/draw-tree.ts";
+import { drawTree } from "./output/print-session.ts";
 import { oneLine } from "./output/terminal.ts";
 
 let folder = "";

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { CommanderError } from "commander";
-import type { ExitCode } from "./output/failure.ts";
-import { reportFailure } from "./output/failure.ts";
+import type { ExitCode } from "./output/errors.ts";
+import { reportFailure } from "./output/errors.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { processTerminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
-export { exitOnSignals } from "./output/signals.ts";
+export { exitOnSignals } from "./output/terminal.ts";
 
 /**
  * Runs one command line (without `node` and the script) and says how the process should exit. `surroundings` is what is

@@ -1,9 +1,8 @@
 // A process for the tests of `skein start`: the command itself, on a small server. --stuck: its stop never ends.
 import { startCommand } from "../../src/cli/commands/start.ts";
-import { reportFailure } from "../../src/cli/output/failure.ts";
-import { exitOnSignals } from "../../src/cli/output/signals.ts";
-import { processTerminal } from "../../src/cli/output/terminal.ts";
-import { processOutside } from "../../src/cli/start/stopping.ts";
+import { processOutside } from "../../src/cli/gateway/stop-requests.ts";
+import { reportFailure } from "../../src/cli/output/errors.ts";
+import { exitOnSignals, processTerminal } from "../../src/cli/output/terminal.ts";
 import { listen, smallPieces } from "./small-gateway.ts";
 
 const [dir = "", flag] = process.argv.slice(2);

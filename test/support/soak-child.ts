@@ -2,7 +2,7 @@
 // SOAK_LEAK=events keeps every event for good, SOAK_LEAK=files every file that it opens once an event.
 import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openGateway } from "../../src/cli/start/open-gateway.ts";
+import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
 import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";

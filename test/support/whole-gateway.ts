@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { OpenGateway } from "../../src/cli/start/open-gateway.ts";
-import { openGateway } from "../../src/cli/start/open-gateway.ts";
+import type { OpenGateway } from "../../src/cli/gateway/open-gateway.ts";
+import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
 import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import { systemClock } from "../../src/core/clock.ts";

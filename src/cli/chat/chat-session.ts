@@ -3,9 +3,9 @@ import { createIdSource } from "../../core/ids.ts";
 import { displayKey } from "../../core/references.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
-import { codeIn } from "../folder/resolve-ref.ts";
-import type { NamedSession } from "../folder/whole-tree.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
+import type { NamedSession } from "../connection/resolve-session.ts";
+import { codeIn } from "../connection/resolve-session.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
 
 export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 

@@ -1,6 +1,6 @@
 import type { EditorCommand } from "../../acp/server/contract.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { acts } from "./acts.ts";
 import { ChatSession } from "./chat-session.ts";

@@ -1,8 +1,8 @@
 import type { AccessAction } from "../../access/visibility/access-policy.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/access.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
+import { resolveRef } from "../connection/resolve-session.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";

@@ -3,12 +3,12 @@ import { serveAcpStdio } from "../../acp/server/serve-stdio.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 import { editorCommands } from "../chat/in-editor.ts";
-import { tell } from "../folder/with-folder.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
+import { tell } from "../connection/with-folder.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
+import { speaking } from "../gateway/stdio-protocol.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { speaking } from "../start/speaking.ts";
 
 /**
  * Speaks ACP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder

@@ -24,16 +24,15 @@ import { decisionPayload, explainedPayload } from "../../sessions/decision-paylo
 import { findTrashed } from "../../sessions/find-trashed.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import type { SessionRecord, Store, TrashedSession } from "../../store/contract.ts";
-import { loadOptions } from "../folder/load-settings.ts";
-import { askRunningConfig } from "../folder/running-gateway.ts";
-import { processFolder } from "../folder/with-folder.ts";
+import { askRunningConfig } from "../connection/running-gateway.ts";
+import { loadOptions, processFolder } from "../connection/with-folder.ts";
+import { checkPort } from "../gateway/port.ts";
 import { acpFindings } from "../output/acp-agents.ts";
 import { mcpFindings, printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { printJson } from "../output/terminal.ts";
-import { checkPort } from "../start/check-port.ts";
 
 export interface DoctorOptions extends GlobalOptions {
   readonly fix?: boolean;

@@ -9,11 +9,10 @@ import { findOllama } from "../init/find-ollama.ts";
 import { configsIn, refuseReplacing, writeConfig } from "../init/write-config.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
-import { confirm } from "../output/confirm.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { pathFrom } from "../output/terminal.ts";
+import { confirm, pathFrom } from "../output/terminal.ts";
 
 interface InitOptions extends GlobalOptions {
   readonly force?: boolean;

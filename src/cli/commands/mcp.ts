@@ -7,15 +7,14 @@ import type { McpParts } from "../../gateway/mcp/contract.ts";
 import { serveMcpStdio } from "../../gateway/mcp/serve-stdio.ts";
 import { skeinParts } from "../../gateway/mcp/skein-parts.ts";
 import type { HelloPayload } from "../../protocol/frames.ts";
-import { loadSettings } from "../folder/load-settings.ts";
-import { partsOver } from "../folder/mcp-over-gateway.ts";
-import { connectRunning } from "../folder/running-gateway.ts";
-import { defaultAgent, tell } from "../folder/with-folder.ts";
-import { withSkein } from "../folder/with-skein.ts";
+import { partsOver } from "../connection/mcp-over-gateway.ts";
+import { connectRunning } from "../connection/running-gateway.ts";
+import { defaultAgent, loadSettings, tell } from "../connection/with-folder.ts";
+import { withSkein } from "../connection/with-skein-calls.ts";
+import type { Spoken } from "../gateway/stdio-protocol.ts";
+import { speaking } from "../gateway/stdio-protocol.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import type { Spoken } from "../start/speaking.ts";
-import { speaking } from "../start/speaking.ts";
 
 /**
  * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder

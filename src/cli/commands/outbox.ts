@@ -3,18 +3,16 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { OutboxRowPayload } from "../../protocol/runs.ts";
 import type { OutboxState } from "../../runs/contract.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
-import { shownAge } from "../output/amounts.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
+import { safeText, shownAge, shownTime } from "../output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "../output/global-options.ts";
 import { whoseRows } from "../output/global-options.ts";
-import { safeText } from "../output/safe-stream.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { printJson } from "../output/terminal.ts";
-import { shownTime } from "../output/times.ts";
 import { withUser } from "./runs-ls.ts";
 
 export interface OutboxListOptions extends GlobalOptions, AllUsersOption {

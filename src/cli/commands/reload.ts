@@ -1,4 +1,4 @@
-import { withCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";

@@ -4,17 +4,24 @@ import { displayKey } from "../../core/references.ts";
 import type { ApprovalPayload, RunListPayload, RunRowPayload } from "../../protocol/runs.ts";
 import type { RunState } from "../../runs/contract.ts";
 import { endStates, openStates } from "../../runs/states.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
-import { shownAge, shownCost, shownCount } from "../output/amounts.ts";
+import { resolveRef } from "../connection/resolve-session.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
+import {
+  isLost,
+  shownAge,
+  shownApp,
+  shownCost,
+  shownCount,
+  shownState,
+  whyItWaits,
+} from "../output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "../output/global-options.ts";
 import { commandLine, userColumn, whoseRows } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, printJson, printNote, wholeLine } from "../output/terminal.ts";
-import { isLost, shownApp, shownState, whyItWaits } from "../output/waiting.ts";
 
 export interface RunsListOptions extends GlobalOptions, AllUsersOption {
   readonly state?: string;

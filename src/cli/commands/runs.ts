@@ -1,15 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { RunPayload } from "../../protocol/runs.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
-import { shownCost } from "../output/amounts.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
+import { isLost, safeText, shownCost, shownState, shownTime, whyItWaits } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { safeText } from "../output/safe-stream.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { shownTime } from "../output/times.ts";
-import { isLost, shownState, whyItWaits } from "../output/waiting.ts";
 
 /** Everything that is known of one run. */
 export async function showRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {

@@ -5,21 +5,27 @@ import { escapeToLine } from "../../core/text.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import type { QueueMode } from "../../runs/contract.ts";
-import { readImages, readNamedImages } from "../folder/read-images.ts";
-import { abortAll, leftTo, runOf, settledWithClaimed, untilEnded } from "../folder/settled.ts";
-import { ShownRun } from "../folder/shown-run.ts";
-import { spokenTo } from "../folder/spoken-to.ts";
-import { tellOfApprovals } from "../folder/tell-of-approvals.ts";
-import { tell } from "../folder/with-folder.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
+import { readImages, readNamedImages } from "../connection/read-images.ts";
+import { spokenTo } from "../connection/resolve-session.ts";
+import {
+  abortAll,
+  leftTo,
+  runOf,
+  settledWithClaimed,
+  tellOfApprovals,
+  untilEnded,
+} from "../connection/wait-for-runs.ts";
+import { ShownRun } from "../connection/watch-run.ts";
+import { tell } from "../connection/with-folder.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import { answer } from "../output/answer.ts";
-import { CommandFailed } from "../output/failure.ts";
+import { CommandFailed } from "../output/errors.ts";
+import { shownApp } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint, printJson } from "../output/terminal.ts";
 import { TurnPrinter } from "../output/turn-printer.ts";
-import { shownApp } from "../output/waiting.ts";
 
 export interface SendCommandOptions extends GlobalOptions {
   readonly model?: string;

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { displayKey } from "../../core/references.ts";
-import { exactName, resolveRef } from "../folder/resolve-ref.ts";
-import { withCalls } from "../folder/with-calls.ts";
+import { exactName, resolveRef } from "../connection/resolve-session.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";

@@ -1,10 +1,9 @@
 import { parseSessionId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import { findEntry } from "../folder/find-entry.ts";
-import { exactName, resolveRef } from "../folder/resolve-ref.ts";
-import type { OpenCalls } from "../folder/with-calls.ts";
-import { withCalls } from "../folder/with-calls.ts";
+import { exactName, findEntry, resolveRef } from "../connection/resolve-session.ts";
+import type { OpenCalls } from "../connection/with-calls.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";

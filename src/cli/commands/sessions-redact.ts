@@ -1,14 +1,13 @@
 import { displayKey } from "../../core/references.ts";
 import type { RedactedPayload } from "../../protocol/session-changes.ts";
-import { findEntry } from "../folder/find-entry.ts";
-import { exactName, resolveRef } from "../folder/resolve-ref.ts";
-import { withCalls } from "../folder/with-calls.ts";
-import { counted } from "../output/amounts.ts";
+import { exactName, findEntry, resolveRef } from "../connection/resolve-session.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer, pendingLines } from "../output/answer.ts";
-import { confirm } from "../output/confirm.ts";
+import { counted } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { confirm } from "../output/terminal.ts";
 
 export async function redactCommand(
   terminal: Terminal,

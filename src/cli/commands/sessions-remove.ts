@@ -1,12 +1,11 @@
 import { displayKey } from "../../core/references.ts";
-import { exactName, exactTrashedName, resolveRef } from "../folder/resolve-ref.ts";
-import { resolveTrashed } from "../folder/resolve-trashed.ts";
-import type { OpenCalls } from "../folder/with-calls.ts";
-import { withCalls } from "../folder/with-calls.ts";
+import { exactName, exactTrashedName, resolveRef, resolveTrashed } from "../connection/resolve-session.ts";
+import type { OpenCalls } from "../connection/with-calls.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import { answer, pendingLines } from "../output/answer.ts";
-import { confirm } from "../output/confirm.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { confirm } from "../output/terminal.ts";
 
 export interface RemoveOptions extends GlobalOptions {
   readonly purge?: boolean;

@@ -2,15 +2,13 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { SearchPayload } from "../../protocol/session-list.ts";
-import { bringUpIndex } from "../folder/bring-up-index.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
-import type { OpenCalls } from "../folder/with-calls.ts";
-import { withCalls } from "../folder/with-calls.ts";
-import { counted } from "../output/amounts.ts";
+import { resolveRef } from "../connection/resolve-session.ts";
+import type { OpenCalls } from "../connection/with-calls.ts";
+import { bringUpIndex, withCalls } from "../connection/with-calls.ts";
+import { counted, shownTime, timeOf } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, printJson, wholeLine } from "../output/terminal.ts";
-import { shownTime, timeOf } from "../output/times.ts";
 
 export interface SearchOptions extends GlobalOptions {
   readonly session?: string;

@@ -1,11 +1,9 @@
 import { readSessionFile } from "../../compose.ts";
 import { treeView } from "../../sessions/tree-view.ts";
-import { isFileName } from "../folder/find-session.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
-import { wholeTree } from "../folder/whole-tree.ts";
-import { withCalls } from "../folder/with-calls.ts";
+import { isFileName, resolveRef, wholeTree } from "../connection/resolve-session.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { printTree } from "../output/print-tree.ts";
+import { printTree } from "../output/print-session.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom, printJson } from "../output/terminal.ts";
 

@@ -1,21 +1,20 @@
 import { readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
-import type { Watched } from "../folder/call-tool.ts";
-import { callToolFor } from "../folder/call-tool.ts";
-import type { ComingChild } from "../folder/shown-child.ts";
-import { ShownChild } from "../folder/shown-child.ts";
-import { tell } from "../folder/with-folder.ts";
-import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
-import { shownCount } from "../output/amounts.ts";
+import type { Watched } from "../connection/call-tool.ts";
+import { callToolFor } from "../connection/call-tool.ts";
+import type { ComingChild } from "../connection/watch-run.ts";
+import { ShownChild } from "../connection/watch-run.ts";
+import { tell } from "../connection/with-folder.ts";
+import type { OpenSkeinCalls } from "../connection/with-skein-calls.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import { answer } from "../output/answer.ts";
-import type { ExitCode } from "../output/failure.ts";
+import type { ExitCode } from "../output/errors.ts";
+import { shownCount } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
-import { isRow } from "../output/tool-columns.ts";
-import { exitOf, printText, printToolResult } from "../output/tool-result.ts";
+import { exitOf, isRow, printText, printToolResult } from "../output/tool-result.ts";
 import { TurnPrinter } from "../output/turn-printer.ts";
 
 export interface SpawnOptions extends GlobalOptions {

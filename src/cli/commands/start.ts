@@ -2,16 +2,16 @@ import type { GatewayPieces } from "../../compose/pieces.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { tokenPath } from "../../gateway/auth/first-token.ts";
 import type { StartPayload } from "../../protocol/start.ts";
-import { loadOptions } from "../folder/load-settings.ts";
+import { loadOptions } from "../connection/with-folder.ts";
+import type { AlreadyRunning, OpenGateway } from "../gateway/open-gateway.ts";
+import { openGateway } from "../gateway/open-gateway.ts";
+import type { Outside } from "../gateway/stop-requests.ts";
+import { untilStopped } from "../gateway/stop-requests.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
-import type { AlreadyRunning, OpenGateway } from "../start/open-gateway.ts";
-import { openGateway } from "../start/open-gateway.ts";
-import type { Outside } from "../start/stopping.ts";
-import { untilStopped } from "../start/stopping.ts";
 
 export interface StartOptions extends GlobalOptions {
   readonly host?: string;

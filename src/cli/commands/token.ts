@@ -5,15 +5,14 @@ import { present } from "../../core/present.ts";
 import type { TokenScope } from "../../gateway/auth/principal.ts";
 import { tokenScopes } from "../../gateway/auth/principal.ts";
 import type { TokenRow } from "../../protocol/tokens.ts";
-import { withCalls } from "../folder/with-calls.ts";
-import { shownAge } from "../output/amounts.ts";
+import { withCalls } from "../connection/with-calls.ts";
 import { answer } from "../output/answer.ts";
+import { shownAge, shownTime } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { printJson } from "../output/terminal.ts";
-import { shownTime } from "../output/times.ts";
 
 export interface TokenOptions extends GlobalOptions {
   readonly label?: string;

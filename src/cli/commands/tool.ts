@@ -1,13 +1,12 @@
 import { text as readText } from "node:stream/consumers";
-import { callToolFor } from "../folder/call-tool.ts";
-import { readJson } from "../folder/read-json.ts";
-import { tell } from "../folder/with-folder.ts";
-import type { SkeinUse } from "../folder/with-skein.ts";
-import { withSkeinCalls } from "../folder/with-skein-calls.ts";
+import { callToolFor } from "../connection/call-tool.ts";
+import { readJson } from "../connection/read-json.ts";
+import { tell } from "../connection/with-folder.ts";
+import type { SkeinUse } from "../connection/with-skein-calls.ts";
+import { withSkeinCalls } from "../connection/with-skein-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { isRow } from "../output/tool-columns.ts";
-import { printToolResult } from "../output/tool-result.ts";
+import { isRow, printToolResult } from "../output/tool-result.ts";
 
 export interface ToolCommandOptions extends GlobalOptions {
   readonly session?: string;

@@ -2,17 +2,15 @@ import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 import { present } from "../../core/present.ts";
 import type { UserRow } from "../../protocol/upkeep.ts";
-import { bringUpIndex } from "../folder/bring-up-index.ts";
-import { withCalls } from "../folder/with-calls.ts";
-import { counted, shownAge, shownBytes, shownCount } from "../output/amounts.ts";
+import { bringUpIndex, withCalls } from "../connection/with-calls.ts";
 import { answer, pendingLines } from "../output/answer.ts";
-import { confirm } from "../output/confirm.ts";
+import { counted, shownAge, shownBytes, shownCount } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine, userColumn } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { printJson, printNote } from "../output/terminal.ts";
+import { confirm, printJson, printNote } from "../output/terminal.ts";
 
 export interface UsersListOptions extends GlobalOptions {
   readonly limit?: number;

@@ -1,8 +1,8 @@
 import { escapeUnprintable } from "../../core/text.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
 import { previewOfMessage } from "../../sessions/preview.ts";
-import { counted, shownCount } from "./amounts.ts";
-import { printFindings } from "./findings.ts";
+import { printFindings } from "./answer.ts";
+import { counted, shownCount } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
 

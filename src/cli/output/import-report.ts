@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import type { ImportPayload } from "../../protocol/interchange.ts";
-import { counted } from "./amounts.ts";
+import { counted } from "./format.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";

@@ -2,13 +2,12 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
-import { shownAge, shownBytes, shownCost, shownCount } from "./amounts.ts";
-import { confirm } from "./confirm.ts";
+import { shownAge, shownBytes, shownCost, shownCount, timeOf } from "./format.ts";
 import { commandLine } from "./global-options.ts";
 import { progressBar, withProgress } from "./progress.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { timeOf } from "./times.ts";
+import { confirm } from "./terminal.ts";
 
 function fake(more: Partial<Terminal> = {}) {
   const printed = { out: "", err: "" };

@@ -1,6 +1,5 @@
 import type { Terminal } from "./terminal.ts";
-import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
-import { widthOf } from "./width.ts";
+import { oneLine, pad, paint, wholeLine, widthOf } from "./terminal.ts";
 
 export interface Column<T> {
   readonly title: string;

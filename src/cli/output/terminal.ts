@@ -1,12 +1,12 @@
-import { homedir } from "node:os";
+import { createRequire } from "node:module";
+import { constants, homedir } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { InspectColor } from "node:util";
 import { styleText } from "node:util";
+import { SkeinError } from "../../core/errors.ts";
 import { stringifyJson } from "../../core/json.ts";
-import { escapeUnprintable } from "../../core/text.ts";
-import { onInterrupt } from "./signals.ts";
-import { widthOf } from "./width.ts";
+import { escapeToLine, escapeUnprintable } from "../../core/text.ts";
 
 /** Where text comes in from; `typed`: line by line, from a person. */
 export interface TerminalInput {
@@ -136,4 +136,72 @@ export function pad(text: string, columns: number): string {
 export function spread(terminal: Terminal, left: string, right: string): string {
   const gap = terminal.columns - widthOf(left) - widthOf(right);
   return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
+}
+
+type Measure = typeof import("string-width")["default"];
+
+/** Its tables of characters take longer to load than the rest of what prints: loaded with the first text that needs them. */
+const requireModule = createRequire(import.meta.url);
+
+let measure: Measure | null = null;
+
+/** The columns that a text takes on a terminal, which may have colours. */
+export function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  measure ??= (requireModule("string-width") as typeof import("string-width")).default;
+  return measure(text);
+}
+
+const ending = ["SIGINT", "SIGTERM", "SIGQUIT", "SIGABRT"] as const;
+const listeners: (() => void)[] = [];
+const stoppers: ((signal: string) => void)[] = [];
+
+/** Makes a signal an exit like any other, so that what is to be done at the end is done: locks are given back. */
+export function exitOnSignals(): void {
+  for (const signal of ending) {
+    process.on(signal, () => {
+      const isAsked = signal === "SIGINT" || signal === "SIGTERM";
+      const stopper = isAsked ? stoppers.at(-1) : undefined;
+      const listener = signal === "SIGINT" ? listeners.at(-1) : undefined;
+      if (stopper !== undefined) stopper(signal);
+      else if (listener !== undefined) listener();
+      else process.exit(128 + constants.signals[signal]);
+    });
+  }
+}
+
+/** Tells somebody that the process is asked to stop, by Ctrl-C or SIGTERM, instead of ending it. */
+export function onStopAsked(stopper: (signal: string) => void): () => void {
+  stoppers.push(stopper);
+  return () => void stoppers.splice(stoppers.lastIndexOf(stopper), 1);
+}
+
+/** Tells somebody of Ctrl-C instead of ending the process by it. Returns a function that ends this. */
+export function onInterrupt(listener: () => void): () => void {
+  listeners.push(listener);
+  return () => {
+    const at = listeners.lastIndexOf(listener);
+    if (at !== -1) listeners.splice(at, 1);
+  };
+}
+
+/** Asks before something is done for good. Goes on only with a yes: from the user, or as `--yes`. */
+export async function confirm(
+  terminal: Terminal,
+  question: string,
+  options: { readonly yes?: boolean },
+): Promise<void> {
+  if (options.yes === true) return;
+  if (terminal.ask === null) {
+    throw new SkeinError("invalid_arguments", {
+      problem: "This is done for good, and there is nobody to ask",
+      advice: "Add --yes to do it without asking",
+    });
+  }
+  const answer = await terminal.ask(`${escapeToLine(question)} [y/N] `);
+  if (/^y(es)?$/i.test(answer.trim())) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: "Nothing was changed: the answer was not yes",
+    advice: "Run it again and answer y, or add --yes",
+  });
 }

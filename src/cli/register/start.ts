@@ -24,7 +24,7 @@ export function registerStart(program: Command, terminal: Terminal, version: str
       ),
     )
     .action(async (_, command: Command) => {
-      const { processOutside } = await import("../start/stopping.ts");
+      const { processOutside } = await import("../gateway/stop-requests.ts");
       const outside = processOutside();
       const [{ startCommand }, { gatewayPieces }] = await Promise.all([
         import("../commands/start.ts"),

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { CommandFailed } from "../output/failure.ts";
+import { CommandFailed } from "../output/errors.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { examples } from "./options.ts";
 

@@ -1,7 +1,7 @@
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import { findRunning } from "../../gateway/running-file.ts";
-import { tryListening } from "../start/check-port.ts";
+import { tryListening } from "../gateway/port.ts";
 
 /**
  * The usual port, where nobody has said which one and another program has it; else `null`. Whoever only tries us out is better

@@ -1,0 +1,77 @@
+import { readFile } from "node:fs/promises";
+import { SkeinError } from "../../core/errors.ts";
+import { readImageHeader } from "../../core/image-header.ts";
+import { promptImages } from "../../sessions/prompt-images.ts";
+import { typedPaths } from "../../sessions/prompt-paths.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { pathFrom } from "../output/terminal.ts";
+import type { NamedSession } from "./resolve-session.ts";
+import { codeIn } from "./resolve-session.ts";
+import { processFolder, tell } from "./with-folder.ts";
+import type { OpenSkeinCalls } from "./with-skein-calls.ts";
+
+interface Image {
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+/** The images that a message is sent with, by the files that the user named. */
+export async function readImages(terminal: Terminal, files: readonly string[]): Promise<Image[]> {
+  return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
+}
+
+/** What fits into one call of a gateway as base64, beside the text. */
+const maxTotalBytes = 16 * 1024 * 1024;
+
+/**
+ * The images whose paths stand in a message. They are read here, because a gateway reads no files that its clients name. Only
+ * files inside the session's folder are read; a note names each one that is not attached.
+ */
+export async function readNamedImages(
+  terminal: Terminal,
+  options: GlobalOptions,
+  open: OpenSkeinCalls,
+  to: NamedSession,
+  text: string,
+): Promise<Image[]> {
+  if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
+  const { configuredFileBoundary } = await import("../../compose/file-boundary.ts");
+  const files = configuredFileBoundary(open.loaded, processFolder(terminal));
+  const session = await open.calls.call("sessions.get", to).catch((error: unknown) => {
+    if (codeIn(error) === "not_found") return null;
+    throw error;
+  });
+  const owner = {
+    userId: to.userId ?? null,
+    agentId: session?.agentId ?? to.agentId ?? open.asker.agentId,
+    sessionId: session?.sessionId ?? null,
+  };
+  const cwd = session?.cwd ?? files.defaultCwd(owner);
+  const { home } = terminal;
+  const asked = { origin: "cli", seesImages: true, cwd, owner, files, home, maxTotalBytes } as const;
+  const { content, notes } = await promptImages(text, asked);
+  for (const note of notes) tell(terminal, options, note);
+  if (typeof content === "string") return [];
+  return content.flatMap((block) =>
+    block.type === "image" ? [{ data: block.data, mimeType: block.mimeType }] : [],
+  );
+}
+
+async function readOne(file: string): Promise<Image> {
+  const bytes = await readFile(file).catch((error: unknown) => {
+    const advice = "Check the path behind --image; it is relative to the working directory";
+    throw new SkeinError(
+      "unreadable_file",
+      { file, problem: (error as Error).message, advice },
+      { cause: error },
+    );
+  });
+  const header = readImageHeader(bytes);
+  if (header !== null) return { data: bytes.toString("base64"), mimeType: header.mimeType };
+  const advice = "Send a PNG, JPEG, GIF or WebP";
+  throw new SkeinError("invalid_arguments", {
+    problem: `${file} is no image that a model can be shown`,
+    advice,
+  });
+}

@@ -1,0 +1,233 @@
+import { SkeinError } from "../../core/errors.ts";
+import { readKey } from "../../core/keys.ts";
+import { sessionIdProblem } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
+import { keyMeant, referenceLookups } from "../../core/references.ts";
+import type { Result } from "../../protocol/methods/method-table.ts";
+import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
+import type { TreePayload } from "../../protocol/session-payloads.ts";
+import { resolveSession } from "../../sessions/current-session.ts";
+import type { TrashedName } from "../../sessions/find-trashed.ts";
+import { findTrashed, trashedAs } from "../../sessions/find-trashed.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import type { OnBehalf, OpenCalls } from "./with-calls.ts";
+import type { Folder } from "./with-folder.ts";
+
+type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
+
+/**
+ * The session that a person means, or an error that says where was looked. A label that nothing of the agent has may be that of a
+ * child which it gave to another agent, as those of ACP agents are.
+ */
+export async function resolveRef(
+  open: OpenCalls,
+  name: string,
+  { canBegin = false }: { readonly canBegin?: boolean } = {},
+): Promise<Resolved> {
+  const { calls, reader } = open;
+  try {
+    return await calls.call("sessions.resolve", { key: name, prefix: true, ...reader });
+  } catch (error) {
+    if (codeIn(error) !== "not_found") throw error;
+    const labelled = await labelledElsewhere(open, name);
+    const children = labelled.filter(({ spawnedBy = "" }) => agentOf(spawnedBy) === open.asker.agentId);
+    if (children.length > 1) throw severalHaveIt(name, children);
+    if (children[0] !== undefined) return { key: children[0].key, sessionId: children[0].sessionId };
+    const { sessions } = await calls.call("sessions.trash", reader);
+    throw noSuchSession(open, name, sessions, { elsewhere: agentOf(labelled[0]?.key ?? ""), canBegin });
+  }
+}
+
+/** What a method finds this very session by. Its ID alone could be the name of the session that came after a reset. */
+export function exactName({ key, sessionId }: Resolved): string {
+  return key === "unknown" ? sessionId : key;
+}
+
+/** The same in the trash, where several may have had one key. */
+export function exactTrashedName({ key, sessionId }: Resolved): string {
+  const parsed = readKey(key);
+  return "form" in parsed && parsed.form === "reset" ? key : sessionId;
+}
+
+/** Sessions of other agents with this label; none where one agent's are asked for, or where it can be no label. */
+async function labelledElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
+  const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
+  if (!isLabel || reader.agentId !== undefined) return [];
+  const pages = await Promise.all(
+    [false, true].map((archived) => calls.call("sessions.list", { label: name, archived, ...reader })),
+  );
+  return pages.flatMap(({ sessions }) => sessions);
+}
+
+function severalHaveIt(name: string, found: readonly SessionRow[]): SkeinError<"ambiguous"> {
+  const candidates = found.map(({ key }) => key).join(", ");
+  return new SkeinError("ambiguous", { name, what: "session", candidates });
+}
+
+function agentOf(key: string): string | null {
+  const parsed = readKey(key);
+  return "agentId" in parsed ? parsed.agentId : null;
+}
+
+/** The code of an error, whether it came from here or from a gateway. */
+export function codeIn(error: unknown): string | null {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : null;
+}
+
+/** Where a command looked, and for whom. */
+export interface LookedIn extends Pick<OnBehalf, "asker" | "reader" | "toType" | "userId"> {
+  readonly place: string;
+}
+
+interface Hints {
+  /** The agent of which a session has the name as its label. */
+  readonly elsewhere?: string | null;
+  /** Whether a message to a key would begin the session. */
+  readonly canBegin?: boolean;
+}
+
+/** That a reference means no session, with where was looked, whose label it is (`elsewhere`), or how to get it out of the trash. */
+export function noSuchSession(
+  looked: LookedIn,
+  name: string,
+  trashed: readonly TrashedName[],
+  { elsewhere = null, canBegin = false }: Hints = {},
+): SkeinError<"not_found"> {
+  const { asker, toType } = looked;
+  const isTrashed = trashedAs(trashed, name, asker).length > 0;
+  const begin =
+    canBegin && sessionIdProblem(name) === null ? `session:${name} begins a new session, or ` : "";
+  const advice = isTrashed
+    ? `It is in the trash: ${toType("sessions", "restore", name)}`
+    : `Looked in ${placeOf(looked)}; ${
+        elsewhere === null
+          ? `${begin}see ${toType("sessions", "ls")}`
+          : `a session of agent ${elsewhere} has this label, so add --agent ${elsewhere}`
+      }`;
+  return new SkeinError("not_found", { what: "Session", name, advice });
+}
+
+/** For people. */
+export function placeOf({ place, asker, reader, userId }: LookedIn): string {
+  const who = userId === null ? "the unnamed user" : `user ${userId}`;
+  const whose =
+    reader.agentId === undefined ? `as agent ${asker.agentId} of` : `in agent ${asker.agentId} of`;
+  return `${place} ${whose} ${who}`;
+}
+
+/** The session in the trash that a person means, or an error that says where was looked. */
+export async function resolveTrashed(open: OpenCalls, name: string): Promise<TrashRow> {
+  const { calls, reader, asker, toType } = open;
+  const { sessions } = await calls.call("sessions.trash", reader);
+  const found = findTrashed(sessions, name, asker, { prefix: true });
+  if (found !== null) return found;
+  const advice = `Looked in the trash of ${placeOf(open)}; see ${toType("sessions", "ls", "--trash")}`;
+  throw new SkeinError("not_found", { what: "Session", name, advice });
+}
+
+/** Something with a slash, or ending in .jsonl, is a file; everything else is a reference. */
+export function isFileName(name: string): boolean {
+  return /[/\\]|\.jsonl$/.test(name);
+}
+
+/** The session that a reference means, or an error that says where was looked. */
+export async function findSession(folder: Folder, name: string): Promise<SessionRecord> {
+  const { store, scope, asker, toType } = folder;
+  const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
+  if (found !== null) return found;
+  const looked = { place: store.root, asker, reader: scope, userId: scope.userId ?? null, toType };
+  throw noSuchSession(looked, name, await store.sessions.trashed(scope));
+}
+
+/** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
+export async function spokenTo(open: OpenCalls, ref: string): Promise<NamedSession> {
+  const { asker, reader } = open;
+  const { agentId } = asker;
+  const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
+  return { key, agentId, ...present({ userId: reader.userId }) };
+}
+
+const shortestEnding = 4;
+const chunk = 1000;
+const mostCandidates = 5;
+
+/** The entry that a text means: the one with this id, or the only one whose id ends so, as the tree prints it. */
+export function entryIdAmong(ids: Iterable<string>, text: string): string | null {
+  const ending = text.replace(/^…/, "");
+  const found: string[] = [];
+  for (const id of ids) {
+    if (id === text) return id;
+    if (ending.length >= shortestEnding && id.endsWith(ending)) found.push(id);
+  }
+  if (found.length > 1) {
+    const candidates = found.slice(0, mostCandidates).join(", ");
+    throw new SkeinError("ambiguous", { name: text, what: "entry", candidates });
+  }
+  return found[0] ?? null;
+}
+
+/** The same for a session in a store. A whole id is asked for; only an ending has the session read through. */
+export async function findEntryId(folder: Folder, record: SessionRecord, text: string): Promise<string> {
+  if ((await folder.store.sessions.entry(folder.scope, record.sessionId, text)) !== null) return text;
+  const ids: string[] = [];
+  for await (const id of entryIds(folder, record)) ids.push(id);
+  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+}
+
+/** The same by methods. */
+export async function findEntry(
+  { calls }: Pick<OpenCalls, "calls">,
+  session: NamedSession,
+  text: string,
+): Promise<string> {
+  try {
+    await calls.call("sessions.entries", { ...session, along: "all", after: text, limit: 1 });
+    return text;
+  } catch (error) {
+    if (codeIn(error) !== "not_found") throw error;
+  }
+  const { entries } = await wholeTree({ calls }, session);
+  const ids = entries.map(({ id }) => id);
+  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+}
+
+function noSuchEntry(text: string): never {
+  const advice = "Take an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
+  throw new SkeinError("not_found", { what: "Entry", name: text, advice });
+}
+
+async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord): AsyncGenerator<string> {
+  let before: string | undefined;
+  for (;;) {
+    const bounds = before === undefined ? {} : { before };
+    const page = await store.sessions.page(scope, sessionId, { along: "all", ...bounds, limit: chunk });
+    for (const { id } of page?.entries ?? []) yield id;
+    before = page?.entries[0]?.id;
+    if (page?.hasEarlier !== true || before === undefined) return;
+  }
+}
+
+/** A session as params of methods name it. */
+export interface NamedSession {
+  readonly key: string;
+  readonly agentId?: string;
+  readonly userId?: string;
+}
+
+const pageSize = 10_000;
+
+/** Every page of a session's tree as one: a command answers once. */
+export async function wholeTree(
+  { calls }: Pick<OpenCalls, "calls">,
+  session: NamedSession,
+): Promise<TreePayload> {
+  const asked = { ...session, limit: pageSize };
+  let { nextAfter, ...view } = await calls.call("sessions.tree", asked);
+  const entries = [...view.entries];
+  while (nextAfter !== undefined) {
+    ({ nextAfter, ...view } = await calls.call("sessions.tree", { ...asked, after: nextAfter }));
+    for (const entry of view.entries) entries.push(entry);
+  }
+  return { ...view, entries };
+}

@@ -1,0 +1,163 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { silentTerminal } from "../../../test/support/cli.ts";
+import { GatewayPeer, goodToken } from "../../../test/support/gateway-peer.ts";
+import { soon } from "../../../test/support/soon.ts";
+import { CallError } from "../../client/call-error.ts";
+import { tokenPath } from "../../gateway/auth/first-token.ts";
+import { Refused } from "../../gateway/calls/dispatch.ts";
+import { claimRunning, runningPath } from "../../gateway/running-file.ts";
+import { invalidRequest } from "../../protocol/errors.ts";
+import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { reportFailure } from "../output/errors.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { connectRunning } from "./running-gateway.ts";
+import { withCalls } from "./with-calls.ts";
+
+let peer: GatewayPeer;
+let folder: TemporaryFolder;
+let printed: { out: string; err: string };
+/** Of the form that a token has. */
+const fileToken = `skein_${"a".repeat(43)}`;
+
+beforeEach(async () => {
+  peer = new GatewayPeer();
+  await peer.listen();
+  folder = temporaryFolder();
+  printed = { out: "", err: "" };
+});
+afterEach(async () => {
+  await peer.close();
+  folder.remove();
+});
+
+function terminal(env: Terminal["env"] = {}): Terminal {
+  return {
+    ...silentTerminal(folder.path),
+    env,
+    out: (text) => {
+      printed.out += text;
+    },
+    err: (text) => {
+      printed.err += text;
+    },
+  };
+}
+const running = (url = peer.url) => claimRunning(folder.path, { url, exclusively: (act) => act() });
+const reach = (env?: Terminal["env"]) => connectRunning(terminal(env), {}, folder.path);
+
+describe("the gateway that runs on a folder", () => {
+  test("[CLT12] none: the folder itself, without a word", async () => {
+    expect(await reach()).toBeNull();
+    expect(printed.err).toBe("");
+  });
+
+  test("[CLT12] is called with SKEIN_TOKEN, and commands need not know", async () => {
+    running();
+    peer.answer = ({ ok, params }) => ok({ count: 1, sessions: [], asked: params });
+    const env = { SKEIN_TOKEN: goodToken };
+    const options = { dir: folder.path, user: "ann" };
+    const answer = await withCalls(terminal(env), options, ({ calls, reader }) =>
+      calls.call("sessions.list", { limit: 3, ...reader }),
+    );
+    expect(answer).toEqual({ count: 1, sessions: [], asked: { limit: 3, userId: "ann" } });
+    await soon(() => peer.sockets.size).toBe(0);
+  });
+
+  test("[CLT12] is called with the token of the folder where none is set", async () => {
+    running();
+    writeFileSync(tokenPath(folder.path), `${fileToken}\n`, { mode: 0o600 });
+    const shown: unknown[] = [];
+    peer.greet = (request) => {
+      shown.push(request.params.auth);
+      peer.hello({ ...request, params: { auth: { token: goodToken } } });
+    };
+    const calls = await reach({ SKEIN_TOKEN: "" });
+    expect(calls).not.toBeNull();
+    expect(shown).toEqual([{ token: fileToken }]);
+    await calls?.close();
+  });
+
+  test("[CLT12] a token that it does not take is an error that says which, and what to do", async () => {
+    running();
+    await expect(reach({ SKEIN_TOKEN: "skein_bad" })).rejects.toMatchObject({
+      code: "unauthorized",
+      message: expect.stringContaining("SKEIN_TOKEN. Set SKEIN_TOKEN to a valid token"),
+    });
+    writeFileSync(tokenPath(folder.path), fileToken, { mode: 0o600 });
+    await expect(reach()).rejects.toMatchObject({ message: expect.stringContaining("Remove that file") });
+  });
+
+  test("[CLT12] one that cannot be reached, or without a token, is told of", async () => {
+    const { url } = peer;
+    running();
+    expect(await reach()).toBeNull();
+    expect(printed.err).toContain(`The gateway at ${url} was not asked: there is no token in`);
+    printed.err = "";
+    await peer.close();
+    expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
+    expect(printed.err).toMatch(/^note: .*cannot be reached.* The folder is worked on directly\.\n$/);
+    await peer.listen();
+  });
+
+  test("[CLT12] the loopback of another machine is passed by", async () => {
+    running();
+    const path = runningPath(folder.path);
+    const written = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...written, host: "elsewhere" }));
+    expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
+    expect([printed.err, peer.connects]).toEqual(["", 0]);
+    const far = { ...written, host: "elsewhere", url: peer.url.replace("127.0.0.1", "0.0.0.0") };
+    writeFileSync(path, JSON.stringify(far));
+    writeFileSync(tokenPath(folder.path), fileToken, { mode: 0o600 });
+    await expect(reach()).rejects.toMatchObject({ code: "unauthorized" });
+    expect(peer.connects).toBe(1);
+  });
+
+  test.each([
+    ["of another machine", { host: "elsewhere" }],
+    ["of this one, as far as anybody can tell", { started: null, bootId: null }],
+  ])(
+    "[ATG1] a folder somebody made names their gateway %s: SKEIN_TOKEN does not go there",
+    async (_, lie) => {
+      running();
+      const path = runningPath(folder.path);
+      const written = JSON.parse(readFileSync(path, "utf8"));
+      // Leads to the peer, and is no address that a machine has.
+      writeFileSync(
+        path,
+        JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }),
+      );
+      const shown: unknown[] = [];
+      peer.greet = (request) => void shown.push(request.params.auth);
+      expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
+      expect([shown, printed.err]).toEqual([[], expect.stringContaining("is sent to no other machine")]);
+    },
+  );
+});
+
+describe("what a gateway refuses", () => {
+  const report = (error: unknown, json = false) => reportFailure(error, terminal(), json);
+
+  test("[CLT13] is one line with its code", () => {
+    const error = new CallError({ code: "rate_limited", message: "Too many\nrequests." });
+    expect(report(error)).toBe(1);
+    expect(printed.err).toBe("error: Too many\\u000arequests. (rate_limited)\n");
+  });
+
+  test("[CLT13] with --json has the code that it has without a gateway", () => {
+    const details = { reason: "invalid_arguments" };
+    expect(report(new CallError({ code: "invalid_request", message: "No.", details }), true)).toBe(2);
+    expect(JSON.parse(printed.out)).toEqual({ status: "error", code: "invalid_arguments", error: "No." });
+  });
+
+  test("[CLT13] params that do not fit are told alike without a gateway", () => {
+    const wire = invalidRequest([{ path: "label", problem: "is too long" }]);
+    for (const error of [new Refused(wire), new CallError(wire)]) {
+      printed.err = "";
+      expect(report(error)).toBe(2);
+      expect(printed.err).toMatch(/^error: "label" is too long\. `skein --help`.* \(invalid_request\)\n$/);
+    }
+  });
+});

@@ -1,0 +1,155 @@
+import type { SkeinEvent } from "../../core/events.ts";
+import { stringifyJson } from "../../core/json.ts";
+import { present } from "../../core/present.ts";
+import { cutText } from "../../core/text.ts";
+import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
+import { openStates } from "../../runs/states.ts";
+import { shownApp } from "../output/format.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { codeIn } from "./resolve-session.ts";
+import { Heard } from "./watch-run.ts";
+import { tell } from "./with-folder.ts";
+import type { OpenSkeinCalls } from "./with-skein-calls.ts";
+
+type Open = Pick<OpenSkeinCalls, "calls" | "reader" | "config" | "store">;
+
+/** How long one call waits; another one follows it. */
+const waitMs = 60_000;
+const lookMs = 1000;
+const mostRuns = 500;
+
+/** How a run ended, however long that takes. */
+export async function untilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
+  for (;;) {
+    const sent = await waited(open, runId, waitMs, signal);
+    signal?.throwIfAborted();
+    if (sent.finished) return sent;
+  }
+}
+
+/** A run as it stands; `null`: whoever asks may speak, and not look. */
+export async function runOf({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
+  const { userId } = reader;
+  try {
+    return (await calls.call("runs.get", { runId, ...present({ userId }) })).run;
+  } catch (error) {
+    if (codeIn(error) === "forbidden") return null;
+    throw error;
+  }
+}
+
+/**
+ * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents or apps that this
+ * process does not have. Gives these agents and apps.
+ */
+export async function settled(open: Open, rootId: string, signal?: AbortSignal): Promise<readonly string[]> {
+  for (;;) {
+    signal?.throwIfAborted();
+    const left = await openRuns(open, rootId);
+    const busy = left.find(({ state }) => state === "running" || state === "waiting");
+    const next = busy ?? left[0];
+    if (next === undefined) return [];
+    if (busy === undefined) {
+      const agents = await leftAlone(open, left);
+      if (agents.length > 0) return agents;
+    }
+    await waited(open, next.runId, lookMs, signal).catch((error: unknown) => {
+      // Purged with its session meanwhile: then it is not in the list any more either.
+      if (codeIn(error) !== "not_found") throw error;
+    });
+  }
+}
+
+/**
+ * As `settled`, and until every other request has ended of which this process has claimed a run. Without a gateway, a run that
+ * was left in a session runs before the next one there, and no other process would go on with what it set off.
+ */
+export async function settledWithClaimed(open: OpenSkeinCalls, rootId: string): Promise<readonly string[]> {
+  const [seen, left] = [new Set<string>(), new Set<string>()];
+  for (let next: string | undefined = rootId; next !== undefined; ) {
+    seen.add(next);
+    for (const owner of await settled(open, next)) left.add(owner);
+    next = open.claimedRequests().find((each) => !seen.has(each));
+  }
+  return [...left];
+}
+
+/** Ends what one request has set off and is not over. */
+export async function abortAll(open: Open, rootId: string): Promise<void> {
+  const { calls, reader } = open;
+  const { userId } = reader;
+  const left = await openRuns(open, rootId);
+  await Promise.all(left.map(({ runId }) => calls.call("runs.abort", { runId, ...present({ userId }) })));
+}
+
+export function leftTo(owners: readonly string[]): string {
+  return `left for ${owners.join(", ")}: this process cannot run it`;
+}
+
+async function openRuns({ calls, reader }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
+  const { userId } = reader;
+  const query = { rootId, states: [...openStates], limit: mostRuns, ...present({ userId }) };
+  return (await calls.call("runs.list", query)).runs;
+}
+
+/** The agents and apps that all queued runs wait for; empty: this process will run one of them. */
+async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
+  const queued = left.filter(({ state }) => state === "queued");
+  if (queued.length === 0) return [];
+  const known = await agentsHere(open);
+  const isOfHere = ({ agentId, waitsForApp }: RunRowPayload) =>
+    known.has(agentId) && waitsForApp === undefined;
+  if (queued.some(isOfHere)) return [];
+  const names = queued.map((run) =>
+    run.waitsForApp === undefined ? `a process that has ${run.agentId}` : shownApp(run),
+  );
+  return [...new Set(names)];
+}
+
+/** Of this process by its configuration; a gateway may have another one. */
+async function agentsHere({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
+  if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
+  const { userId } = reader;
+  const { agents, acp } = await calls.call("agents.list", present({ userId }));
+  return new Set([...agents.filter(({ configured }) => configured).map(({ id }) => id), ...acp]);
+}
+
+async function waited(
+  { calls, reader }: Open,
+  runId: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<SentPayload> {
+  const { userId } = reader;
+  return calls.call("agent.wait", { runId, timeoutMs, ...present({ userId }) }, present({ signal }));
+}
+
+const longestCall = 200;
+
+/**
+ * Tells of each approval that a run begun from now on waits for, and how it is given: else nobody would know why nothing
+ * happens. Whoever may not look at runs is told of none.
+ */
+export async function tellOfApprovals(
+  terminal: Terminal,
+  open: OpenSkeinCalls,
+  options: GlobalOptions,
+): Promise<Pick<Heard, "close">> {
+  const since = terminal.now();
+  const { userId } = open.reader;
+  const told = async (event: SkeinEvent) => {
+    if (event.type !== "approval.requested" || event.runId === undefined) return;
+    const { sessionKey, toolName, arguments: args, approvalId } = event;
+    const run = await runOf(open, event.runId);
+    if (run === null || run.createdAt < since) return;
+    const call = cutText(`${toolName} ${stringifyJson(args)}`, longestCall);
+    tell(terminal, options, `${sessionKey} asks: ${call}`);
+    tell(terminal, options, `to answer: ${open.toType("runs", "approve", approvalId)} (or deny)`);
+  };
+  const stream = open.calls.events({ events: ["approval.requested"], ...present({ userId }) });
+  // What is not told of is there all the same: `runs ls` shows it.
+  const heard = new Heard(stream, userId, (event) => void told(event).catch(() => undefined));
+  await heard.ready;
+  return heard;
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import type { SkeinEvent } from "../../core/events.ts";
+import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import { Heard } from "./watch-run.ts";
+
+/** A stream that has these events, and then ends or fails. */
+function streamOf(events: readonly object[], error?: Error): EventStream {
+  return {
+    ready: error === undefined ? Promise.resolve() : Promise.reject(error),
+    close: () => undefined,
+    async *[Symbol.asyncIterator]() {
+      for (const each of events) yield each as ReceivedEvent;
+      if (error !== undefined) throw error;
+    },
+  };
+}
+
+const about = { at: 1, sessionKey: "agent:main:main", sessionId: "s", runId: "r" };
+const delta = (text: string) => ({
+  event: "run.delta",
+  payload: { ...about, kind: "text", delta: text },
+  seq: 1,
+});
+const asked = { event: "run.step", payload: { ...about, phase: "asked" }, seq: 1 };
+const retry = { event: "run.retry", payload: { ...about, attempt: 1 }, seq: 1 };
+const gap = { event: "gap", payload: { after: 1, upTo: 2, reason: "slow" }, seq: 2 };
+
+describe("what is heard of a run", () => {
+  test.each([
+    ["in pieces", [delta("good "), delta("morning")], true],
+    ["behind another answer of the run", [delta("I look."), asked, delta("good\nmorning")], true],
+    ["said anew", [delta("goo"), retry, delta("good morning")], true],
+    ["with a piece lost", [delta("good "), gap], false],
+    ["not at all", [], false],
+  ])(
+    "[CLG2] an answer that came %s: all of it is there, or it is known to be missing",
+    async (_, events, all) => {
+      const heard = new Heard(streamOf(events), undefined, () => undefined);
+      await heard.caughtUp("r");
+      expect(heard.hasAll("r", "good morning")).toBe(all);
+    },
+  );
+
+  test("[CLG2] who may not hear is ready at once, and waits for nothing", async () => {
+    const heard = new Heard(streamOf([], new Error("forbidden")), undefined, () => undefined);
+    await heard.ready;
+    await heard.caughtUp("r");
+    expect(heard.hasAll("r", "x")).toBe(false);
+  });
+
+  test("[CLG2] what happens to other users is not heard", async () => {
+    const events: SkeinEvent[] = [];
+    const theirs = { ...asked, payload: { ...asked.payload, userId: "bob" } };
+    const hers = { ...asked, payload: { ...asked.payload, userId: "ann" } };
+    const heard = new Heard(streamOf([theirs, hers]), "ann", (event) => events.push(event));
+    await heard.caughtUp("r");
+    expect(events).toMatchObject([{ type: "run.step", userId: "ann" }]);
+  });
+});

@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
+import type { FilesStore } from "../../compose.ts";
+import { holdsSessions, openFolder } from "../../compose.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { LoadOptions } from "../../config/root.ts";
+import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseAgentId } from "../../core/names.ts";
+import type { Asker } from "../../core/references.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { ProcessFolder } from "../../file-access/file-boundary.ts";
+import type { Scope } from "../../store/contract.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { paint } from "../output/terminal.ts";
+
+/** An open folder of sessions, and on whose behalf it is looked at. */
+export interface Folder {
+  readonly store: FilesStore;
+  /** The user's sessions; those of one agent alone where `--agent` says so. */
+  readonly scope: Scope;
+  readonly asker: Asker;
+  readonly config: Config;
+  readonly loaded: LoadedConfig;
+  /** A command for the user to type next, about this same folder. */
+  toType(...words: readonly string[]): string;
+}
+
+/** What to do where no sessions are: refuse, begin a folder, or try it out in one that is gone afterwards. */
+export type WhenMissing = "refuse" | "create" | "scratch";
+
+export const defaultAgent = "main";
+
+/**
+ * Opens the folder, does something with it, and closes it however that ends. A folder that holds no sessions is begun
+ * only by what creates some.
+ */
+export async function withFolder<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  use: (folder: Folder) => Promise<T>,
+  whenMissing: WhenMissing = "refuse",
+): Promise<T> {
+  return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, whenMissing);
+}
+
+/** The same where the configuration is known already. */
+export async function withLoadedFolder<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  loaded: LoadedConfig,
+  use: (folder: Folder) => Promise<T>,
+  whenMissing: WhenMissing = "refuse",
+): Promise<T> {
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const { config } = loaded;
+  const isThere = holdsSessions(config.store.path);
+  if (!isThere && whenMissing === "refuse")
+    throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
+  const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
+  const root = scratch ?? config.store.path;
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
+  const store = await openFolder({
+    root,
+    durability: config.durability,
+    lockTimeoutMs: config.lock.timeoutMs,
+    report: ({ file, note }) => tell(terminal, options, `${file}: ${note}`),
+    cwdFor: (place) => files.defaultCwd(place),
+  });
+  try {
+    const scope = {
+      ...(options.user === undefined ? {} : { userId: options.user }),
+      ...(options.agent === undefined ? {} : { agentId }),
+    };
+    const toType = (...words: readonly string[]) => commandLine(terminal, options, words);
+    return await use({
+      store,
+      scope,
+      asker: { agentId, scope: config.session.scope },
+      config,
+      loaded,
+      toType,
+    });
+  } finally {
+    await store.close();
+    if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Sessions of the unnamed user work in the terminal's folder, and those of a `--user` in their workspace. */
+export function processFolder({ cwd }: Terminal): ProcessFolder {
+  return { path: cwd, users: "unnamed" };
+}
+
+export function nothingThere(root: string, toBegin: string): SkeinError {
+  return new SkeinError("not_found", {
+    what: "Folder of sessions",
+    name: root,
+    advice: `Name another with --dir, or begin one there: ${toBegin}`,
+  });
+}
+
+/** What opening had to put right is told, but not among what the command prints. */
+export function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
+  if (json !== true) terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(note)}\n`);
+}
+
+/** The configuration for a call: `--dir` and `--config` go before what is found. */
+export async function loadSettings(terminal: Terminal, options: GlobalOptions): Promise<LoadedConfig> {
+  const { loadConfig } = await import("../../config/load.ts");
+  return loadConfig(loadOptions(terminal, options));
+}
+
+export function loadOptions({ cwd, env, home }: Terminal, { dir, config }: GlobalOptions): LoadOptions {
+  return {
+    cwd,
+    env: { HOME: home, ...env },
+    ...(dir === undefined ? {} : { root: dir }),
+    ...(config === undefined ? {} : { file: config }),
+  };
+}

@@ -1,0 +1,149 @@
+import { userInfo } from "node:os";
+import { skeinDeps } from "../../compose/call-deps.ts";
+import type { SkeinInside } from "../../compose/open-skein.ts";
+import { openSkein } from "../../compose/open-skein.ts";
+import type { FilesStore } from "../../compose.ts";
+import { holdsSessions } from "../../compose.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
+import { thrownText } from "../../core/text.ts";
+import { Tokens } from "../../gateway/auth/tokens.ts";
+import type { HandledMethod } from "../../gateway/calls/contract.ts";
+import { localPrincipal } from "../../gateway/calls/local-calls.ts";
+import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
+import { allHandlers } from "../../gateway/handlers/all.ts";
+import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { Skein } from "../../sessions/skein/skein.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { isFileName } from "./resolve-session.ts";
+import { connectRunning } from "./running-gateway.ts";
+import type { OpenCalls } from "./with-calls.ts";
+import { onBehalf } from "./with-calls.ts";
+import { defaultAgent, loadOptions, loadSettings, nothingThere, tell } from "./with-folder.ts";
+
+/** Every method, and what happens meanwhile. */
+export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
+  readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
+  /** The configuration of this process. */
+  readonly loaded: LoadedConfig;
+  /** Whether the token of a gateway may call a method; whoever has the folder may. */
+  may(method: MethodName): boolean;
+  /** The requests of which this process has claimed a run; none where a gateway runs them. */
+  claimedRequests(): readonly string[];
+}
+
+/**
+ * Calls methods that need agents or runs: of the gateway that runs on the folder, else of a Skein that is opened for the command, with
+ * the very same handlers. What such a Skein is to run, `how` says; a gateway runs what waits in any case.
+ */
+export async function withSkeinCalls<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  how: SkeinUse,
+  use: (open: OpenSkeinCalls) => Promise<T>,
+): Promise<T> {
+  if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
+  const running = await connectRunning(terminal, options, config.store.path);
+  const behalf = onBehalf(terminal, options, config, running?.hello.userId);
+  const about = { ...behalf, place: config.store.path, loaded };
+  if (running !== null) {
+    try {
+      const may = (method: MethodName) => running.hello.methods.includes(method);
+      return await use({ ...about, calls: running, store: null, may, claimedRequests: () => [] });
+    } finally {
+      await running.close();
+    }
+  }
+  return withSkein(terminal, options, loaded, how, async ({ skein, runs, store, files }) => {
+    const clock = { now: () => terminal.now() };
+    const tokens = new Tokens({ ledger: store.work.ledger, clock });
+    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, clock };
+    const calls = localWatchedCalls(allHandlers(deps), deps, {
+      ...localPrincipal,
+      name: byWhom(terminal),
+    });
+    try {
+      return await use({
+        ...about,
+        calls,
+        store,
+        may: () => true,
+        claimedRequests: () => runs.ownRequests(),
+      });
+    } finally {
+      await calls.close();
+    }
+  });
+}
+
+/** Who answers a question at this terminal. */
+function byWhom({ env }: Terminal): string {
+  return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
+}
+
+function noFileAnswers(ref: string): SkeinError {
+  const advice = "Import it with `sessions import`, and name the session";
+  return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
+}
+
+/** A folder whose sessions answer, with what lies behind it, for methods that are called in this process. */
+export interface OpenSkein {
+  readonly skein: Skein;
+  readonly runs: SkeinInside["runs"];
+  readonly files: SkeinInside["files"];
+  readonly store: FilesStore;
+}
+
+export interface SkeinUse {
+  /** Whether this process runs what is queued: nothing, only its own request, or everything. */
+  readonly workers: boolean | "own";
+  /** The session that is spoken to: a key begins a folder where there is none. */
+  readonly ref?: string;
+}
+
+/** Opens everything for a command, as the options of the call say, and closes it however that ends. */
+export async function withSkein<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  loaded: LoadedConfig,
+  { workers, ref }: SkeinUse,
+  use: (open: OpenSkein) => Promise<T>,
+): Promise<T> {
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const { config } = loaded;
+  const asker = { agentId, scope: config.session.scope };
+  const begins = ref !== undefined && keyMeant(ref, asker) !== null;
+  if (!begins && !holdsSessions(config.store.path)) {
+    const toBegin = ref === undefined ? ["sessions", "new"] : ["send", "main", "hello"];
+    throw nothingThere(config.store.path, commandLine(terminal, options, toBegin));
+  }
+  const { cwd, env, root, file } = loadOptions(terminal, options);
+  const inside = Promise.withResolvers<SkeinInside>();
+  const skein = await openSkein(
+    {
+      cwd,
+      env,
+      ...present({ dir: root, config: file }),
+      usersInProcessFolder: "unnamed",
+      workers,
+      quiet: true,
+      report: (error) => tell(terminal, options, thrownText(error)),
+    },
+    inside.resolve,
+  );
+  try {
+    const { runs, files } = await inside.promise;
+    // Opened on a folder, never in memory.
+    return await use({ skein, runs, files, store: skein.store as FilesStore });
+  } finally {
+    await skein.close();
+  }
+}

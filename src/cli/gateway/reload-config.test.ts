@@ -1,0 +1,81 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { FileWatch, seeFiles } from "./reload-config.ts";
+
+let folder: TemporaryFolder;
+let watching: FileWatch;
+let changes: number;
+let failures: string[];
+beforeEach(() => {
+  folder = temporaryFolder();
+  changes = 0;
+  failures = [];
+  watching = new FileWatch({
+    quietMs: 20,
+    changed: () => changes++,
+    failed: (path) => failures.push(path),
+  });
+});
+afterEach(() => {
+  watching.close();
+  folder.remove();
+});
+
+const at = (name: string) => join(folder.path, name);
+const heard = () => expect.poll(() => changes);
+
+describe("files that are watched", () => {
+  test("[GST10] written, replaced, taken away and put back: each is heard", async () => {
+    writeFileSync(at("skein.yaml"), "a");
+    watching.watch(seeFiles([at("skein.yaml"), at(".env")]));
+    writeFileSync(at("skein.yaml"), "b");
+    await heard().toBe(1);
+    writeFileSync(at("new"), "c");
+    renameSync(at("new"), at("skein.yaml"));
+    await heard().toBe(2);
+    writeFileSync(at(".env"), "X=1");
+    await heard().toBe(3);
+    rmSync(at("skein.yaml"));
+    await heard().toBe(4);
+    writeFileSync(at("skein.yaml"), "c");
+    await heard().toBe(5);
+  });
+
+  test("[GST10] what is written as it was, and other files, are not", async () => {
+    writeFileSync(at("skein.yaml"), "a");
+    watching.watch(seeFiles([at("skein.yaml")]));
+    writeFileSync(at("skein.yaml"), "a");
+    writeFileSync(at("other"), "x");
+    writeFileSync(at("skein.yaml"), "b");
+    await heard().toBe(1);
+    writeFileSync(at("skein.yaml"), "a");
+    await heard().toBe(2);
+  });
+
+  test("[GST10] a folder that is exchanged whole by a link is heard too", async () => {
+    for (const [name, text] of [
+      ["one", "a"],
+      ["two", "b"],
+    ] as const) {
+      mkdirSync(at(name));
+      writeFileSync(at(`${name}/skein.yaml`), text);
+    }
+    symlinkSync("one", at("..data"));
+    symlinkSync("..data/skein.yaml", at("skein.yaml"));
+    watching.watch(seeFiles([at("skein.yaml")]));
+    symlinkSync("two", at("..next"));
+    renameSync(at("..next"), at("..data"));
+    await heard().toBe(1);
+  });
+
+  test("[GST10] a folder that is not there is told, and hinders nobody", async () => {
+    writeFileSync(at("skein.yaml"), "a");
+    watching.watch(seeFiles([at("gone/skein.yaml"), at("skein.yaml")]));
+    expect(failures).toEqual([at("gone")]);
+    writeFileSync(at("skein.yaml"), "b");
+    await heard().toBe(1);
+  });
+});

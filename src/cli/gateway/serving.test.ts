@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { TokenBooks } from "../../../test/support/token-books.ts";
+import type { SkeinInside } from "../../compose/open-skein.ts";
+import { openSkein } from "../../compose/open-skein.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { Handlers } from "../../gateway/calls/contract.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import type { Grace } from "./serving.ts";
+import { CallsUnderWay, Current, openServing } from "./serving.ts";
+
+test("[GST15] a run whose time was over before the start: readers hear of its end", async () => {
+  using folder = temporaryFolder();
+  const dir = join(folder.path, "root");
+  const longAgo = { now: () => Date.now() - 7 * 24 * 3_600_000 };
+  const inside = Promise.withResolvers<SkeinInside>();
+  const before = await openSkein(
+    { dir, config: null, env: {}, workers: false, clock: longAgo, quiet: true },
+    inside.resolve,
+  );
+  const { runId } = await before.session({ sessionKey: "agent:main:main" }).accept("hello");
+  const { runs } = await inside.promise;
+  // Begun, and given back when that gateway stopped.
+  const { run } = (await runs.claim("the one before")) ?? {};
+  await runs.release({ runId, fence: run?.fence ?? 0 });
+  await before.close();
+  const where = { cwd: folder.path, root: dir, env: { HOME: folder.path, SKEIN_LOGGING__LEVEL: "silent" } };
+  const heard: string[] = [];
+  const serving = await openServing({
+    where,
+    loaded: await loadConfig(where),
+    tokens: new TokenBooks().tokens,
+    pieces: { handlers: () => ({}) as Handlers },
+    reload: () => Promise.reject(new Error("not here")),
+    emit: (event) => void heard.push(`${event.type} ${event.runId}`),
+  });
+  const state = async () => (await serving.skein.runs.list()).map((run) => run.state);
+  await expect.poll(state).toEqual(["timeout"]);
+  expect(heard).toContain(`run.ended ${runId}`);
+  await serving.close({ runsMs: 0, callsMs: 0 });
+});
+
+test("[GST9] who waits for calls has the shortest time that anybody gave them", async () => {
+  const calls = new CallsUnderWay();
+  const held = Promise.withResolvers<void>();
+  const call = calls.during(() => held.promise);
+  await Promise.all([calls.idle(3_600_000), calls.idle(1), calls.idle(3_600_000)]);
+  expect(calls.count).toBe(1);
+  const waiting = calls.idle(3_600_000);
+  held.resolve();
+  await Promise.all([waiting, call]);
+  expect(calls.count).toBe(0);
+});
+
+const grace: Grace = { runsMs: 1000, callsMs: 500 };
+
+/** Closes when the test says so. */
+function one(name: string) {
+  const closed = Promise.withResolvers<void>();
+  const asked: Grace[] = [];
+  const close = (given: Grace) => {
+    asked.push(given);
+    return closed.promise;
+  };
+  return { name, close, asked, end: closed.resolve, fail: closed.reject };
+}
+
+describe("what serves now", () => {
+  test("[GST9] a swap is seen at once, and what was replaced is closed in its own time", async () => {
+    const [first, second] = [one("first"), one("second")];
+    const current = new Current(first, () => undefined);
+    expect({ name: current.get().name, leaving: current.leaving }).toEqual({ name: "first", leaving: 0 });
+    current.swap(second, grace);
+    expect({ name: current.get().name, leaving: current.leaving }).toEqual({ name: "second", leaving: 1 });
+    expect({ first: first.asked, second: second.asked }).toEqual({ first: [grace], second: [] });
+    first.end();
+    await expect.poll(() => current.leaving).toBe(0);
+    expect(second.asked).toEqual([]);
+  });
+
+  test("[GST9] closing waits for those that went before, and says so where they do not end", async () => {
+    const [first, second, third] = [one("1"), one("2"), one("3")];
+    const current = new Current(first, () => undefined);
+    current.swap(second, grace);
+    current.swap(third, grace);
+    let isClean: boolean | null = null;
+    const closing = current.close({ runsMs: 2000, callsMs: 0 }).then((clean) => {
+      isClean = clean;
+    });
+    expect(third.asked).toEqual([{ runsMs: 2000, callsMs: 0 }]);
+    // They have no more time than it has.
+    expect([first.asked, second.asked]).toEqual([
+      [grace, { runsMs: 2000, callsMs: 0 }],
+      [grace, { runsMs: 2000, callsMs: 0 }],
+    ]);
+    third.end();
+    second.end();
+    await expect.poll(() => current.leaving).toBe(1);
+    expect(isClean).toBe(null);
+    first.end();
+    await closing;
+    expect(isClean).toBe(true);
+  });
+
+  test("[GST9] one that cannot be closed is told, and holds up nobody", async () => {
+    const told: unknown[] = [];
+    const [first, second] = [one("1"), one("2")];
+    const current = new Current(first, (error) => told.push(error));
+    current.swap(second, grace);
+    first.fail(new Error("no"));
+    second.end();
+    expect(await current.close(grace)).toBe(true);
+    expect(told.map(String)).toEqual(["Error: no"]);
+  });
+
+  test("[GST9] one that takes too long is left behind", async () => {
+    const stuck = one("1");
+    const current = new Current(stuck, () => undefined, 0);
+    expect(await current.close({ runsMs: 0, callsMs: 0 })).toBe(false);
+    stuck.end();
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import type { LookUp, SeenProcess } from "./stop-requests.ts";
+import { isLeftAlone, startedByNpm } from "./stop-requests.ts";
+
+const npm = { npm_lifecycle_event: "start" };
+
+/** Processes by pid: who their parent is, and what they are. */
+function table(rows: Record<number, readonly [parent: number, command: string, started?: string]>): LookUp {
+  return (pid) => {
+    const row = rows[pid];
+    if (row === undefined) return null;
+    const seen: SeenProcess = { pid, parent: row[0], command: row[1], started: row[2] ?? `t${pid}` };
+    return seen;
+  };
+}
+
+const pids = (line: readonly SeenProcess[] | null) => line?.map(({ pid }) => pid) ?? null;
+
+describe("who started the gateway", () => {
+  test.each([
+    ["npm start\0\0", true],
+    ["npm run skein\0", true],
+    ["node\0/usr/lib/node_modules/npm/bin/npm-cli.js\0start\0", true],
+    ["/usr/bin/node\0/usr/bin/npm\0start\0", true],
+    ["pnpm start\0", true],
+    ["bash\0", false],
+    ["node\0/home/npm-lover/x.js\0", false],
+    ["node\0/srv/npmish/server.js\0", false],
+  ])("[GST6] %j is npm: %s", (command, isNpm) => {
+    expect(pids(startedByNpm(npm, 7, table({ 7: [1, command] })))).toEqual(isNpm ? [7] : null);
+  });
+
+  test("[GST6] the line goes up to npm, past the shells between", () => {
+    const all = table({ 9: [8, "sh\0-c\0node x"], 8: [5, "npm start\0"], 5: [1, "bash\0"] });
+    expect(pids(startedByNpm(npm, 9, all))).toEqual([9, 8]);
+    expect(startedByNpm({}, 9, all)).toBe(null);
+    expect(startedByNpm({ npm_lifecycle_event: "" }, 9, all)).toBe(null);
+  });
+
+  test("[GST6] without npm above it nobody's end is its own", () => {
+    expect(startedByNpm(npm, 1, table({ 1: [0, "systemd\0"] }))).toBe(null);
+    expect(startedByNpm(npm, 5, table({ 5: [1, "bash\0"], 1: [0, "init\0"] }))).toBe(null);
+  });
+
+  test("[GST6] where nobody can be looked up, the parent alone counts", () => {
+    const line = startedByNpm(npm, 40, () => null);
+    expect(pids(line)).toEqual([40]);
+    expect(isLeftAlone(line ?? [], 40, () => null)).toBe(false);
+    expect(isLeftAlone(line ?? [], 1, () => null)).toBe(true);
+  });
+
+  const before = { 9: [8, "sh\0"], 8: [5, "npm start\0"], 5: [1, "bash\0"] } as const;
+  test.each([
+    ["as it was", 9, before, false],
+    ["npm's own words changed", 9, { ...before, 8: [5, "npm\0"] }, false],
+    ["its parent is another", 1, before, true],
+    ["the shell between is gone", 9, { 8: before[8] }, true],
+    ["npm is gone", 9, { 9: before[9] }, true],
+    ["npm's pid is another's", 9, { ...before, 8: [5, "npm start\0", "later"] }, true],
+    ["the shell that called npm is gone", 9, { ...before, 8: [1, "npm start\0"] }, true],
+  ] as const)("[GST6] %s", (_, parent, now, isAlone) => {
+    const line = startedByNpm(npm, 9, table(before));
+    expect(isLeftAlone(line ?? [], parent, table(now))).toBe(isAlone);
+  });
+});

@@ -1,0 +1,48 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { fileTrouble } from "./errors.ts";
+
+const system = (code: string, path?: string) =>
+  Object.assign(new Error(`${code}: no`), { code, ...(path === undefined ? {} : { path }) });
+
+describe("what the system refuses", () => {
+  test.each([
+    [
+      "EACCES",
+      "write_failed",
+      /^\/x\/work\.db could not be written: this user may not \(EACCES\)\. .*--dir\.$/,
+    ],
+    ["EROFS", "write_failed", /it can only be read .*--dir\.$/],
+    ["ENOSPC", "write_failed", /the disk is full .*Make room/],
+    ["EMFILE", "unreadable_file", /too many files are open/],
+  ])("[NWU4] %s is told with what to do", (code, as, text) => {
+    expect(fileTrouble(system(code, "/x/work.db"))).toMatchObject({
+      code: as,
+      message: expect.stringMatching(text),
+    });
+  });
+
+  test("[NWU4] a file in the place of a folder, as the system says it", () => {
+    const folder = temporaryFolder();
+    const file = join(folder.path, "file");
+    writeFileSync(file, "");
+    const failing = (path: string) => {
+      try {
+        mkdirSync(path);
+        return null;
+      } catch (error) {
+        return fileTrouble(error)?.message;
+      }
+    };
+    expect(failing(file)).toContain(`${file} could not be written: something else has that name (EEXIST)`);
+    expect(failing(join(file, "x"))).toContain("a part of its path is no folder");
+    folder.remove();
+  });
+
+  test("[NWU4] what is not about a file stays what it was", () => {
+    for (const error of [new Error("no"), system("EACCES"), system("ESTRANGE", "/x"), "no", null])
+      expect(fileTrouble(error)).toBe(null);
+  });
+});

@@ -1,0 +1,116 @@
+import { CommanderError } from "commander";
+import { CallError } from "../../client/call-error.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { WireError } from "../../protocol/errors.ts";
+import type { RefusalPayload } from "../../protocol/session-payloads.ts";
+import type { Terminal } from "./terminal.ts";
+import { paint, printJson } from "./terminal.ts";
+
+/** 0 fine, 1 failed, 2 misuse. */
+export type ExitCode = 0 | 1 | 2;
+
+/** A command that has told everything itself, and did not end well. */
+export class CommandFailed extends Error {
+  readonly exit: ExitCode;
+
+  constructor(exit: ExitCode = 1) {
+    super("The command has told what went wrong.");
+    this.exit = exit;
+  }
+}
+
+/** Tells what went wrong: one line for people, one JSON object with `--json`. `terminal.command` is the command that failed, with its words. */
+export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
+  if (error instanceof CommandFailed) return error.exit;
+  const { code, text, exit } = describe(error, terminal.command);
+  const refusal: RefusalPayload = { status: "error", code, error: text };
+  if (json) printJson(terminal, refusal);
+  else if (refusedBy(error) !== null) {
+    terminal.err(
+      `${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)} (${escapeToLine(code)})\n`,
+    );
+  } else terminal.err(`${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
+  return exit;
+}
+
+function describe(error: unknown, command: string): { code: string; text: string; exit: ExitCode } {
+  if (error instanceof CommanderError) return describe(misuse(error, command), command);
+  if (error instanceof SkeinError) {
+    return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
+  }
+  const wire = refusedBy(error);
+  if (wire !== null) {
+    // As it would be called without a gateway.
+    const code = wire.details?.reason ?? wire.code;
+    return { code, text: mistyped(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
+  }
+  if (error instanceof RangeError && /string length/.test(error.message)) {
+    return describe(new SkeinError("too_large", { what: "The output" }), command);
+  }
+  const ofFile = fileTrouble(error);
+  if (ofFile !== null) return describe(ofFile, command);
+  const problem = error instanceof Error ? error.message : String(error);
+  return describe(new SkeinError("internal", { problem }, { cause: error }), command);
+}
+
+/** Params that do not fit are what somebody typed; they know no params. */
+function mistyped({ details }: WireError, command: string): string | null {
+  const [first] = details?.problems ?? [];
+  if (first === undefined) return null;
+  return `"${first.path}" ${first.problem}. \`${command} --help\` shows what can be typed.`;
+}
+
+const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
+
+/** What a gateway refused, or the same checks in this process, which are not loaded for this alone. */
+function refusedBy(error: unknown): WireError | null {
+  if (error instanceof CallError) {
+    const { code, message, details } = error;
+    return { code, message, details };
+  }
+  const isRefused = error instanceof Error && error.name === "Refused" && "wire" in error;
+  return isRefused ? (error.wire as WireError) : null;
+}
+
+function misuse(error: CommanderError, command: string): SkeinError {
+  const problem = error.message
+    .replace(/^error: /, "")
+    .replace(/\n/g, " ")
+    .replace(/\.$/, "");
+  return new SkeinError("invalid_arguments", {
+    problem: problem.charAt(0).toUpperCase() + problem.slice(1),
+    advice: `\`${command} --help\` shows what can be typed`,
+  });
+}
+
+type Trouble = readonly [code: "write_failed" | "unreadable_file", problem: string, advice: string];
+
+const otherFolder = "name another folder with --dir";
+const notAllowed: Trouble = [
+  "write_failed",
+  "this user may not",
+  "Have the right given to you, or name a folder of your own with --dir",
+];
+
+/** What the system refuses for reasons of the user's own machine. */
+const troubles: Readonly<Record<string, Trouble>> = {
+  EACCES: notAllowed,
+  EPERM: notAllowed,
+  EROFS: ["write_failed", "it can only be read", `Make it writable, or ${otherFolder}`],
+  ENOSPC: ["write_failed", "the disk is full", "Make room, and try again"],
+  EDQUOT: ["write_failed", "the quota is used up", "Make room, and try again"],
+  ENOTDIR: ["unreadable_file", "a part of its path is no folder", `Correct the path, or ${otherFolder}`],
+  EEXIST: ["write_failed", "something else has that name", `Take it away, or ${otherFolder}`],
+  EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n), and try again"],
+};
+
+/** An error of the file system as one for people; `null`: it is none that they can mend. */
+export function fileTrouble(error: unknown): SkeinError | null {
+  if (!(error instanceof Error)) return null;
+  const { code = "", path } = error as NodeJS.ErrnoException;
+  const trouble = troubles[code];
+  if (trouble === undefined || path === undefined) return null;
+  const [as, problem, advice] = trouble;
+  return new SkeinError(as, { file: path, problem: `${problem} (${code})`, advice }, { cause: error });
+}

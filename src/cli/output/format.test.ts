@@ -1,0 +1,24 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { SafeStream, safeText } from "./format.ts";
+
+describe("text that arrives in pieces", () => {
+  test("[CLI5] is the same, and as harmless, however it was cut", () => {
+    const piece = fc.string({
+      unit: fc.constantFrom("a", "\r", "\n", "\u001b", "\u009b", "😀", "é", "\ud83d"),
+    });
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const stream = new SafeStream();
+        const shown = pieces.map((each) => stream.push(each)).join("") + stream.end();
+        expect(shown).toBe(safeText(pieces.join("")));
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
+        expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+      }),
+    );
+  });
+
+  test("[CLI5] keeps lines, whichever way they end", () => {
+    expect(safeText("one\r\ntwo\nthree\rfour")).toBe("one\ntwo\nthree\\u000dfour");
+  });
+});

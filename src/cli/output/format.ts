@@ -1,0 +1,160 @@
+import { SkeinError } from "../../core/errors.ts";
+import { escapeUnprintable } from "../../core/text.ts";
+import type { ApprovalPayload, RunRowPayload } from "../../protocol/runs.ts";
+import { lostCode } from "../../runs/states.ts";
+
+/** Numbers as people read them in a table. */
+
+export function shownBytes(bytes: number): string {
+  return scaled(bytes, 1024, ["B", "KB", "MB", "GB", "TB"], " ");
+}
+
+export function shownCount(count: number): string {
+  return scaled(count, 1000, ["", "k", "M", "G"], "");
+}
+
+export function shownCost(usd: number | null): string {
+  if (usd === null) return "?";
+  if (usd === 0) return "";
+  return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
+}
+
+const minute = 60_000;
+const ageUnits = [
+  { unit: "d", ms: 24 * 60 * minute },
+  { unit: "h", ms: 60 * minute },
+  { unit: "m", ms: minute },
+] as const;
+
+/** How long ago, in the largest unit that fits. */
+export function shownAge(ms: number): string {
+  const span = ageUnits.find((each) => ms >= each.ms);
+  return span === undefined ? "now" : `${Math.floor(ms / span.ms)}${span.unit}`;
+}
+
+export function counted(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+function scaled(value: number, step: number, units: readonly string[], blank: string): string {
+  let left = value;
+  let unit = 0;
+  // 999.96 would be shown as 1000.0.
+  while (Number(left.toFixed(1)) >= step && unit < units.length - 1) {
+    left /= step;
+    unit += 1;
+  }
+  const digits = unit === 0 || left >= 100 ? 0 : 1;
+  return `${left.toFixed(digits)}${blank}${units[unit]}`;
+}
+
+const spanUnits: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/** A time as people type it: a date, a date with a time, or a span back from now. */
+export function timeOf(text: string, now: number): number {
+  const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  if (amount !== undefined) return now - Number(amount) * (spanUnits[unit] ?? 0);
+  const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `"${text}" is no time`,
+      advice: "Use a date such as 2026-03-01 or 2026-03-01T18:00, or a span such as 90m, 24h, 7d, 2w",
+    });
+  }
+  return time;
+}
+
+/** Day and minute, in UTC. */
+export function shownTime(time: number): string {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
+}
+
+/** Why a run does not go on, in a few words; empty: it does, or has ended. */
+export function whyItWaits(
+  run: RunRowPayload,
+  approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
+): string {
+  const { state, waitsFor = [], wakeAt, keptFor } = run;
+  const runs = waitsFor.map(shortRun).join(", ");
+  if (run.ownerGone === true) return `its process is gone; ${whoContinues(run.app)} continues it`;
+  switch (state) {
+    case "queued":
+      if (run.waitsForApp !== undefined) return `for ${shownApp(run)}`;
+      if (keptFor !== undefined) return `kept for ${shortRun(keptFor)}, which sleeps`;
+      return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;
+    case "waiting": {
+      const asked = approvals.filter(({ runId }) => runId === run.runId);
+      if (asked.length > 0) return `approval of ${asked.map(({ toolName }) => toolName).join(", ")}`;
+      return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `for ${runs}`;
+    }
+    case "sleeping": {
+      const until = wakeAt === undefined ? "" : `until ${shownTime(wakeAt)} UTC at the latest`;
+      return [until, waitsFor.length === 0 ? "" : `for ${counted(waitsFor.length, "run")}: ${runs}`]
+        .filter((part) => part !== "")
+        .join(", ");
+    }
+    case "merged":
+      return run.mergedInto === undefined ? "" : `joined ${shortRun(run.mergedInto)}`;
+    default:
+      return run.abortRequested === true ? "being aborted" : "";
+  }
+}
+
+/** Who claims a run whose process is gone. */
+export function whoContinues(app: string | null | undefined): string {
+  return app === null || app === undefined || app === ""
+    ? "the next `skein start`"
+    : `the next process of the app ${app}`;
+}
+
+/** The app that a queued run waits for, with the tools that its process does not offer. */
+export function shownApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
+  const tools = missingTools.length === 0 ? "" : ` with ${missingTools.join(", ")}`;
+  return `the app ${waitsForApp}${tools}`;
+}
+
+/** The end of an id tells runs apart; its beginning is only the time. */
+export function shortRun(runId: string): string {
+  return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
+}
+
+/** Whether its process was lost too often, and its input waits for `runs retry`. */
+export function isLost({ error, retriedAs }: RunRowPayload): boolean {
+  return error?.code === lostCode && retriedAs === undefined;
+}
+
+export function shownState(run: RunRowPayload): string {
+  return isLost(run) ? "lost" : run.state;
+}
+
+/** Text that arrives in pieces, made harmless: lines stay lines, and no control character reaches the terminal. */
+export class SafeStream {
+  /** The end of a piece that only the next one decides about: half a character, or a carriage return before a newline. */
+  #held = "";
+
+  push(piece: string): string {
+    const text = this.#held + piece;
+    const last = text.charCodeAt(text.length - 1);
+    const isOpen = last === 0x0d || (last >= 0xd800 && last <= 0xdbff);
+    this.#held = isOpen ? text.slice(-1) : "";
+    return safeText(isOpen ? text.slice(0, -1) : text);
+  }
+
+  /** What was still held back. */
+  end(): string {
+    const text = this.#held;
+    this.#held = "";
+    return safeText(text);
+  }
+}
+
+/** A text of several lines without control characters. */
+export function safeText(text: string): string {
+  return escapeUnprintable(text.replaceAll("\r\n", "\n"));
+}
