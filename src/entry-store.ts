@@ -46,10 +46,9 @@ export type {
   WatchStore,
 } from "./store/contract.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
-export type { HealthProblem } from "./store/files/health.ts";
 export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
-export type { FilesUpkeep } from "./store/files/upkeep.ts";
+export type { FilesUpkeep, HealthProblem } from "./store/files/upkeep.ts";
 export type { SummaryUsage } from "./transcript/compaction/summarize.ts";
 export type { Summarize, SummaryRequest } from "./transcript/compaction/summarize-piece.ts";

@@ -6,7 +6,7 @@ import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
 import { PeerHub } from "../../test/support/peer-hub.ts";
 import { soon } from "../../test/support/soon.ts";
 import type { Entry } from "../core/entries.ts";
-import { pageOf } from "../store/entry-page.ts";
+import { pageOf } from "../store/list-query.ts";
 import { realTiming } from "./backoff.ts";
 import { connect } from "./connect.ts";
 import type { FollowOptions, SkeinClient } from "./contract.ts";

@@ -10,7 +10,7 @@ import type { RunStore } from "../runs/contract.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
-import { loadBlobs, readTree } from "../store/read-tree.ts";
+import { loadBlobs, readTree } from "../store/session-trees.ts";
 import { Agents } from "./agents.ts";
 import { contextForModel } from "./context-for-model.ts";
 import { shrinkLater } from "./engine.ts";

@@ -23,7 +23,7 @@ import type { StateModule } from "../sessions/with-state.ts";
 import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import { contextIn } from "../store/spaces.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools } from "./run-tools.ts";

@@ -14,7 +14,7 @@ import { acceptInput, findFor } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { Store } from "../store/contract.ts";
-import { scopeOfSession } from "../store/scoped.ts";
+import { scopeOfSession } from "../store/rules.ts";
 
 const longestPeerName = 200;
 

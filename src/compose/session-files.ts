@@ -1,11 +1,10 @@
 import { dirname, join } from "node:path";
 import type { SessionTree } from "../core/tree.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import { realDisk } from "../store/files/disk.ts";
-import { readWhole } from "../store/files/disk-files.ts";
-import { readSessionFile } from "../store/files/read-session-file.ts";
+import { readWhole, realDisk } from "../store/files/disk.ts";
+import { readSessionFile } from "../store/files/lone-file.ts";
 import type { FilesStore } from "../store/files/store.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 
 type Placed = Pick<SessionRecord, "userId" | "sessionId">;
 

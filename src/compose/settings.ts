@@ -16,7 +16,7 @@ import { removeHandedFiles } from "../sessions/attachments/remove-attachments.ts
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import { scopeOfSession } from "../store/scoped.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import type { Spaces, WorkingStore } from "../store/spaces.ts";
 import type { Agents } from "./agents.ts";
 import type { SkeinStore } from "./open-store.ts";

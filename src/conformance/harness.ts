@@ -37,7 +37,7 @@ export interface CaseTemplate {
 }
 
 /** What a case is given: the store, and the ways to interrupt it that its `needs` promise. */
-export interface Trial {
+interface Trial {
   readonly store: Store;
   reopen(): Promise<Store>;
   powerCut(): Promise<Store>;

@@ -12,7 +12,7 @@ export interface FileOwner {
 }
 
 /** A session with the working directory that its log records. */
-export interface WorkingSession extends FileOwner {
+interface WorkingSession extends FileOwner {
   readonly sessionId: string;
   readonly cwd: string;
   /** The session that spawned this one, with its own effective working directory; `null`: none, or it no longer exists. */
@@ -28,7 +28,7 @@ export interface ParentPlace {
  * Who chose a working directory. An operator is library code, a command on the folder, or a client with the scope
  * `admin`. A parent is a session that spawns another. Everything else, such as a log of unknown origin, is `session`.
  */
-export type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
+type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
 
 /** The folder of the process. Users whose sessions do not work there by default have a workspace in the root folder. */
 export interface ProcessFolder {

@@ -20,7 +20,7 @@ const isHeld = process.platform === "linux" && existsSync("/proc/self/fd");
 const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
 
 /** A file by the folder that contains it. */
-export interface Place {
+interface Place {
   /** Names of the folders from the root to the file's folder, none of them a link. */
   readonly way: readonly string[];
   /** Names of the folders behind these that do not exist. */
@@ -61,7 +61,7 @@ async function realOf(folder: string): Promise<string | null> {
   }
 }
 
-export interface FolderCreation {
+interface FolderCreation {
   readonly mode?: number;
   /** Called for each folder that is made, the outermost first. */
   onMade?(path: string): void;

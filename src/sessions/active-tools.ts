@@ -1,6 +1,6 @@
 import { isRecord } from "../core/shape.ts";
 import type { Json, SessionRecord, StateStore } from "../store/contract.ts";
-import { scopeOfSession } from "../store/scoped.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import type { StateModule } from "./with-state.ts";
 
 /** The state module that every agent has: which groups of tools are active in a session, of those that are on demand. */

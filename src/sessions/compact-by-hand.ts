@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import type { CompactedPayload } from "../protocol/session-changes.ts";
 import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 

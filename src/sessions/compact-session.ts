@@ -2,7 +2,7 @@ import type { ContextMessage } from "../core/context.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { Scope, SessionRecord, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";

@@ -3,7 +3,7 @@ import type { ContextMessage, SessionContext } from "../core/context.ts";
 import { stringifyJson } from "../core/json.ts";
 import { sameJson } from "../core/link.ts";
 import type { Scope, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import { byteBudgetFor } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { planCut } from "../transcript/compaction/plan-cut.ts";

@@ -1,7 +1,7 @@
 import type { Entry } from "../core/entries.ts";
 import { decideAnew, SkeinError } from "../core/errors.ts";
 import type { EntryPage, EntryRange, Scope, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import type { HistoryRange, ShownEntry } from "./history.ts";
 import { isShown } from "./history.ts";
 

@@ -5,7 +5,6 @@ import { isRecord } from "../core/shape.ts";
 import type { ImportedSession, ImportLoss } from "../interchange/imported-session.ts";
 import { standInId, toSessionId } from "../interchange/imported-session.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
-import { claimsForDisplay, harmlessMeta, readMeta } from "../store/claimed-meta.ts";
 import type {
   Json,
   Scope,
@@ -14,7 +13,7 @@ import type {
   SessionStore,
   TrashedSession,
 } from "../store/contract.ts";
-import { metaOf } from "../store/session-meta.ts";
+import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNew } from "./name-new.ts";
 
 /** What a list of sessions beside the transcripts says of one; everything may be left out. */

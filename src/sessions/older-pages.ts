@@ -3,7 +3,7 @@ import { contextMessage, editsIn } from "../core/context.ts";
 import type { Compaction, Entry } from "../core/entries.ts";
 import { decideAnew, SkeinError } from "../core/errors.ts";
 import type { EntryPage, EntryRange, Scope, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 
 /** A message with the entry that it comes from. */
 export interface OlderMessage {

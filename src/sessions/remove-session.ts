@@ -4,7 +4,7 @@ import type { Asker } from "../core/references.ts";
 import { displayKey } from "../core/references.ts";
 import type { DeletedPayload } from "../protocol/session-changes.ts";
 import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 
 /** `sessions.delete`: into the trash. A main session is where everything arrives that has no other place. */
 export async function removeSession(

@@ -4,7 +4,7 @@ import { decideAnew, SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import type { AppendItem, AppendOptions, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
-import { noSuchSession } from "../store/refusals.ts";
+import { noSuchSession } from "../store/rules.ts";
 import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-tool-results.ts";
 import { copyBranch, copyingFrom, pointsAt } from "./copy-branch.ts";
 

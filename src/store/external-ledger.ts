@@ -4,7 +4,7 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { Ledger } from "../runs/contract.ts";
 
 /** A change that concerns both a store and the work of its sessions. */
-export type ExternalChange =
+type ExternalChange =
   | {
       readonly act: "create";
       readonly userId: string | null;

@@ -8,7 +8,7 @@ import { sessionRefOf } from "../core/session-ref.ts";
 import { atOnce } from "../core/slices.ts";
 import { spaceOf, userInSpace } from "../core/space.ts";
 import type { Ledger, TellLater } from "../runs/contract.ts";
-import { ChangeFeed } from "./changes.ts";
+import { ChangeFeed } from "./change-feed.ts";
 import type {
   AppendOptions,
   Scope,
@@ -22,14 +22,13 @@ import type {
 } from "./contract.ts";
 import type { PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
-import { readTree } from "./read-tree.ts";
 import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
-import { noSuchSession } from "./refusals.ts";
-import { checkScope, scopeOfSession } from "./scoped.ts";
+import { checkScope, noSuchSession, scopeOfSession } from "./rules.ts";
+import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 
 /** What an external store needs besides itself. */
-export interface ExternalStoreParts {
+interface ExternalStoreParts {
   /** The user's store. */
   readonly store: Store;
   /** Its name in user ids and unique ids; `null`: it is the Skein's own store. */

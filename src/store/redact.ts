@@ -13,7 +13,7 @@ import { isTombstone, redactedDamage, tombstoneOf } from "../core/tombstone.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { RemovedEntries } from "../runs/contract.ts";
 import type { Redaction } from "./contract.ts";
-import { entryText, entryTexts, isPartial, partialText } from "./entry-text.ts";
+import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts";
 
 /** Redaction of a session's lines: pure, the same in every store. */
 

@@ -8,7 +8,7 @@ import type { Space, SpaceUser } from "../core/space.ts";
 import { isReservedUserId, spaceOf, userInSpace } from "../core/space.ts";
 import type { Scope, Store } from "./contract.ts";
 import type { ExternalStore } from "./external-store.ts";
-import { checkScope } from "./scoped.ts";
+import { checkScope } from "./rules.ts";
 import type { StoreWork } from "./work.ts";
 
 /** A store with the work of its sessions. */
@@ -16,7 +16,7 @@ export interface WorkingStore extends Store {
   readonly work: StoreWork;
 }
 
-export interface SpacesParts<S extends WorkingStore> {
+interface SpacesParts<S extends WorkingStore> {
   /** The Skein's own store. */
   readonly home: S;
   /** Stores that calls may name, by the names that runs know them by. */

@@ -7,7 +7,7 @@ import { outputs } from "../protocol/tool-results.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { channelOf } from "../sessions/list-row.ts";
 import type { ListedSession } from "../store/contract.ts";
-import { compareInList } from "../store/listing.ts";
+import { compareInList } from "../store/list-query.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
 import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";

@@ -6,7 +6,7 @@ import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { ListedSession } from "../store/contract.ts";
-import { namesOf } from "../store/listing.ts";
+import { namesOf } from "../store/list-query.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { inTurns } from "./reading/in-turns.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";

@@ -6,7 +6,7 @@ import { append, create, said } from "../../src/conformance/expect.ts";
 import { Slices, sliceBytes } from "../../src/core/slices.ts";
 import type { FilesStore, SessionRecord } from "../../src/entry-store.ts";
 import { IndexFeed } from "../../src/store/files/index-feed.ts";
-import { IndexInPlace } from "../../src/store/files/index-in-place.ts";
+import { IndexInPlace } from "../../src/store/files/index-service.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 

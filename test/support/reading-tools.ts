@@ -5,7 +5,7 @@ import { displayKey, resolveReference } from "../../src/index.ts";
 import type { SessionWork } from "../../src/runs/contract.ts";
 import type { Denied, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { Caller } from "../../src/sessions/between/contract.ts";
-import { compareInList, decodeCursor, listPage } from "../../src/store/listing.ts";
+import { compareInList, decodeCursor, listPage } from "../../src/store/list-query.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "../../src/tools/contract.ts";
 import { assistantMessage } from "./session-text.ts";

@@ -13,7 +13,7 @@ import type { FolderMethod, TokenMethod } from "../../gateway/handlers/families.
 import { tokenHandlers } from "../../gateway/handlers/tokens.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
-import { checkScope } from "../../store/scoped.ts";
+import { checkScope } from "../../store/rules.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";

@@ -11,8 +11,8 @@ import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import { countOpenRuns } from "../../runs/embedded/salvaged.ts";
 import { indexDbName } from "../../store/files/layout.ts";
-import type { WorkCounts } from "../../store/files/losses.ts";
-import { workCountsName } from "../../store/files/losses.ts";
+import type { WorkCounts } from "../../store/files/recover.ts";
+import { workCountsName } from "../../store/files/recover.ts";
 
 /** The tokens of a folder, which a gateway has for as long as its process lives, whatever is reloaded. */
 export interface FolderTokens {

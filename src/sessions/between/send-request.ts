@@ -15,7 +15,7 @@ import { digestRequest } from "../../runs/same-request.ts";
 import { messageContext } from "../../runs/sequels/exchange-prompts.ts";
 import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { scopeOfSession } from "../../store/scoped.ts";
+import { scopeOfSession } from "../../store/rules.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import { acceptRequest, deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";

@@ -4,7 +4,7 @@ import type { Entry } from "../../core/entries.ts";
 import type { UserMessage } from "../../core/messages.ts";
 import type { Claim } from "../../runs/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
-import { noSuchSession } from "../../store/refusals.ts";
+import { noSuchSession } from "../../store/rules.ts";
 import { visibleMessage } from "../../transcript/visible-message.ts";
 import { acpMetaOf } from "../acp-meta.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";

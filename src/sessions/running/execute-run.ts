@@ -5,7 +5,7 @@ import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts"
 import { retryableCodes, retryHint } from "../../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { scopeOfSession } from "../../store/scoped.ts";
+import { scopeOfSession } from "../../store/rules.ts";
 import { contextIn } from "../../store/spaces.ts";
 import { withState } from "../with-state.ts";
 import { withWorkingDirectory } from "../working-directory.ts";

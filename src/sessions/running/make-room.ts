@@ -2,7 +2,7 @@ import type { TurnEvent, TurnModel } from "../../agents/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
-import { noSuchSession } from "../../store/refusals.ts";
+import { noSuchSession } from "../../store/rules.ts";
 import type { ContextSize } from "../../transcript/compaction/limits.ts";
 import type { Measure } from "../../transcript/compaction/recover.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";

@@ -5,7 +5,7 @@ import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Claim, HeldRun, Run } from "../../runs/contract.ts";
 import type { EntryPage, EntryRange, Store } from "../../store/contract.ts";
-import { noSuchSession } from "../../store/refusals.ts";
+import { noSuchSession } from "../../store/rules.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "../guard/guarded-append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "../guard/guarded-append.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";

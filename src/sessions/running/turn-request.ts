@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Tool, TurnModel, TurnRequest } from "../../agents/contract.ts";
 import type { SessionContext } from "../../core/context.ts";
 import { present } from "../../core/present.ts";
-import { noSuchSession } from "../../store/refusals.ts";
+import { noSuchSession } from "../../store/rules.ts";
 import { byteBudgetFor, minContextWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { contextTokens, estimateTokens } from "../../transcript/estimate-tokens.ts";

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { scopeOfSession } from "../../store/scoped.ts";
+import { scopeOfSession } from "../../store/rules.ts";
 import { compactSession } from "../compact-session.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { RunningDeps } from "../running/contract.ts";

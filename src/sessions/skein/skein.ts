@@ -20,7 +20,7 @@ import type {
   RunWaits,
 } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
-import { noSuchSession } from "../../store/refusals.ts";
+import { noSuchSession } from "../../store/rules.ts";
 import { withPlainUsers } from "../../store/spaces.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import type { HookRegistry } from "../hooks.ts";

@@ -1,15 +1,23 @@
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync } from "node:fs";
-import { dirname, extname, join, relative, sep } from "node:path";
-import { SkeinError } from "../../core/errors.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
+import { basename, dirname, extname, join, relative, sep } from "node:path";
+import { codeOf, SkeinError } from "../../core/errors.ts";
 import type { Progress } from "./check.ts";
 import { DatabaseSync } from "./database.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { appendWhole, makeFolderDurably, replaceWhole } from "./disk-files.ts";
-import { agentsIn, namesIn, sessionsIn, trashIn } from "./folders.ts";
-import { userFile } from "./home-owner.ts";
-import { agentFolder, sessionPaths, trashedPaths, workDbName } from "./layout.ts";
+import { appendWhole, makeFolderDurably, readOwn, removeTreeDurably, replaceWhole } from "./disk.ts";
+import {
+  agentFolder,
+  agentsIn,
+  namesIn,
+  sessionPaths,
+  sessionsIn,
+  trashedPaths,
+  trashIn,
+  userFile,
+  workDbName,
+} from "./layout.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
 
 /** A file as it was when the backup began. */
 interface Listed {
@@ -21,10 +29,10 @@ interface Listed {
 }
 
 /** The list of files of a backup, written last: a backup without one was cut off. */
-export const manifestName = "backup.json";
-export const manifestFormat = "skein-backup-1";
+const manifestName = "backup.json";
+const manifestFormat = "skein-backup-1";
 
-export interface BackupFile {
+interface BackupFile {
   /** From the backup on, with slashes. */
   readonly path: string;
   readonly bytes: number;
@@ -55,7 +63,7 @@ export interface BackupDone {
 }
 
 /** Whether `inner` is `outer` or lies in it. */
-export function isWithin(outer: string, inner: string): boolean {
+function isWithin(outer: string, inner: string): boolean {
   const between = relative(outer, inner);
   return between === "" || (between !== ".." && !between.startsWith(`..${sep}`) && !between.startsWith(sep));
 }
@@ -66,18 +74,18 @@ export function isWithin(outer: string, inner: string): boolean {
  * State and blobs are copied whole. Links are left out. The copy is a root of its own, with a list of its files.
  */
 export async function backupFiles(
-  catalogue: SessionCatalogue,
+  catalog: SessionCatalog,
   databases: string,
   folder: string,
   progress: Progress,
   options: BackupOptions = {},
 ): Promise<BackupDone> {
-  const { disk, root } = catalogue.settings;
+  const { disk, root } = catalog.settings;
   checkTarget(disk, root, folder);
   await makeFolderDurably(disk, folder);
-  const listed = catalogue.work.exclusively(() => {
+  const listed = catalog.work.exclusively(() => {
     copyDatabase(join(databases, workDbName), join(folder, workDbName));
-    return filesIn(catalogue);
+    return filesIn(catalog);
   });
   emptyTables(join(folder, workDbName), options.emptyTables ?? []);
   const files = [await describeFile(disk, folder, workDbName)];
@@ -91,7 +99,7 @@ export async function backupFiles(
     const copied = await copyFile(disk, file, join(folder, path));
     if (copied !== null) files.push({ path, ...copied });
   }
-  const createdAt = new Date(catalogue.now()).toISOString();
+  const createdAt = new Date(catalog.now()).toISOString();
   const manifest: BackupManifest = { format: manifestFormat, createdAt, configuration: configName, files };
   const text = `${JSON.stringify(manifest, null, 1)}\n`;
   await replaceWhole(disk, join(folder, manifestName), Buffer.from(text), randomUUID());
@@ -153,8 +161,8 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
 }
 
 /** Logs, state, blobs, attachments, the trash. Working sets, listings and the index are made from these. */
-function filesIn(catalogue: SessionCatalogue): Listed[] {
-  const { disk, root } = catalogue.settings;
+function filesIn(catalog: SessionCatalog): Listed[] {
+  const { disk, root } = catalog.settings;
   const found = new Map<string, Listed>();
   const take = (path: string, elsewhere: readonly string[] | null = null) => {
     const stat = disk.kind(path) === "file" ? disk.stat(path) : null;
@@ -162,7 +170,7 @@ function filesIn(catalogue: SessionCatalogue): Listed[] {
   };
   const takeTrash = () => {
     for (const { uid, sessionId, path } of trashIn(root, disk)) {
-      const row = catalogue.work.byUid(uid);
+      const row = catalog.work.byUid(uid);
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
@@ -172,7 +180,7 @@ function filesIn(catalogue: SessionCatalogue): Listed[] {
   for (const agent of agentsIn(root, disk)) {
     homes.add(agent.home);
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
-      const row = catalogue.work.inFolder(agent.home, agent.agentId, sessionId);
+      const row = catalog.work.inFolder(agent.home, agent.agentId, sessionId);
       const away = row === null ? [] : [trashedPaths(root, row.uid, sessionId).log];
       take(sessionPaths(root, agent, sessionId).log, away);
     }
@@ -211,7 +219,7 @@ async function copyFile(
 const chunkBytes = 1024 * 1024;
 
 /** Copies the beginning of a file into a new one, durably. */
-export async function copyBytes(
+async function copyBytes(
   disk: Disk,
   from: DiskFile,
   size: number,
@@ -277,4 +285,125 @@ function copyDatabase(path: string, target: string): void {
     reader.close();
   }
   chmodSync(target, 0o600);
+}
+
+/**
+ * Makes a root folder of a backup. Every file is compared with the list of the backup while it is copied; the copy gets its name
+ * when all of it is right and durable, so that no half folder ever has it.
+ */
+export async function restoreFiles(
+  disk: Disk,
+  backup: string,
+  target: string,
+  progress: Progress,
+  /** The configuration as the new folder needs it; `null`: as it is. */
+  configure: (text: string) => string | null = () => null,
+): Promise<BackupManifest> {
+  const manifest = readManifest(disk, backup);
+  checkRestoreTarget(disk, backup, target);
+  await makeFolderDurably(disk, dirname(target));
+  const unfinished = join(dirname(target), `.${basename(target)}.restore-${randomUUID()}`);
+  try {
+    await makeFolderDurably(disk, unfinished);
+    for (const [index, file] of manifest.files.entries()) {
+      progress(index, manifest.files.length);
+      await restoreFile(disk, backup, file, join(unfinished, file.path));
+    }
+    progress(manifest.files.length, manifest.files.length);
+    if (manifest.configuration !== null) {
+      const path = join(unfinished, manifest.configuration);
+      const text = configure(Buffer.from(readOwn(disk, path) ?? []).toString("utf8"));
+      if (text !== null) await replaceWhole(disk, path, Buffer.from(text), randomUUID());
+    }
+    putInPlace(disk, unfinished, target);
+  } catch (error) {
+    await removeTreeDurably(disk, unfinished);
+    throw error;
+  }
+  await disk.syncFolder(dirname(target));
+  return manifest;
+}
+
+function readManifest(disk: Disk, backup: string): BackupManifest {
+  const file = join(backup, manifestName);
+  const bytes = readOwn(disk, file);
+  if (bytes === null)
+    throw unusableBackup(file, "it is not there, so this is no backup, or one that was cut off");
+  let found: Partial<BackupManifest> | null = null;
+  try {
+    found = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<BackupManifest> | null;
+  } catch {
+    throw unusableBackup(file, "it is not JSON");
+  }
+  if (found?.format !== manifestFormat || !Array.isArray(found.files))
+    throw unusableBackup(file, `it is not a list of files in the format ${manifestFormat}`);
+  const { files, configuration = null } = found;
+  for (const each of files) checkListed(file, each, configuration);
+  if (!files.some(({ path }) => path === workDbName))
+    throw unusableBackup(file, `it does not list ${workDbName}`);
+  return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
+}
+
+/** At the top lie only files that a backup puts there: a `token`, say, would let its author in. */
+function checkListed(manifest: string, file: Partial<BackupFile>, configuration: string | null): void {
+  const { path, bytes, sha256 } = file;
+  const names = typeof path === "string" ? path.split("/") : [];
+  const isPlain = names.every((name) => /^[^.\\\0][^\\\0]*$/.test(name));
+  const isPlaced = names.length > 1 || [workDbName, "user.json", configuration].includes(path ?? "");
+  const isConfig = path !== configuration || /^skein\.(?:yaml|yml|json)$/.test(path ?? "");
+  const isMeasured = Number.isSafeInteger(bytes) && typeof sha256 === "string";
+  if (names.length > 0 && isPlain && isPlaced && isConfig && isMeasured) return;
+  throw unusableBackup(manifest, `it lists ${JSON.stringify(path)}, which does not belong into a backup`);
+}
+
+function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
+  const kind = disk.kind(target);
+  const problem =
+    kind !== null && (kind !== "folder" || disk.list(target).length > 0)
+      ? `The folder ${target} is not empty`
+      : isWithin(backup, target)
+        ? `The folder ${target} lies in the backup`
+        : null;
+  if (problem === null) return;
+  const advice = "Name a new folder with --dir";
+  throw new SkeinError("invalid_arguments", { problem, advice });
+}
+
+/** An empty folder of that name gives way; one that was filled meanwhile does not. */
+function putInPlace(disk: Disk, unfinished: string, target: string): void {
+  try {
+    disk.rename(unfinished, target);
+  } catch (error) {
+    if (codeOf(error) !== "ENOTEMPTY" && codeOf(error) !== "EEXIST") throw error;
+    const advice = "Name a new folder with --dir";
+    throw new SkeinError("conflict", { problem: `The folder ${target} was filled meanwhile`, advice });
+  }
+}
+
+async function restoreFile(disk: Disk, backup: string, listed: BackupFile, target: string): Promise<void> {
+  const path = join(backup, listed.path);
+  const from = isReachedWithoutLinks(disk, backup, listed.path) ? disk.openToRead(path) : null;
+  if (from === null)
+    throw unusableBackup(path, "the list of the backup has it, and it is not there as a file");
+  try {
+    if (from.size() !== listed.bytes)
+      throw unusableBackup(path, `it has ${from.size()} bytes, and had ${listed.bytes} when it was copied`);
+    const { sha256 } = await copyBytes(disk, from, listed.bytes, target);
+    if (sha256 !== listed.sha256) throw unusableBackup(path, "its contents are not those that were copied");
+  } finally {
+    from.close();
+  }
+}
+
+function isReachedWithoutLinks(disk: Disk, backup: string, path: string): boolean {
+  const names = path.split("/");
+  return names.every((_, index) => {
+    const kind = disk.kind(join(backup, ...names.slice(0, index + 1)));
+    return kind === (index === names.length - 1 ? "file" : "folder");
+  });
+}
+
+function unusableBackup(file: string, problem: string): SkeinError {
+  const advice = "Nothing was restored; use another backup";
+  return new SkeinError("unreadable_file", { file, problem, advice });
 }

@@ -1,17 +1,16 @@
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import { blobsOf } from "../blob-refs.ts";
-import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import type { BlobStore, Scope } from "../contract.ts";
+import { agentOfBlob, hashOf } from "../rules.ts";
+import { blobsOf } from "../session-trees.ts";
 import type { Disk } from "./disk.ts";
-import { readWhole, replaceWhole } from "./disk-files.ts";
-import { agentsIn, namesIn, trashIn } from "./folders.ts";
+import { readWhole, replaceWhole } from "./disk.ts";
 import type { IndexDb } from "./index-db.ts";
 import type { AgentPlace, HomeFor } from "./layout.ts";
-import { blobsFolder } from "./layout.ts";
+import { agentsIn, blobsFolder, namesIn, trashIn } from "./layout.ts";
 
-export interface BlobParts {
+interface BlobParts {
   readonly root: string;
   readonly disk: Disk;
   readonly clock: Clock;

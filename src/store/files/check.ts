@@ -4,12 +4,19 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { adoptedFrom, adoptFile, adoptLog, lookAt } from "./adopt-file.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
-import { readOwn } from "./disk-files.ts";
-import type { FoundAgent } from "./folders.ts";
-import { agentsIn, namesIn, sessionsIn } from "./folders.ts";
-import { indexDbName, sessionPaths, sessionsFolder, workDbName } from "./layout.ts";
+import { readOwn } from "./disk.ts";
+import type { FoundAgent } from "./layout.ts";
+import {
+  agentsIn,
+  indexDbName,
+  namesIn,
+  sessionPaths,
+  sessionsFolder,
+  sessionsIn,
+  workDbName,
+} from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
 /** Something that a check of the files found. */
@@ -29,8 +36,8 @@ export interface CheckFinding {
 /** Told how far something long is. */
 export type Progress = (done: number, total: number) => void;
 
-export interface CheckParts {
-  readonly catalogue: SessionCatalogue;
+interface CheckParts {
+  readonly catalog: SessionCatalog;
   readonly claims: RebuildParts;
   readonly databases: string;
   readonly fix: boolean;
@@ -62,21 +69,21 @@ function tell(
 
 /** `false`: `work.db` is damaged. */
 function checkDatabases(parts: CheckParts): boolean {
-  const { catalogue, databases, claims } = parts;
+  const { catalog, databases, claims } = parts;
   const tellOf = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
     tell(parts, { area: "databases", file: join(databases, name), ...finding }, null);
-  const damage = catalogue.work.damage ?? catalogue.work.problem();
+  const damage = catalog.work.damage ?? catalog.work.problem();
   if (damage !== null) {
     const remedy = "Stop every process that uses the folder, then run `skein doctor --fix`";
     tellOf(workDbName, { severity: "error", what: `The database is damaged: ${damage}`, remedy });
     return false;
   }
-  const indexDamage = catalogue.index.db.problem();
+  const indexDamage = catalog.index.db.problem();
   if (indexDamage !== null) {
     const remedy = "Move it away while no process has the folder open; it is made anew from the logs";
     tellOf(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
   }
-  for (const { at, note } of catalogue.work.losses()) {
+  for (const { at, note } of catalog.work.losses()) {
     const what = `On ${new Date(at).toISOString()}: ${note}`;
     const remedy = "Send again what is missing, and make new tokens; a backup has what is older";
     tellOf(workDbName, { severity: "note", what, remedy });
@@ -100,12 +107,12 @@ function checkDisk(parts: CheckParts): void {
 
 /** Files that belong to nobody, in every agent's folder. */
 async function checkFolders(parts: CheckParts): Promise<void> {
-  const { claims, catalogue } = parts;
+  const { claims, catalog } = parts;
   const { root, disk } = claims;
   for (const agent of [...agentsIn(root, disk)]) {
     const { logs, foreign } = sessionsIn(root, agent, disk);
     for (const sessionId of logs) {
-      if (catalogue.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
+      if (catalog.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       const { log } = sessionPaths(root, agent, sessionId);
       const unknown = "No session is known that this log belongs to";
       await checkFound(parts, agent, { name: basename(log), severity: "warning", what: unknown }, () =>
@@ -142,7 +149,7 @@ async function checkFound(
 }
 
 function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
-  const { disk, lock, clock } = parts.catalogue.settings;
+  const { disk, lock, clock } = parts.catalog.settings;
   for (const name of namesIn(disk, folder)) {
     const file = join(folder, name);
     if (disk.kind(file) !== "file") continue;
@@ -163,10 +170,10 @@ function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
 
 /** Lists the sessions that were adopted from files found in a sessions folder. */
 function checkAdopted(parts: CheckParts): void {
-  for (const row of parts.catalogue.work.live()) {
+  for (const row of parts.catalog.work.live()) {
     const from = adoptedFrom(row);
     if (from === null) continue;
-    const file = join(parts.catalogue.pathsOf(row).folder, from.file);
+    const file = join(parts.catalog.pathsOf(row).folder, from.file);
     const what = `It was adopted as ${row.key} on ${from.at}`;
     const remedy = "If you did not put the file there, remove the session";
     tell(parts, { area: "logs", severity: "note", file, what, remedy }, null);
@@ -175,13 +182,13 @@ function checkAdopted(parts: CheckParts): void {
 
 /** Every log that is known: whether it is there, and whether its lines can be read. */
 async function checkLogs(parts: CheckParts): Promise<void> {
-  const { catalogue, progress } = parts;
-  const { disk } = catalogue.settings;
-  const rows = catalogue.work.live().filter(({ state }) => state === "live");
+  const { catalog, progress } = parts;
+  const { disk } = catalog.settings;
+  const rows = catalog.work.live().filter(({ state }) => state === "live");
   for (const [index, row] of rows.entries()) {
     progress(index, rows.length);
     await nextTurn();
-    const { log: file, working } = catalogue.pathsOf(row);
+    const { log: file, working } = catalog.pathsOf(row);
     const isBlocked = [working, file]
       .filter((path) => checkRegular(parts, path, path === working))
       .includes(file);
@@ -209,7 +216,7 @@ async function checkLogs(parts: CheckParts): Promise<void> {
 
 /** Reports a folder, pipe or link in the place of a session's file; `true`: there is one. */
 function checkRegular(parts: CheckParts, file: string, isWorking: boolean): boolean {
-  const kind = parts.catalogue.settings.disk.kind(file);
+  const kind = parts.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
   const what = kind === "folder" ? "A folder is in the place of this file" : "This is not a regular file";
   const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
@@ -220,19 +227,19 @@ function checkRegular(parts: CheckParts, file: string, isWorking: boolean): bool
 
 /** Whether the index says what the logs say; what it is marked for it will read by itself. */
 async function checkIndex(parts: CheckParts): Promise<void> {
-  const { catalogue, databases, fix, progress } = parts;
-  const { disk } = catalogue.settings;
+  const { catalog, databases, fix, progress } = parts;
+  const { disk } = catalog.settings;
   const file = join(databases, indexDbName);
-  const marked = new Set(catalogue.work.dirty());
-  const behind = catalogue.work.live().filter((row) => {
-    const log = disk.stat(catalogue.pathsOf(row).log);
-    return log !== null && catalogue.index.knownBytes(row.uid)?.logBytes !== log.size;
+  const marked = new Set(catalog.work.dirty());
+  const behind = catalog.work.live().filter((row) => {
+    const log = disk.stat(catalog.pathsOf(row).log);
+    return log !== null && catalog.index.knownBytes(row.uid)?.logBytes !== log.size;
   });
   const unmarked = behind.filter(({ uid }) => !marked.has(uid));
   if (unmarked.length > 0) {
     const what = `The index does not know that ${unmarked.length} logs have changed`;
     const mend = () => {
-      for (const { uid } of unmarked) catalogue.work.markDirty(uid);
+      for (const { uid } of unmarked) catalog.work.markDirty(uid);
       return true;
     };
     tell(parts, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
@@ -243,5 +250,5 @@ async function checkIndex(parts: CheckParts): Promise<void> {
     const remedy = "Lists and searches bring it up; a fix does so now";
     tell(parts, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
-  if (fix) await catalogue.feed.bringUpAll(progress);
+  if (fix) await catalog.feed.bringUpAll(progress);
 }

@@ -2,11 +2,13 @@ import { closeSync, openSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
-import { migrate } from "./migrations.ts";
 
 /** Looked up and not imported: an import of a module that Node 20 lacks fails before the package can say which Node it needs. */
 export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 export type DatabaseSync = InstanceType<typeof DatabaseSync>;
+
+/** A database and what SQLite keeps beside it. */
+export const databaseEndings = ["", "-wal", "-shm"] as const;
 
 /** A database that lives as long as it is open. */
 export const inMemory = ":memory:";
@@ -19,7 +21,7 @@ const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   /** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
   readonly waitMs?: number;
   /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
@@ -49,7 +51,7 @@ export function noteDamage(path: string, damage: string): void {
 }
 
 /** A prepared statement whose errors say what happened to the database. */
-export class Statement {
+class Statement {
   readonly #statement: StatementSync;
   readonly #explain: (error: unknown) => unknown;
 
@@ -433,7 +435,7 @@ export function damagedError(file: string, problem: string, cause?: unknown): Sk
   return new SkeinError("store_damaged", { file, problem }, cause === undefined ? {} : { cause });
 }
 
-export type IntegrityCheck = "quick_check" | "integrity_check";
+type IntegrityCheck = "quick_check" | "integrity_check";
 
 /** What SQLite's own check finds first; `null`: nothing. */
 export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quick_check"): string | null {
@@ -457,4 +459,25 @@ export function fileIdentity(path: string): string | null {
 function resultCode(error: unknown): number | null {
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
   return typeof errcode === "number" ? errcode & 0xff : null;
+}
+
+/** Brings a database forward, a step a version, each whole or not at all. One from a newer Skein is refused. */
+function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
+  const versionNow = () => Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+  // Nothing is written to a database that is up to date: it is opened on a full disk too.
+  if (versionNow() === steps.length) return;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const version = versionNow();
+    if (version > steps.length) {
+      const problem = `its version ${version} is newer than ${steps.length}, the last that this Skein knows`;
+      throw new SkeinError("read_only", { name: path, problem });
+    }
+    for (const step of steps.slice(version)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${steps.length}`);
+    db.exec("COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk SQLite has done so
+    throw error;
+  }
 }

@@ -3,11 +3,10 @@ import { initialState, stateAfter } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import { isBookkeeping, isCorrupt } from "../../core/entries.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
-import { blobsOf } from "../blob-refs.ts";
 import { digestWith, emptyDigest } from "../digest.ts";
-import { entryText } from "../entry-text.ts";
-import { wordsOf } from "../search-words.ts";
+import { entryText, wordsOf } from "../search-text.ts";
 import { metaAfter, metaOf } from "../session-meta.ts";
+import { blobsOf } from "../session-trees.ts";
 import type { Fold, IndexedEntry, PlacedEntry } from "./index-db.ts";
 
 /**
@@ -30,7 +29,7 @@ export interface Folded {
 }
 
 /** Where the lines of a reading hang. `null` from `parentOf`: a root. */
-export interface Reading {
+interface Reading {
   readonly session: ParsedSession;
   /** Where it begins in the log. */
   readonly offset: number;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Database } from "./database.ts";
 import { IndexDb, indexSteps } from "./index-db.ts";
-import { listSessions } from "./index-query.ts";
+import { listSessions } from "./index-lists.ts";
 
 let folder = "";
 beforeEach(() => {

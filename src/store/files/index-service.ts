@@ -1,6 +1,15 @@
-import type { FoundEntries, WordSearch } from "./index-query.ts";
-import type { CaughtUp } from "./indexer.ts";
+import { join } from "node:path";
+import type { ListedSession } from "../contract.ts";
+import type { Disk } from "./disk.ts";
+import { replaceWhole } from "./disk.ts";
+import type { IndexDb } from "./index-db.ts";
+import type { FoundEntries, WordSearch } from "./index-search.ts";
+import { searchWords } from "./index-search.ts";
+import type { CatchUpLimits, CaughtUp } from "./indexer.ts";
+import { Indexer } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
+import { sessionPaths, sessionsFolder } from "./layout.ts";
+import type { WorkDb } from "./work-db.ts";
 
 /**
  * What is asked of the index that may take long: done in a worker thread, where SQLite blocks nobody, or in place for
@@ -49,3 +58,193 @@ export const serviceCalls = [
 ] as const satisfies readonly (keyof IndexService)[];
 
 export type ServiceCall = (typeof serviceCalls)[number];
+
+interface InPlaceParts {
+  readonly work: WorkDb;
+  readonly index: IndexDb;
+  readonly disk: Disk;
+  readonly root: string;
+  /** How much of a log is taken in at once. */
+  readonly chunkBytes: number;
+  newToken(): string;
+}
+
+/** So many marks are taken away while others wait. */
+const atOnce = 200;
+
+/** The index service in this thread. */
+export class IndexInPlace implements IndexService {
+  readonly #parts: InPlaceParts;
+  readonly #indexer: Indexer;
+  readonly #listings: Listings;
+
+  constructor(parts: InPlaceParts) {
+    const { work, index, disk, root } = parts;
+    this.#parts = parts;
+    this.#indexer = new Indexer(work, index, disk, root, parts.chunkBytes);
+    this.#listings = new Listings(index, disk, root, parts.newToken);
+  }
+
+  follow(): void {
+    const { work, index } = this.#parts;
+    work.checkInPlace(); // an index that is gone with its folder is not created again
+    if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
+  }
+
+  async catchUp(forMs: number, limits?: CatchUpLimits): Promise<CaughtUp> {
+    this.follow();
+    const taken = (row: AgentPlace | null) => {
+      if (row !== null) this.#listings.touch(row);
+    };
+    return this.#indexer.catchUp(performance.now() + forMs, taken, limits);
+  }
+
+  async bringUp(uid: string): Promise<void> {
+    this.follow();
+    this.#indexer.bringUp(uid);
+  }
+
+  async search(search: WordSearch): Promise<FoundEntries> {
+    this.follow();
+    return searchWords(this.#parts.index, search);
+  }
+
+  async withEntries(entryIds: readonly string[]): Promise<readonly string[]> {
+    this.follow();
+    return this.#parts.index.withEntries(entryIds);
+  }
+
+  async remove(uid: string): Promise<void> {
+    this.follow();
+    this.#parts.index.remove(uid);
+  }
+
+  async scrub(places: readonly AgentPlace[]): Promise<boolean> {
+    this.follow();
+    const { work, index } = this.#parts;
+    for (const place of places) this.#listings.touch(place);
+    await this.#listings.write(true);
+    return work.scrub() && index.scrub();
+  }
+
+  /**
+   * A session with its lock held may be about to grow: whoever takes the lock marks it first, so a mark is taken away
+   * only where nobody has it.
+   */
+  async settle(): Promise<void> {
+    this.follow();
+    const { work, index } = this.#parts;
+    if (!work.isBehind() || !index.checkpoint()) return;
+    const settled = work.dirty().filter((uid) => this.#indexer.isUpToDate(uid));
+    for (let from = 0; from < settled.length; from += atOnce) {
+      work.clearDirty(settled.slice(from, from + atOnce), (uid) => this.#isSettled(uid));
+    }
+  }
+
+  #isSettled(uid: string): boolean {
+    const { work, disk, root } = this.#parts;
+    const row = work.byUid(uid);
+    const isWritten = row !== null && disk.stat(sessionPaths(root, row, row.sessionId).lock) !== null;
+    return !isWritten && this.#indexer.isUpToDate(uid);
+  }
+
+  async touchListings(places: readonly AgentPlace[]): Promise<void> {
+    for (const place of places) this.#listings.touch(place);
+  }
+
+  countIn({ home, agentId }: AgentPlace): number {
+    return this.#parts.index.countIn(home, agentId);
+  }
+
+  /** Gives up the listings that have changed, for somebody else to write. */
+  takeTouched(): readonly AgentPlace[] {
+    return this.#listings.takeTouched();
+  }
+
+  async writeListings(all: boolean): Promise<void> {
+    await this.#listings.write(all);
+  }
+
+  async finish(forMs: number): Promise<void> {
+    await this.catchUp(forMs);
+    await this.writeListings(true);
+    await this.settle();
+  }
+
+  async close(): Promise<void> {
+    // What it works with belongs to whoever made it.
+  }
+}
+
+export const listingName = "sessions.json";
+const shortestPauseMs = 1000;
+/** A large listing is written the more rarely the longer it takes. */
+const pauseFactor = 50;
+
+/** `sessions.json` of each agent's folder: for people, and for programs that know nothing of the index. */
+export class Listings {
+  readonly #index: IndexDb;
+  readonly #disk: Disk;
+  readonly #root: string;
+  readonly #newToken: () => string;
+  readonly #touched = new Map<string, AgentPlace>();
+  readonly #notBefore = new Map<string, number>();
+
+  constructor(index: IndexDb, disk: Disk, root: string, newToken: () => string) {
+    this.#index = index;
+    this.#disk = disk;
+    this.#root = root;
+    this.#newToken = newToken;
+  }
+
+  /** A session of this folder has changed. */
+  touch({ home, agentId }: AgentPlace): void {
+    this.#touched.set(JSON.stringify([home, agentId]), { home, agentId });
+  }
+
+  takeTouched(): AgentPlace[] {
+    const places = [...this.#touched.values()];
+    this.#touched.clear();
+    return places;
+  }
+
+  /** Writes the listings that have changed and are due; with `all`, those that are not due too. */
+  async write(all: boolean): Promise<void> {
+    for (const [name, place] of [...this.#touched]) {
+      const started = performance.now();
+      if (!all && started < (this.#notBefore.get(name) ?? 0)) continue;
+      this.#touched.delete(name);
+      await this.#writeOne(place);
+      const now = performance.now();
+      this.#notBefore.set(name, now + Math.max(shortestPauseMs, pauseFactor * (now - started)));
+    }
+  }
+
+  async #writeOne(place: AgentPlace): Promise<void> {
+    const folder = sessionsFolder(this.#root, place);
+    if (!this.#disk.isFolder(folder)) return;
+    const rows = this.#index.recordsIn(place.home, place.agentId);
+    const lines = rows.map((row) => `  ${JSON.stringify(row.key)}: ${JSON.stringify(listingRow(row))}`);
+    const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
+    const path = join(folder, listingName);
+    await replaceWhole(this.#disk, path, Buffer.from(text), this.#newToken()).catch((error: unknown) => {
+      // A folder that was purged meanwhile needs no listing.
+      if (this.#disk.isFolder(folder)) throw error;
+    });
+  }
+}
+
+/** What a person wants to know of a session, absent fields absent. */
+function listingRow({ sessionId, name, updatedAt, createdAt, meta, digest }: ListedSession): object {
+  const { summary, model, entries, totalTokens } = digest;
+  return {
+    sessionId,
+    summary: name ?? summary ?? "",
+    updatedAt,
+    createdAt,
+    ...meta,
+    ...(model === null ? {} : { model: `${model.provider}/${model.modelId}` }),
+    entries,
+    totalTokens,
+  };
+}

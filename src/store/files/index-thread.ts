@@ -2,9 +2,8 @@ import { Worker } from "node:worker_threads";
 import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { noteDamage } from "./database.ts";
-import type { IndexInPlace } from "./index-in-place.ts";
-import type { FoundEntries, WordSearch } from "./index-query.ts";
-import type { IndexService, ServiceCall } from "./index-service.ts";
+import type { FoundEntries, WordSearch } from "./index-search.ts";
+import type { IndexInPlace, IndexService, ServiceCall } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
@@ -23,7 +22,7 @@ export interface Answer {
 }
 
 /** An error on its way from thread to thread: without this, all that is left of one of ours is its message. */
-export interface Problem {
+interface Problem {
   readonly message: string;
   readonly code?: string;
   readonly details?: Readonly<Record<string, string | number>>;

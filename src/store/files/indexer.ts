@@ -17,14 +17,14 @@ const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
 /** What is indexed even after the deadline, so that a busy machine does not make the lists of a small store incomplete. */
-export interface LeastWork {
+interface LeastWork {
   /** Of the marked sessions, from the first one on. */
   readonly sessions: number;
   /** Of all their logs together. */
   readonly bytes: number;
 }
 
-export const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
+const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
 export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 
 export interface CaughtUp {

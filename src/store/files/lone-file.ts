@@ -1,13 +1,24 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { keptBehindDamage } from "../../core/context.ts";
+import type { Compaction, CorruptReason, Entry } from "../../core/entries.ts";
+import { encodeEntry, isCorrupt, keepExact, withParentId } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { splitLines } from "../../core/lines.ts";
+import type { ParsedSession } from "../../core/parse-session.ts";
+import { parseSession, parsingSession } from "../../core/parse-session.ts";
+import { Slices } from "../../core/slices.ts";
+import { SessionTree } from "../../core/tree.ts";
 import { Database } from "./database.ts";
-import { realDisk } from "./disk.ts";
-import type { RepairReport } from "./repair.ts";
-import { repairFile } from "./repair.ts";
+import type { Disk } from "./disk.ts";
+import { readWhole, realDisk, refuseSpecialFile, replaceWhole } from "./disk.ts";
+import { workDbName } from "./layout.ts";
 import { WriteLock } from "./write-lock.ts";
 
 const lockTimeoutMs = 10_000;
@@ -41,5 +52,167 @@ export async function underLoneLock<T>(path: string, act: () => Promise<T>): Pro
   } finally {
     lock.release();
     database.close();
+  }
+}
+
+/** What a repair found and did. */
+interface RepairReport {
+  readonly file: string;
+  readonly damaged: readonly { readonly line: number; readonly reason: CorruptReason }[];
+  readonly headerRebuilt: boolean;
+  /** Entries that hang on another parent now, because theirs was on a damaged line. */
+  readonly bridged: readonly string[];
+  /** Entries that are in the file. */
+  readonly kept: number;
+  /** Where the file is as it was; `null`: there was nothing to repair, and it was not touched. */
+  readonly backup: string | null;
+}
+
+interface RepairSettings {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  newToken(): string;
+}
+
+/**
+ * Writes a session file anew without its damaged lines, a copy of it beside. Whole lines stay to the letter, but for
+ * the parents of those that hung on damage. To be called with the file's lock held. A file that is no session is
+ * refused and not touched.
+ */
+async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
+  const { disk, clock, newToken } = settings;
+  refuseSpecialFile(path);
+  refuseStoreFile(path);
+  const bytes = readWhole(disk, path);
+  if (bytes === null) {
+    throw new SkeinError("not_found", {
+      what: "File",
+      name: path,
+      advice: "Check the path; it is relative to the working directory",
+    });
+  }
+  const session = parseSession(bytes);
+  const problem = foreignness(session);
+  if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
+  const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
+  const damaged = session.lines.filter(isCorrupt).map(({ line, reason }) => ({ line, reason }));
+  const bridged = tree.diagnostics
+    .filter(({ code }) => code === "bridged_parent")
+    .map(({ entryId = "" }) => entryId);
+  const headerRebuilt = session.header === null;
+  const report = { file: path, damaged, headerRebuilt, bridged, kept: tree.size };
+  if (damaged.length === 0 && !headerRebuilt) return { ...report, backup: null };
+  const repaired = Buffer.from(repairedText(bytes, session, tree));
+  const backup = `${path}.bak-${process.pid}-${clock.now()}`;
+  await replaceWhole(disk, backup, bytes, newToken());
+  await replaceWhole(disk, path, repaired, newToken());
+  return { ...report, backup };
+}
+
+/** A store reads its logs by their places and repairs them under its own locks. */
+function refuseStoreFile(path: string): void {
+  const whole = existsSync(path) ? realpathSync(path) : resolve(path);
+  if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
+  for (let folder = dirname(whole); folder !== dirname(folder); folder = dirname(folder)) {
+    if (!existsSync(join(folder, workDbName))) continue;
+    throw new SkeinError("read_only", {
+      name: path,
+      problem: `it belongs to the store in ${folder}, which repairs it by itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
+    });
+  }
+}
+
+function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTree): string {
+  const bridged = new Set(
+    tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
+  );
+  // Lines without an ID or a parent are known by their place, which changes when one is left out: they are written as version 3.
+  if (session.diagnostics.some(({ code }) => code === "migrated")) {
+    const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
+    const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));
+    return `${[JSON.stringify(tree.header), ...lines].join("\n")}\n`;
+  }
+  const linesWith = (code: string) =>
+    new Set(session.diagnostics.filter((each) => each.code === code).map(({ line }) => line));
+  const [damaged, foreign] = [linesWith("corrupt_line"), linesWith("foreign_line")];
+  const before: string[] = [];
+  const lines = session.header === null ? [JSON.stringify(tree.header)] : [];
+  const byOffset = new Map(session.places.map(({ offset }, at) => [offset, session.lines[at]]));
+  for (const { line, offset, text } of splitLines(bytes)) {
+    if (foreign.has(line)) before.push(text ?? "");
+    else if (text !== null && !damaged.has(line)) {
+      const entry = byOffset.get(offset);
+      const changed = entry === undefined || isCorrupt(entry) ? null : changedEntry(entry, bridged, tree);
+      lines.push(changed === null ? text : encodeEntry(changed));
+    }
+  }
+  return `${[...before, ...lines].join("\n")}\n`;
+}
+
+/** An entry that hung on damage, or kept it, as it is written; `null`: it stays, as does a second one with the same ID. */
+function changedEntry(
+  entry: Entry,
+  bridged: ReadonlySet<string | undefined>,
+  tree: SessionTree,
+): Entry | null {
+  if (tree.entry(entry.id) !== entry) return null;
+  const kept = entry.type === "compaction" ? keptEntry(tree, entry) : null;
+  if (!bridged.has(entry.id) && kept === null) return null;
+  const moved = withParentId(entry, tree.parentOf(entry.id)?.id ?? null);
+  if (kept === null || moved.type !== "compaction") return moved;
+  const compaction: Compaction = { ...moved, firstKeptEntryId: kept };
+  keepExact(compaction, entry);
+  return compaction;
+}
+
+/** What a compaction keeps first, where the entry that it names is lost; `null`: it is there, or nothing is left of it. */
+function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
+  if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
+    return null;
+  const path = tree.path(compaction.id).slice(0, -1);
+  return path[keptBehindDamage(path, compaction)]?.id ?? null;
+}
+
+/** Why this is no session at all; `null`: it is one. Without a header, at least one entry must make sense. */
+export function foreignness(session: ParsedSession): string | null {
+  if (session.header !== null) return null;
+  if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
+  const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
+  return empty ? "it is empty" : "no line of it is a session header or an entry";
+}
+
+/** `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
+export function idFromName(path: string): string {
+  const stem = basename(path).replace(/(\.log)?\.jsonl$/, "");
+  return /^\d{4}-\d\d-\d\dT[\d-]+Z_(.+)$/.exec(stem)?.[1] ?? stem;
+}
+
+/**
+ * Reads one session file whole, in slices. Damage is reported in the tree's diagnostics; a file of another kind is refused.
+ * `signal`: where it comes, nobody waits for the tree any more.
+ */
+export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
+  const slices = new Slices(signal);
+  const session = await slices.run(parsingSession(await bytesOf(path)));
+  const problem = foreignness(session);
+  if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
+  return slices.run(SessionTree.growing(session, { lostHeader: { id: idFromName(path) } }));
+}
+
+async function bytesOf(path: string): Promise<Uint8Array> {
+  refuseSpecialFile(path);
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") {
+      const advice = "Check the path; it is relative to the working directory";
+      throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
+    }
+    const folder = code === "EISDIR";
+    const problem = folder ? "it is a folder" : message;
+    if (code === "ERR_FS_FILE_TOO_LARGE") throw new SkeinError("too_large", { what: path }, { cause: error });
+    const advice = folder ? "Name one of the .jsonl files in it" : "Check that you may read it";
+    throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
 }

@@ -11,11 +11,8 @@ import type { Plan } from "../../core/plan.ts";
 import type { EntryDraft } from "../../core/seal.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { DiskFile } from "./disk.ts";
-import { realDisk } from "./disk.ts";
-import { appendWhole, isRegularFile, writeBeside } from "./disk-files.ts";
-import { underLoneLock } from "./lone-file.ts";
-import { readSessionFile } from "./read-session-file.ts";
-import { foreignness, idFromName } from "./repair.ts";
+import { appendWhole, isRegularFile, realDisk, writeBeside } from "./disk.ts";
+import { foreignness, idFromName, readSessionFile, underLoneLock } from "./lone-file.ts";
 
 /**
  * One session in a file of its own, outside of any store: pi's, OpenClaw's, or one of ours. Every change is made under

@@ -2,8 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import { dirname } from "node:path";
 import type { SQLInputValue } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
-import { DatabaseSync, integrityProblem, isBusy, isDamage } from "./database.ts";
-import { databaseEndings } from "./recover.ts";
+import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } from "./database.ts";
 
 /** What those who keep tables in `work.db` have to say about one that was salvaged. */
 export interface SalvageRules {
@@ -21,7 +20,7 @@ export interface SchemaVersion {
 }
 
 /** The new database, before it is put in place. */
-export interface SalvagedTables {
+interface SalvagedTables {
   has(table: string): boolean;
   get(text: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
   all(text: string, ...values: SQLInputValue[]): Record<string, unknown>[];

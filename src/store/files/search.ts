@@ -1,34 +1,31 @@
 import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
-import { entryText } from "../entry-text.ts";
-import { hitLimit } from "../limits.ts";
-import { bm25 } from "../search-rank.ts";
-import type { SearchTerms } from "../search-words.ts";
-import { countOccurrences, termsOf, wordsOf } from "../search-words.ts";
-import { snippetOf } from "../snippet.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
-import { entryAt } from "./index-pages.ts";
-import type { FoundEntry, HitPlace, WordSearch } from "./index-query.ts";
-import { compareHits, wordSearch } from "./index-query.ts";
+import { hitLimit } from "../list-query.ts";
+import type { SearchTerms } from "../search-text.ts";
+import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
+import { entryAt } from "./index-lists.ts";
+import type { FoundEntry, HitPlace, WordSearch } from "./index-search.ts";
+import { compareHits, wordSearch } from "./index-search.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
 import { isThere } from "./work-db.ts";
 
 /** Search by the index; the text of a hit comes from its log. */
 export class FileSearch implements SearchStore {
-  readonly #catalogue: SessionCatalogue;
+  readonly #catalog: SessionCatalog;
 
-  constructor(catalogue: SessionCatalogue) {
-    this.#catalogue = catalogue;
+  constructor(catalog: SessionCatalog) {
+    this.#catalog = catalog;
   }
 
   async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
     const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     const session =
-      query.sessionId === undefined ? null : this.#catalogue.work.byId(scope.userId ?? null, query.sessionId);
+      query.sessionId === undefined ? null : this.#catalog.work.byId(scope.userId ?? null, query.sessionId);
     if (terms.any.length === 0 || (query.sessionId !== undefined && session === null))
       return { hits: [], behind: 0 };
-    const { feed } = this.#catalogue;
+    const { feed } = this.#catalog;
     const behind = await feed.catchUp();
     const search = wordSearch(scope, query, terms, session?.uid ?? null, limit);
     return { hits: await this.#bestHits({ query, terms, search }), behind };
@@ -44,7 +41,7 @@ export class FileSearch implements SearchStore {
     const known = new Map<number, RankedHit | null>();
     for (let most = limit; ; most *= 2) {
       const search = { ...asked.search, limit: most };
-      const { found, statistics } = await this.#catalogue.feed.service.search(search);
+      const { found, statistics } = await this.#catalog.feed.service.search(search);
       const scoreOf = bm25(statistics);
       for (const each of found)
         if (!known.has(each.row)) known.set(each.row, await this.#hit(each, { ...asked, scoreOf }, slices));
@@ -57,10 +54,10 @@ export class FileSearch implements SearchStore {
 
   async #hit(found: FoundEntry, asked: RankedSearch, slices: Slices): Promise<RankedHit | null> {
     const { uid, entryId, role, time } = found;
-    const row = this.#catalogue.work.byUid(uid);
+    const row = this.#catalog.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
-    const { index } = this.#catalogue;
-    const read = this.#catalogue.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
+    const { index } = this.#catalog;
+    const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
     const entry = await read.catch((error: unknown) => {
       // A log that is gone or damaged costs its own hits; `doctor` names it.
       if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;

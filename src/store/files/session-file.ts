@@ -11,9 +11,8 @@ import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
-import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
-import { replaceWhole } from "./disk-files.ts";
+import { replaceWhole } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { FileClosed, LogFile } from "./log-file.ts";
@@ -21,9 +20,9 @@ import type { FileOwner } from "./session-files.ts";
 import { beginFiles, goneLog, moveSession } from "./session-files.ts";
 import type { EntryLookup, ViewSettings } from "./session-view.ts";
 import { SessionView } from "./session-view.ts";
-import { WorkingFile } from "./working-file.ts";
-import { cutWorkingSet } from "./working-set.ts";
+import { cutWorkingSet, WorkingFile } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
+import { BurstLock } from "./write-lock.ts";
 
 export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
@@ -31,7 +30,7 @@ export interface SessionFileSettings extends ViewSettings {
   readonly durability: "full" | "os";
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly fence?: () => boolean;
   /** Runs under the lock once it is known that there is something to write; `isFirst` since the lock was taken. */
   readonly before?: (isFirst: boolean) => void;

@@ -10,9 +10,7 @@ import { sessionRefOf } from "../../core/session-ref.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { TellLater } from "../../runs/contract.ts";
-import { adoptedTree } from "../adopted.ts";
-import type { ChangeFeed } from "../changes.ts";
-import { inScope } from "../changes.ts";
+import type { ChangeFeed } from "../change-feed.ts";
 import type {
   Appended,
   AppendItem,
@@ -29,22 +27,23 @@ import type {
   SessionStore,
   TrashedSession,
 } from "../contract.ts";
-import { pageOf } from "../entry-page.ts";
-import { placeOfKey } from "../key-place.ts";
-import { entryLimit, sessionLimit } from "../limits.ts";
-import { decodeCursor, listPage } from "../listing.ts";
-import { applyPatch, firstMeta } from "../meta.ts";
-import { planReset } from "../plan-reset.ts";
-import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
-import { changedIn, metaChanges, metaDraft } from "../session-meta.ts";
+import { decodeCursor, entryLimit, listPage, pageOf, sessionLimit } from "../list-query.ts";
+import {
+  checkStillRemoved,
+  checkUnused,
+  checkVersion,
+  inScope,
+  noSuchSession,
+  placeOfKey,
+} from "../rules.ts";
+import { applyPatch, changedIn, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
+import { adoptedTree } from "../session-trees.ts";
 import { copyBlobs } from "./blobs.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
-import { entryAt, pageByIndex } from "./index-pages.ts";
-import { countSessions, listSessions } from "./index-query.ts";
+import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
+import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
 import type { HomeFor } from "./layout.ts";
 import { thisProcess } from "./process-identity.ts";
-import { purgeSessions, purgeUser } from "./purge.ts";
-import { redactEntries } from "./redact-copies.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
 import { refuseAnothers } from "./session-files.ts";
 import { firstRecordOf, recordOf } from "./session-record.ts";
@@ -52,7 +51,7 @@ import type { SessionRow, SessionState } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
 /** Looks for a session's file among those that nobody has claimed. */
-export type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
+type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
 
 /** A session that was read ahead is not read ahead again for so long. */
 const warmMs = 45_000;
@@ -60,15 +59,15 @@ const mostWarm = 10_000;
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
-  readonly #catalogue: SessionCatalogue;
+  readonly #catalog: SessionCatalog;
   readonly #feed: ChangeFeed;
 
   readonly #homeFor: HomeFor;
   readonly #adoptByName: AdoptByName;
   readonly #warmed = new Map<string, number>();
 
-  constructor(catalogue: SessionCatalogue, feed: ChangeFeed, homeFor: HomeFor, adoptByName: AdoptByName) {
-    this.#catalogue = catalogue;
+  constructor(catalog: SessionCatalog, feed: ChangeFeed, homeFor: HomeFor, adoptByName: AdoptByName) {
+    this.#catalog = catalog;
     this.#feed = feed;
     this.#homeFor = homeFor;
     this.#adoptByName = adoptByName;
@@ -77,7 +76,7 @@ export class FileSessions implements SessionStore {
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
     const row = await this.#accept(scope, init, "pending");
     return this.#orRelease(row, () =>
-      this.#catalogue.using(row, (file) => this.#announce("created", row, file)),
+      this.#catalog.using(row, (file) => this.#announce("created", row, file)),
     );
   }
 
@@ -91,8 +90,8 @@ export class FileSessions implements SessionStore {
     act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
     const row = await this.#rowFor(scope, init, "pending");
-    const { work, settings } = this.#catalogue;
-    const paths = this.#catalogue.pathsOf(row);
+    const { work, settings } = this.#catalog;
+    const paths = this.#catalog.pathsOf(row);
     const tell = await this.#claimed(() =>
       work.claimWith(row, () => {
         refuseAnothers(paths, settings.disk, row.uid);
@@ -114,7 +113,7 @@ export class FileSessions implements SessionStore {
     if (row !== null) return this.#record(row);
     const adopted = await this.#adopted(scope, sessionId);
     if (adopted === null) return null;
-    return this.#catalogue.using(adopted, (file) => this.#announce("created", adopted, file));
+    return this.#catalog.using(adopted, (file) => this.#announce("created", adopted, file));
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
@@ -131,17 +130,17 @@ export class FileSessions implements SessionStore {
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
     const limit = sessionLimit(query.limit);
     const place = decodeCursor(query.cursor);
-    const behind = await this.#catalogue.feed.catchUp();
-    return listPage(listSessions(this.#catalogue.index, scope, query, limit + 1, place), limit, behind);
+    const behind = await this.#catalog.feed.catchUp();
+    return listPage(listSessions(this.#catalog.index, scope, query, limit + 1, place), limit, behind);
   }
 
   async count(scope: Scope, query: SessionQuery): Promise<number> {
-    await this.#catalogue.feed.catchUp();
-    return countSessions(this.#catalogue.index, scope, query);
+    await this.#catalog.feed.catchUp();
+    return countSessions(this.#catalog.index, scope, query);
   }
 
   async agentIds(scope: Scope): Promise<readonly string[]> {
-    const agentIds = this.#catalogue.work.agentIdsOf(scope.userId ?? null);
+    const agentIds = this.#catalog.work.agentIdsOf(scope.userId ?? null);
     return agentIds.filter((agentId) => scope.agentId === undefined || agentId === scope.agentId);
   }
 
@@ -152,7 +151,7 @@ export class FileSessions implements SessionStore {
     options: { ifVersion?: number; ifUpdatedAt?: number } = {},
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
-    return this.#catalogue.using(row, async (file) => {
+    return this.#catalog.using(row, async (file) => {
       const plan = await this.#patch(row, file, changes, options);
       if (plan.nodes.length === 0) return recordOf(row, file);
       return this.#announcePatched(row, file, plan.entries.flatMap(changedIn));
@@ -165,12 +164,12 @@ export class FileSessions implements SessionStore {
     items: readonly AppendItem[],
     options: AppendOptions = {},
   ): Promise<Appended> {
-    const row = this.#catalogue.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
+    const row = this.#catalog.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
     const fence = options.fence === undefined ? {} : { fence: options.fence };
     const { expectedLeafId, parentId } = options;
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
-    const writing = { ...this.#catalogue.marking(row), ...fence, needs };
-    return this.#catalogue.using(row, async (file) => {
+    const writing = { ...this.#catalog.marking(row), ...fence, needs };
+    return this.#catalog.using(row, async (file) => {
       // Of nothing, the leaf under the lock: once it is given back, others may have gone on.
       let leafId: string | null = null;
       const widening = file.widenedFor(needs);
@@ -192,13 +191,13 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     const needs = targetId === null ? [] : [targetId];
-    return this.#catalogue.using(row, async (file) => {
-      const writing = { ...this.#catalogue.marking(row), ...options, needs };
+    return this.#catalog.using(row, async (file) => {
+      const writing = { ...this.#catalog.marking(row), ...options, needs };
       const widening = file.widenedFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // Whoever has a fence is the one who works on it.
-        if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(sessionRefOf(row));
+        if (options.fence === undefined) this.#catalog.work.attendance.attendant.branch(sessionRefOf(row));
         return tree.planBranch(targetId);
       }, writing);
       this.#appended(row, file, plan);
@@ -213,15 +212,15 @@ export class FileSessions implements SessionStore {
     init: SessionInit,
   ): Promise<SessionRecord> {
     const from = this.#require(scope, sessionId);
-    return this.#catalogue.using(from, async (source) => {
+    return this.#catalog.using(from, async (source) => {
       await source.widened();
       if (entryId !== null) source.whole.path(entryId);
-      const parentSession = this.#catalogue.pathsOf(from).working;
+      const parentSession = this.#catalog.pathsOf(from).working;
       const row = await this.#accept(scope, init, "forking", { parentSession });
       const tree = await this.#orRelease(row, () =>
         new Slices().run(source.whole.forking(entryId, { id: row.sessionId, cwd: init.cwd })),
       );
-      await this.#orRelease(row, () => copyBlobs(this.#catalogue.settings, from, row, tree));
+      await this.#orRelease(row, () => copyBlobs(this.#catalog.settings, from, row, tree));
       return this.#grown(row, tree);
     });
   }
@@ -233,7 +232,7 @@ export class FileSessions implements SessionStore {
       ...(timestamp === undefined ? {} : { createdAt: Date.parse(timestamp) || 0 }),
     };
     const row = await this.#accept(scope, init, "forking", begun);
-    const { clock, newId } = this.#catalogue.settings;
+    const { clock, newId } = this.#catalog.settings;
     const adopted = await this.#orRelease(row, () =>
       new Slices().run(adoptedTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId })),
     );
@@ -246,10 +245,10 @@ export class FileSessions implements SessionStore {
     { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
-    const { work } = this.#catalogue;
+    const { work } = this.#catalog;
     const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
     let changed: readonly string[] = [];
-    const fresh = await this.#catalogue.using(row, async (file) => {
+    const fresh = await this.#catalog.using(row, async (file) => {
       // Decided under the lock, by the metadata as it then is; once `work.db` has it, it has happened.
       let decided: SessionRow | null = null;
       const writing = file.write(
@@ -262,7 +261,7 @@ export class FileSessions implements SessionStore {
           decided = begun;
           return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
         },
-        { ...this.#catalogue.marking(row), ...(fence === undefined ? {} : { fence }) },
+        { ...this.#catalog.marking(row), ...(fence === undefined ? {} : { fence }) },
       );
       await writing.then(
         () => work.todoDone(row.uid),
@@ -273,8 +272,8 @@ export class FileSessions implements SessionStore {
       return decided ?? made;
     });
     const moved = work.byUid(row.uid) ?? row;
-    const old = await this.#catalogue.using(moved, (file) => this.#announcePatched(moved, file, changed));
-    const begun = await this.#catalogue.using(fresh, (file) => this.#announce("created", fresh, file));
+    const old = await this.#catalog.using(moved, (file) => this.#announcePatched(moved, file, changed));
+    const begun = await this.#catalog.using(fresh, (file) => this.#announce("created", fresh, file));
     this.#feed.publish({ type: "reset", session: old, fresh: begun });
     return { old, fresh: begun };
   }
@@ -286,7 +285,7 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionContext | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    return this.#catalogue.using(row, async (file) => {
+    return this.#catalog.using(row, async (file) => {
       await file.widenedForContext(options);
       return file.context(options);
     });
@@ -296,11 +295,11 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
     const limited = { ...range, limit: entryLimit(range.limit) };
-    return this.#catalogue.using(row, async (file) => {
+    return this.#catalog.using(row, async (file) => {
       const recent = recentPage(file.recent, limited);
       if (recent !== null) return recent;
-      await this.#catalogue.bringUp(row, file);
-      const page = await pageByIndex(this.#catalogue.index, row.uid, file, limited);
+      await this.#catalog.bringUp(row, file);
+      const page = await pageByIndex(this.#catalog.index, row.uid, file, limited);
       if (page !== null) return page;
       await file.widened();
       const tree = file.whole;
@@ -311,8 +310,8 @@ export class FileSessions implements SessionStore {
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    return this.#catalogue.using(row, (file) =>
-      entryAt(file, entryId, this.#catalogue.index.place(row.uid, entryId)),
+    return this.#catalog.using(row, (file) =>
+      entryAt(file, entryId, this.#catalog.index.place(row.uid, entryId)),
     );
   }
 
@@ -321,20 +320,20 @@ export class FileSessions implements SessionStore {
     if (row === null) return false;
     const record = await this.#record(row);
     const check = (file: SessionFile) => checkUnused(recordOf(row, file), options.ifUpdatedAt);
-    if (!(await this.#catalogue.trash(row, check))) return false;
+    if (!(await this.#catalog.trash(row, check))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
   }
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const row = this.#trashedRow(scope, sessionId) ?? noSuchSession(sessionId);
-    await this.#catalogue.moves.untrash(row);
+    await this.#catalog.moves.untrash(row);
     const live: SessionRow = { ...row, state: "live" };
-    return this.#catalogue.using(live, (file) => this.#announce("restored", live, file));
+    return this.#catalog.using(live, (file) => this.#announce("restored", live, file));
   }
 
   async trashed(scope: Scope): Promise<readonly TrashedSession[]> {
-    return this.#catalogue.work
+    return this.#catalog.work
       .trashedOf(scope.userId ?? null)
       .filter((row) => inScope(scope, row))
       .map((row) => this.#trashedOf(row))
@@ -346,34 +345,34 @@ export class FileSessions implements SessionStore {
     if (row === null) return false;
     checkStillRemoved(row.removedAt ?? 0, options.ifRemovedAt);
     const session = this.#trashedOf(row);
-    await purgeSessions(this.#catalogue, [row], { what: "session", name: row.uid });
+    await purgeSessions(this.#catalog, [row], { what: "session", name: row.uid });
     this.#feed.publish({ type: "purged", session });
     return true;
   }
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const row = this.#require(scope, sessionId);
-    const { redaction, changed } = await redactEntries(this.#catalogue, row, entryIds);
+    const { redaction, changed } = await redactEntries(this.#catalog, row, entryIds);
     for (const each of changed) {
-      await this.#catalogue.using(each, (file) => this.#announce("redacted", each, file));
+      await this.#catalog.using(each, (file) => this.#announce("redacted", each, file));
     }
     return redaction;
   }
 
   /** Everything of a user, for good; state and blobs go with the folder. */
   async purgeUser(userId: string): Promise<{ sessions: number }> {
-    const rows = await purgeUser(this.#catalogue, userId, this.#homeFor(userId));
+    const rows = await purgeUser(this.#catalog, userId, this.#homeFor(userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
     return { sessions: rows.length };
   }
 
   async prewarm(scope: Scope, sessionId: string): Promise<void> {
     const row = this.#row(scope, sessionId);
-    const now = this.#catalogue.now();
+    const now = this.#catalog.now();
     if (row === null || now - (this.#warmed.get(row.uid) ?? 0) < warmMs) return;
     if (this.#warmed.size > mostWarm) this.#warmed.clear();
     this.#warmed.set(row.uid, now);
-    await this.#catalogue.using(row, () => undefined);
+    await this.#catalog.using(row, () => undefined);
   }
 
   /** Takes key, id and label; from here on the session exists, whatever happens to this process. */
@@ -384,7 +383,7 @@ export class FileSessions implements SessionStore {
     begun: { parentSession?: string; createdAt?: number } = {},
   ): Promise<SessionRow> {
     const row = await this.#rowFor(scope, init, state, begun);
-    await this.#claimed(() => this.#catalogue.work.claim(row));
+    await this.#claimed(() => this.#catalog.work.claim(row));
     return row;
   }
 
@@ -394,7 +393,7 @@ export class FileSessions implements SessionStore {
       return claim();
     } catch (error) {
       const isTaken = error instanceof SkeinError && error.code === "conflict";
-      if (!isTaken || !(await this.#catalogue.moves.finishAbandoned(this.#catalogue.now()))) throw error;
+      if (!isTaken || !(await this.#catalog.moves.finishAbandoned(this.#catalog.now()))) throw error;
       return claim();
     }
   }
@@ -406,16 +405,16 @@ export class FileSessions implements SessionStore {
     begun: { parentSession?: string; createdAt?: number } = {},
   ): Promise<SessionRow> {
     const { key, agentId } = placeOfKey(scope, init.key);
-    const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
+    const sessionId = init.sessionId === undefined ? this.#catalog.newId() : parseSessionId(init.sessionId);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
     const home = this.#homeFor(userId);
-    await this.#catalogue.knowUser(home, userId);
-    const now = this.#catalogue.now();
+    await this.#catalog.knowUser(home, userId);
+    const now = this.#catalog.now();
     const { createdAt = now, ...parent } = begun;
     const claim = state === "forking" ? { maker: thisProcess(), claimedAt: now } : {};
     return {
-      uid: this.#catalogue.newId(),
+      uid: this.#catalog.newId(),
       userId,
       agentId,
       key,
@@ -433,8 +432,8 @@ export class FileSessions implements SessionStore {
   /** A session that begins with entries. */
   async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
-      this.#catalogue.create(row, tree, (file) => {
-        this.#catalogue.work.finishFork(row);
+      this.#catalog.create(row, tree, (file) => {
+        this.#catalog.work.finishFork(row);
         return this.#announce("created", row, file);
       }),
     );
@@ -445,12 +444,12 @@ export class FileSessions implements SessionStore {
     try {
       return await make();
     } catch (error) {
-      this.#catalogue.work.release(row.uid);
+      this.#catalog.work.release(row.uid);
       if (error instanceof SkeinError) throw error;
       const advice = "Nothing was created; make room on the disk and try again";
       throw new SkeinError(
         "write_failed",
-        { file: this.#catalogue.pathsOf(row).log, problem: (error as Error).message, advice },
+        { file: this.#catalog.pathsOf(row).log, problem: (error as Error).message, advice },
         { cause: error },
       );
     }
@@ -462,7 +461,7 @@ export class FileSessions implements SessionStore {
     changes: MetaPatch,
     options: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<Plan> {
-    const { work } = this.#catalogue;
+    const { work } = this.#catalog;
     const writing = file.write((tree) => {
       const { meta, version } = file.meta;
       checkVersion(version, options.ifVersion);
@@ -471,7 +470,7 @@ export class FileSessions implements SessionStore {
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) work.claimLabel(row.uid, next.label ?? null);
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
-    }, this.#catalogue.marking(row));
+    }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
       // The log decides; what it did not take is not claimed either, unless somebody else has it by now.
       const label = file.meta.meta.label ?? null;
@@ -485,28 +484,28 @@ export class FileSessions implements SessionStore {
   /** A file of another program under the name of a session that nobody knows becomes that session. */
   async #adopted(scope: Scope, sessionId: string): Promise<SessionRow | null> {
     if (sessionIdProblem(sessionId) !== null) return null;
-    if (this.#catalogue.work.byId(scope.userId ?? null, sessionId) !== null) return null;
+    if (this.#catalog.work.byId(scope.userId ?? null, sessionId) !== null) return null;
     return this.#adoptByName(scope, sessionId);
   }
 
   #record(row: SessionRow): Promise<SessionRecord> {
-    return this.#catalogue.using(row, (file) => recordOf(row, file));
+    return this.#catalog.using(row, (file) => recordOf(row, file));
   }
 
   #trashedRow(scope: Scope, sessionId: string): SessionRow | null {
-    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
+    const row = this.#catalog.work.byId(scope.userId ?? null, sessionId);
     return row !== null && row.state === "trashed" && inScope(scope, row) ? row : null;
   }
 
   #trashedOf(row: SessionRow): TrashedSession {
     const { uid, userId, agentId, key, sessionId, label, removedAt } = row;
-    const bytes = this.#catalogue.settings.disk.stat(this.#catalogue.pathsOf(row).log)?.size ?? 0;
+    const bytes = this.#catalog.settings.disk.stat(this.#catalog.pathsOf(row).log)?.size ?? 0;
     const kind = kindOf(parseKey(key));
     return { uid, userId, agentId, key, kind, sessionId, label, removedAt: removedAt ?? 0, bytes };
   }
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
-    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
+    const row = this.#catalog.work.byId(scope.userId ?? null, sessionId);
     return row !== null && isThere(row) && inScope(scope, row) ? row : null;
   }
 
@@ -515,7 +514,7 @@ export class FileSessions implements SessionStore {
   }
 
   #rowsFor(userId: string | null, lookup: Lookup): SessionRow[] {
-    const { work } = this.#catalogue;
+    const { work } = this.#catalog;
     const one = (row: SessionRow | null) => (row === null ? [] : [row]);
     switch (lookup.by) {
       case "key":

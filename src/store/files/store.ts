@@ -9,31 +9,36 @@ import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import { spaceOf } from "../../core/space.ts";
-import { ChangeFeed } from "../changes.ts";
+import { ChangeFeed } from "../change-feed.ts";
 import type { Scope, Store } from "../contract.ts";
 import { isOfExternalStore } from "../external-ledger.ts";
-import { checkScope, scoped } from "../scoped.ts";
+import { checkScope, scoped } from "../rules.ts";
 import type { StoreWork } from "../work.ts";
 import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
-import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
 import { diskInPlace, openFileLimit, reclaimingDisk } from "./disk.ts";
-import { checkOwner } from "./home-owner.ts";
+import { eraseRemoved } from "./erase.ts";
 import { IndexDb } from "./index-db.ts";
-import { IndexInPlace } from "./index-in-place.ts";
+import { IndexInPlace } from "./index-service.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
-import { homeOf, indexDbName, workDbName } from "./layout.ts";
-import { describeRebuild, describeSalvage, readWorkCounts, workCountsName } from "./losses.ts";
-import { eraseRemoved } from "./purge.ts";
+import { checkOwner, homeOf, indexDbName, workDbName } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
-import { openIndex, openWork } from "./recover.ts";
+import {
+  describeRebuild,
+  describeSalvage,
+  openIndex,
+  openWork,
+  readWorkCounts,
+  workCountsName,
+} from "./recover.ts";
 import type { SalvageRules } from "./salvage.ts";
 import { finishSalvage, salvageDatabase } from "./salvage.ts";
 import { FileSearch } from "./search.ts";
+import { SessionCatalog } from "./session-catalog.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
@@ -178,11 +183,11 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     report,
     lock,
   };
-  const catalogue = new SessionCatalogue(work, index, service, settings);
-  closeIdle = () => catalogue.closeIdle();
-  await catalogue.moves.finish(clock.now());
-  await catalogue.finishTodos();
-  catalogue.feed.finishErase();
+  const catalog = new SessionCatalog(work, index, service, settings);
+  closeIdle = () => catalog.closeIdle();
+  await catalog.moves.finish(clock.now());
+  await catalog.finishTodos();
+  catalog.feed.finishErase();
   const watch = new ChangeFeed();
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);
@@ -191,15 +196,15 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     return home;
   };
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
-  const sessions = new FileSessions(catalogue, watch, homeFor, adoptByName);
+  const sessions = new FileSessions(catalog, watch, homeFor, adoptByName);
   const store = scoped({
     sessions,
-    search: new FileSearch(catalogue),
+    search: new FileSearch(catalog),
     state: new FileState(root, work, lock),
     blobs: new FileBlobs({ root, disk, clock, homeFor, newToken: newId }),
     watch,
     purgeUser: (userId) => sessions.purgeUser(userId),
-    close: () => catalogue.close(),
+    close: () => catalog.close(),
   });
   const handle: StoreWork = {
     ledger: work.ledger,
@@ -217,7 +222,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     erase: () => eraseRemoved(work),
     settle: async () => undefined,
   };
-  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
+  return { ...store, root, upkeep: filesUpkeep(catalog, claims, databases), work: handle };
 }
 
 function maxOpenSessions(): number {

@@ -1,19 +1,23 @@
+import { basename, join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { inScope } from "../changes.ts";
+import { within } from "../../core/within.ts";
 import type { Scope, SessionPage, SessionQuery, SessionRecord } from "../contract.ts";
-import { sessionLimit } from "../limits.ts";
-import { decodeCursor, listPage } from "../listing.ts";
+import { decodeCursor, listPage, sessionLimit } from "../list-query.ts";
+import { inScope } from "../rules.ts";
 import type { BackupDone, BackupOptions } from "./backup.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
-import type { HealthProblem } from "./health.ts";
-import { StoreHealth } from "./health.ts";
-import type { UserFigures } from "./index-query.ts";
-import { everyUser, listSessions, userFigures } from "./index-query.ts";
+import type { Disk } from "./disk.ts";
+import { appendWhole } from "./disk.ts";
+import type { IndexFeed } from "./index-feed.ts";
+import type { UserFigures } from "./index-lists.ts";
+import { everyUser, listSessions, userFigures } from "./index-lists.ts";
 import type { RebuildParts } from "./rebuild.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
+import type { WorkDb } from "./work-db.ts";
 
 /** What a folder of sessions needs now and then, beside what every store does. */
 export interface FilesUpkeep {
@@ -58,24 +62,20 @@ export interface FilesUpkeep {
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
 
-export function filesUpkeep(
-  catalogue: SessionCatalogue,
-  claims: RebuildParts,
-  databases: string,
-): FilesUpkeep {
-  const { feed, index, settings, work } = catalogue;
+export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, databases: string): FilesUpkeep {
+  const { feed, index, settings, work } = catalog;
   const { root, disk } = settings;
   const health = new StoreHealth({ root, disk, work, feed });
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // A log that cannot be read may refer to anything.
     if ((await feed.bringUpAll()) > 0) return { files: 0, bytes: 0 };
-    return sweepBlobs(settings.root, settings.disk, index, catalogue.now());
+    return sweepBlobs(settings.root, settings.disk, index, catalog.now());
   };
   return {
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
     backup: (folder, progress = silent, options = {}) =>
-      backupFiles(catalogue, databases, folder, progress, options),
+      backupFiles(catalog, databases, folder, progress, options),
     sweepBlobs: sweep,
     health: () => health.problems(),
     checkInPlace: () => work.checkInPlace(),
@@ -94,23 +94,23 @@ export function filesUpkeep(
       const scope = { userId: everyUser, ...present({ agentId }) } as const;
       return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind);
     },
-    changeMark: listMarks(catalogue),
+    changeMark: listMarks(catalog),
     workMark: () => work.changeMark(),
-    logMark: ({ uid }) => catalogue.markOf(uid),
+    logMark: ({ uid }) => catalog.markOf(uid),
     files: (scope, sessionId) => {
       const row = work.byId(scope.userId ?? null, sessionId);
       if (row === null || !inScope(scope, row)) return null;
-      const { log, working } = catalogue.pathsOf(row);
+      const { log, working } = catalog.pathsOf(row);
       return { log, working };
     },
     workingSets: (sessions) => {
       const places = work.placesOf(sessions.map(({ uid }) => uid));
-      return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
+      return new Map(places.map((place) => [place.uid, catalog.pathsOf(place).working]));
     },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);
-      await checkFiles({ catalogue, claims, databases, fix, progress, found });
+      await checkFiles({ catalog, claims, databases, fix, progress, found });
       if (fix) await sweep();
       return findings;
     },
@@ -118,7 +118,7 @@ export function filesUpkeep(
 }
 
 /** What of two databases every list is made of. */
-function listMarks({ feed, index, work }: SessionCatalogue): FilesUpkeep["changeMark"] {
+function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMark"] {
   const both = () => {
     const [listed, worked] = [index.db.changeMark(), work.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
@@ -135,4 +135,113 @@ function listMarks({ feed, index, work }: SessionCatalogue): FilesUpkeep["change
     }
     return (await feed.catchUp()) > 0 ? null : both();
   };
+}
+
+/** A reason why a store should not be given work now. */
+export interface HealthProblem {
+  readonly code:
+    | "store_damaged"
+    | "store_locked"
+    | "folder_moved"
+    | "disk_full"
+    | "disk_failed"
+    | "index_behind";
+  /** What is wrong and what to do about it, for an operator: it may name files. */
+  readonly message: string;
+}
+
+interface HealthParts {
+  readonly root: string;
+  readonly disk: Disk;
+  readonly work: WorkDb;
+  readonly feed: IndexFeed;
+}
+
+/** Room for a few messages. A disk that does not take this much is full for every practical purpose. */
+const probeBytes = 256 * 1024;
+const probeName = ".disk-probe.tmp";
+/** Anybody may ask for the health, so that the disk is tried no more often than this. */
+const probeEveryMs = 1000;
+/** Lists and searches that miss more sessions than this are of little use. */
+const maxSessionsBehind = 500;
+const longestCatchUpMs = 2000;
+
+/** Whether a store can do its work. What is cheap is looked at each time; the disk and the index at most once a second. */
+class StoreHealth {
+  readonly #parts: HealthParts;
+  #probe: Promise<readonly HealthProblem[]> | null = null;
+  #probedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: HealthParts) {
+    this.#parts = parts;
+  }
+
+  async problems(): Promise<readonly HealthProblem[]> {
+    const { work, root } = this.#parts;
+    if (!work.isInPlace()) {
+      const message = `The folder ${root} was moved or deleted, or its work.db was replaced. Put it back, or restart`;
+      return [{ code: "folder_moved", message }];
+    }
+    const { damage } = work;
+    if (damage !== null) {
+      const message = `work.db in ${root} is damaged (${damage}). Stop the gateway and run \`skein doctor --fix\``;
+      return [{ code: "store_damaged", message }];
+    }
+    if (this.#probe === null || performance.now() - this.#probedAt >= probeEveryMs) {
+      this.#probedAt = Number.POSITIVE_INFINITY; // shared until it has ended
+      this.#probe = this.#probed().finally(() => {
+        this.#probedAt = performance.now();
+      });
+    }
+    const probed = await this.#probe;
+    return work.damage === null ? probed : this.problems();
+  }
+
+  async #probed(): Promise<readonly HealthProblem[]> {
+    const { work, root } = this.#parts;
+    if (work.isLocked()) {
+      const message = `Another process keeps work.db in ${root} locked. It is used again once that process lets go`;
+      return [{ code: "store_locked", message }];
+    }
+    return [...(await this.#diskProblems()), ...(await this.#indexProblems())];
+  }
+
+  async #diskProblems(): Promise<HealthProblem[]> {
+    const { disk, root } = this.#parts;
+    const path = join(root, probeName);
+    try {
+      const file = disk.open(path);
+      try {
+        appendWhole(file, new Uint8Array(probeBytes));
+        await file.sync();
+      } finally {
+        file.close();
+        disk.unlink(path);
+      }
+      return [];
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === "ENOSPC" || code === "EDQUOT")
+        return [{ code: "disk_full", message: `The disk of ${root} is full. Make room on it` }];
+      const problem = `The disk of ${root} cannot be written: ${(error as Error).message}`;
+      return [{ code: "disk_failed", message: problem }];
+    }
+  }
+
+  async #indexProblems(): Promise<HealthProblem[]> {
+    const { feed, root, work } = this.#parts;
+    let behind = 0;
+    try {
+      const catchingUp = feed.lag().then((lag) => {
+        behind = lag;
+      });
+      if (!(await within(longestCatchUpMs, catchingUp))) behind = work.countDirty();
+    } catch (error) {
+      const message = `The index of ${root} cannot be brought up to date: ${(error as Error).message}`;
+      return [{ code: "index_behind", message }];
+    }
+    if (behind <= maxSessionsBehind) return [];
+    const message = `The index is behind for ${behind} sessions in ${basename(root)}. It catches up by itself`;
+    return [{ code: "index_behind", message }];
+  }
 }

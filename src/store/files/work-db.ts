@@ -4,7 +4,7 @@ import { sessionRefOf } from "../../core/session-ref.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
-import { taken } from "../refusals.ts";
+import { taken } from "../rules.ts";
 import { Attendance } from "../work.ts";
 import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
@@ -78,7 +78,7 @@ const migrations = [
 ];
 
 /** Something that was lost with a database. */
-export interface Loss {
+interface Loss {
   readonly at: number;
   readonly note: string;
   /** Whether a start has said so. */

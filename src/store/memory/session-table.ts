@@ -1,7 +1,6 @@
 import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import { inScope } from "../changes.ts";
 import type {
   ListedSession,
   Scope,
@@ -10,7 +9,7 @@ import type {
   SessionRecord,
   TrashedSession,
 } from "../contract.ts";
-import { noSuchSession, taken } from "../refusals.ts";
+import { inScope, noSuchSession, taken } from "../rules.ts";
 
 /** A session as the memory store holds it. */
 export interface HeldSession {

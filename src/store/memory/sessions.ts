@@ -14,9 +14,7 @@ import { atOnce } from "../../core/slices.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { TellLater, WorkAttendant } from "../../runs/contract.ts";
-import { adoptedTree } from "../adopted.ts";
-import { blobsOf } from "../blob-refs.ts";
-import type { ChangeFeed } from "../changes.ts";
+import type { ChangeFeed } from "../change-feed.ts";
 import type {
   Appended,
   AppendItem,
@@ -36,13 +34,16 @@ import type {
   TrashedSession,
 } from "../contract.ts";
 import { countedWith, digestOfTree, emptyDigest } from "../digest.ts";
-import { pageOf } from "../entry-page.ts";
-import { placeOfKey } from "../key-place.ts";
-import { sessionLimit } from "../limits.ts";
-import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
-import { applyPatch, firstMeta } from "../meta.ts";
-import { planReset } from "../plan-reset.ts";
-import { kinOf, reaching } from "../reach.ts";
+import {
+  compareInList,
+  decodeCursor,
+  kinOf,
+  listPage,
+  matchesQuery,
+  pageOf,
+  reaching,
+  sessionLimit,
+} from "../list-query.ts";
 import {
   checkRedactable,
   redactionOf,
@@ -51,8 +52,9 @@ import {
   withoutDisplayName,
   withTombstones,
 } from "../redact.ts";
-import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
-import { metaChanges, metaDraft } from "../session-meta.ts";
+import { checkStillRemoved, checkUnused, checkVersion, noSuchSession, placeOfKey } from "../rules.ts";
+import { applyPatch, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
+import { adoptedTree, blobsOf } from "../session-trees.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
 

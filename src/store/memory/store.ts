@@ -2,17 +2,28 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { Slices } from "../../core/slices.ts";
 import type { WorkAttendant } from "../../runs/contract.ts";
-import { agentOfBlob, hashOf } from "../blob-rules.ts";
-import { ChangeFeed } from "../changes.ts";
-import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
+import { ChangeFeed } from "../change-feed.ts";
+import type {
+  BlobStore,
+  Json,
+  Scope,
+  SearchHit,
+  SearchQuery,
+  SearchStore,
+  StateStore,
+  Store,
+} from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
-import { checkScope, scoped } from "../scoped.ts";
-import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
+import { hitLimit, kinOf, reaching } from "../list-query.ts";
+import { agentOfBlob, checkScope, checkStateKey, hashOf, nextVersion, scoped, stateText } from "../rules.ts";
+import type { SearchTerm } from "../search-text.ts";
+import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
 import type { StoreWork } from "../work.ts";
 import { Attendance } from "../work.ts";
-import { MemorySearch } from "./search.ts";
-import { SessionTable } from "./session-table.ts";
+import type { HeldSession } from "./session-table.ts";
+import { hasId, SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
@@ -152,4 +163,97 @@ function memoryBlobs(blobs: Blobs): BlobStore {
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };
+}
+
+/** Search by reading everything: right, and quick enough for what fits in memory. */
+class MemorySearch implements SearchStore {
+  readonly #table: SessionTable;
+
+  constructor(table: SessionTable) {
+    this.#table = table;
+  }
+
+  async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
+    const limit = hitLimit(query.limit);
+    const terms = termsOf(query.text);
+    if (terms.any.length === 0) return { hits: [], behind: 0 };
+    const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
+    const slices = new Slices();
+    const texts: SearchedText[] = [];
+    for (const session of [...this.#table.in(scope)]) {
+      const isSearched = query.sessionId === undefined || hasId(session, query.sessionId);
+      if (isSearched && isReached(session)) texts.push(...(await textsIn(session, terms.any, query, slices)));
+    }
+    const holding = terms.any.map((_, at) => texts.filter(({ counts }) => (counts[at] ?? 0) > 0).length);
+    const scoreOf = bm25({ entries: texts.length, holding });
+    const found = texts
+      .filter(({ counts, time }) => counts.some((count) => count > 0) && isWithin(query, time))
+      .map((text) => ({
+        ...text,
+        hasAll: hasAll(text.words, terms.all),
+        score: scoreOf(text.counts, text.length),
+      }));
+    found.sort((a, b) => Number(b.hasAll) - Number(a.hasAll) || b.score - a.score || b.time - a.time);
+    return { hits: found.slice(0, limit).map((text) => hitOf(text, query.text)), behind: 0 };
+  }
+}
+
+/** One entry, with how often each term occurs in it. */
+interface SearchedText {
+  readonly session: HeldSession;
+  readonly entryId: string;
+  readonly role: string;
+  readonly time: number;
+  readonly text: string;
+  readonly words: readonly string[];
+  readonly counts: readonly number[];
+  /** Words as they were written, hidden ones too. */
+  readonly length: number;
+}
+
+async function textsIn(
+  session: HeldSession,
+  terms: readonly SearchTerm[],
+  { role, shownText }: SearchQuery,
+  slices: Slices,
+): Promise<SearchedText[]> {
+  const texts: SearchedText[] = [];
+  for (const entry of [...session.tree.entries()]) {
+    const said = entryText(entry);
+    if (said === null || (role !== undefined && role !== said.role)) continue;
+    const written = wordsOf(said.text);
+    if (written.length === 0) continue;
+    const isHit = terms.some((term) => countOccurrences(written, term) > 0);
+    // What a hit shows is asked for hits alone: to mask a text takes long.
+    const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
+    const words = text === said.text ? written : wordsOf(text);
+    const counts = terms.map((term) => countOccurrences(words, term));
+    const { length } = written;
+    texts.push({
+      session,
+      entryId: entry.id,
+      time: Date.parse(entry.timestamp),
+      ...said,
+      text,
+      words,
+      counts,
+      length,
+    });
+    const turn = slices.did(said.text.length);
+    if (turn !== null) await turn;
+  }
+  return texts;
+}
+
+function isWithin({ since, until }: SearchQuery, time: number): boolean {
+  return (since === undefined || time >= since) && (until === undefined || time <= until);
+}
+
+function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean {
+  return terms.every((term) => countOccurrences(words, term) > 0);
+}
+
+function hitOf({ session, entryId, role, time, text }: SearchedText, query: string): SearchHit {
+  const { id: sessionId } = session.tree.header;
+  return { sessionId, key: session.key, entryId, role, time, snippet: snippetOf(text, query) };
 }

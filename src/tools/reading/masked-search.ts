@@ -2,7 +2,7 @@ import type { Redactor } from "../../access/redaction/redactor.ts";
 import type { Entry } from "../../core/entries.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { SearchQuery } from "../../store/contract.ts";
-import { entryText } from "../../store/entry-text.ts";
+import { entryText } from "../../store/search-text.ts";
 import { isBinary } from "./blocks.ts";
 
 /**

@@ -9,7 +9,7 @@ import { exportJsonl } from "../../../interchange/export-jsonl.ts";
 import { noBlobs } from "../../../interchange/export-view.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
-import { scopeOfSession } from "../../../store/scoped.ts";
+import { scopeOfSession } from "../../../store/rules.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";

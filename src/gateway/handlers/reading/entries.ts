@@ -12,7 +12,7 @@ import { isShown, messageOf } from "../../../sessions/history.ts";
 import { previewOf } from "../../../sessions/preview.ts";
 import { viewingTree } from "../../../sessions/tree-view.ts";
 import type { EntryPage } from "../../../store/contract.ts";
-import { noSuchSession } from "../../../store/refusals.ts";
+import { noSuchSession } from "../../../store/rules.ts";
 import { isToolMessage } from "../../../tools/reading/blocks.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";

@@ -5,11 +5,11 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ListedSession, SessionReach } from "../contract.ts";
 import { emptyDigest } from "../digest.ts";
-import { termsOf } from "../search-words.ts";
+import { termsOf } from "../search-text.ts";
 import { emptyFold } from "./fold.ts";
 import { IndexDb } from "./index-db.ts";
-import { countSessions, listSessions, searchWords, wordSearch } from "./index-query.ts";
-import { reachCondition } from "./index-reach.ts";
+import { countSessions, listSessions, reachCondition } from "./index-lists.ts";
+import { searchWords, wordSearch } from "./index-search.ts";
 
 let folder = "";
 let path = "";

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { parsingSession } from "../../core/parse-session.ts";
@@ -7,12 +8,11 @@ import type { Redaction } from "../contract.ts";
 import type { Sought, Tombstones } from "../redact.ts";
 import { checkRedactable, redactionOf, removedFrom, soughtIn, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
-import type { SessionCatalogue } from "./catalogue.ts";
-import { readWhole, replaceWhole } from "./disk-files.ts";
-import { copiesBeside } from "./folders.ts";
-import { blobsFolder, sessionPaths } from "./layout.ts";
-import { isUnderWay } from "./moves.ts";
-import type { SessionRow } from "./work-db.ts";
+import { readWhole, replaceWhole } from "./disk.ts";
+import { blobsFolder, copiesBeside, sessionPaths } from "./layout.ts";
+import type { SessionCatalog } from "./session-catalog.ts";
+import { isUnderWay } from "./session-files.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
 /** Entries made tombstones wherever they were copied to, also while that is done. */
@@ -34,21 +34,21 @@ const mostPollsOfLiving = 15_000;
  * Behind it, whatever was copied or brought back meanwhile.
  */
 export async function redactEntries(
-  catalogue: SessionCatalogue,
+  catalog: SessionCatalog,
   row: SessionRow,
   entryIds: readonly string[],
 ): Promise<{ redaction: Redaction; changed: SessionRow[] }> {
-  const sought = await catalogue.using(row, async (file) => {
+  const sought = await catalog.using(row, async (file) => {
     await file.widened();
     checkRedactable(file.whole, entryIds);
     return new Slices().run(soughtIn(file.readLog(0), new Set(entryIds)));
   });
-  const pass = new Pass(catalogue, row, sought);
+  const pass = new Pass(catalog, row, sought);
   const redactWork = async () => {
     const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
     const removed = removedFrom(sought, uids);
-    await catalogue.work.discardFiles(removed);
-    catalogue.work.redact(row.userId, removed);
+    await catalog.work.discardFiles(removed);
+    catalog.work.redact(row.userId, removed);
     return uids;
   };
   await pass.overCopies();
@@ -58,8 +58,8 @@ export async function redactEntries(
   const uids = await redactWork();
   const rows = [row, ...pass.done.map((each) => each.row)];
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
-  await dropBlobs(catalogue, rows, hashes);
-  await catalogue.erase(rows, uids);
+  await dropBlobs(catalog, rows, hashes);
+  await catalog.erase(rows, uids);
   // Also where there was nothing left to do: a try before this one may have failed before anybody was told.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isThere);
   const told = pass.done.filter((each) => each.entryIds.length > 0);
@@ -70,14 +70,14 @@ export async function redactEntries(
 /** One redaction on its way through a user's sessions. */
 class Pass {
   readonly done: Done[] = [];
-  readonly #catalogue: SessionCatalogue;
+  readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: Sought;
   /** By uid and state: one that was restored or removed meanwhile is looked at again. */
   readonly #seen = new Set<string>();
 
-  constructor(catalogue: SessionCatalogue, row: SessionRow, sought: Sought) {
-    this.#catalogue = catalogue;
+  constructor(catalog: SessionCatalog, row: SessionRow, sought: Sought) {
+    this.#catalog = catalog;
     this.#row = row;
     this.#sought = sought;
   }
@@ -104,7 +104,7 @@ class Pass {
    * user's trash. Waits for forks: they may have been taken from what the session was.
    */
   async #copies(): Promise<SessionRow[]> {
-    const { feed, work } = this.#catalogue;
+    const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.bringUpAll();
       // Before and behind the question: one that is taken into the index meanwhile may be in neither of the others.
@@ -123,24 +123,24 @@ class Pass {
   }
 
   async #waitFor(forking: SessionRow, polls: number): Promise<void> {
-    const { moves, settings } = this.#catalogue;
+    const { moves, settings } = this.#catalog;
     // One that nobody is at any more is ended.
-    if (polls === mostPolls) await moves.finish(this.#catalogue.now());
+    if (polls === mostPolls) await moves.finish(this.#catalog.now());
     if (polls > (isUnderWay(forking) ? mostPollsOfLiving : mostPolls)) {
-      const { log: file } = this.#catalogue.pathsOf(forking);
+      const { log: file } = this.#catalog.pathsOf(forking);
       throw new SkeinError("locked", { file, holder: "a fork that is under way" });
     }
     await settings.lock.sleep(pollMs);
   }
 
   async #live(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
-    const { settings, work } = this.#catalogue;
-    const paths = this.#catalogue.pathsOf(row);
+    const { settings, work } = this.#catalog;
+    const paths = this.#catalog.pathsOf(row);
     const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
     // A session that was never written, or whose files are lost, has no copy; others have to be opened.
     if (!isItself && isGone) return null;
     try {
-      const found = await this.#catalogue.using(row, async (file) => {
+      const found = await this.#catalog.using(row, async (file) => {
         let entryIds: readonly string[] | null = null;
         await file.rewrite(async (bytes) => {
           const made = await this.#made(bytes, isItself);
@@ -153,7 +153,7 @@ class Pass {
         await file.widened();
         return { tree: file.whole, entryIds };
       });
-      if (found !== null) await this.#catalogue.using(row, (file) => this.#catalogue.bringUp(row, file));
+      if (found !== null) await this.#catalog.using(row, (file) => this.#catalog.bringUp(row, file));
       return found;
     } catch (error) {
       const now = work.byUid(row.uid);
@@ -165,11 +165,11 @@ class Pass {
 
   /** A removal that was cut off has left its files in both places. Working sets are made anew from the log. */
   async #trashed(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
-    const { disk, newId, root } = this.#catalogue.settings;
-    const places = [this.#catalogue.pathsOf(row), sessionPaths(root, row, row.sessionId)];
+    const { disk, newId, root } = this.#catalog.settings;
+    const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
     let found: Omit<Done, "row"> | null = null;
-    await this.#catalogue.moves.underLock(row, undefined, async () => {
-      if (this.#catalogue.work.byUid(row.uid)?.state !== "trashed") return; // restored: looked at there
+    await this.#catalog.moves.underLock(row, undefined, async () => {
+      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: looked at there
       for (const { log, working } of places) {
         const made = await this.#madeOf(log, isItself);
         if (disk.stat(log) === null ? (await this.#madeOf(working, isItself)) !== null : made !== null)
@@ -184,7 +184,7 @@ class Pass {
 
   /** Copies stay in the folder where the session was live, whether it is in the trash or not. */
   async #beside(row: SessionRow, isItself: boolean): Promise<void> {
-    const { disk, newId, root } = this.#catalogue.settings;
+    const { disk, newId, root } = this.#catalog.settings;
     for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
       const made = await this.#madeOf(path, isItself);
       if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
@@ -192,11 +192,11 @@ class Pass {
   }
 
   #madeOf(path: string, isItself: boolean): Promise<Tombstones | null> {
-    return this.#made(readWhole(this.#catalogue.settings.disk, path) ?? none, isItself);
+    return this.#made(readWhole(this.#catalog.settings.disk, path) ?? none, isItself);
   }
 
   #made(bytes: Uint8Array, isItself: boolean): Promise<Tombstones | null> {
-    return Slices.underLock().run(withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself));
+    return Slices.underLock().run(withTombstones(bytes, this.#sought, this.#catalog.now(), isItself));
   }
 }
 
@@ -210,25 +210,115 @@ function placeName({ uid, state }: SessionRow): string {
 }
 
 /** Blobs of what is gone that nothing else refers to, in the folders of all agents that had it. */
-export async function dropBlobs(
-  catalogue: SessionCatalogue,
+async function dropBlobs(
+  catalog: SessionCatalog,
   rows: readonly SessionRow[],
   hashes: readonly string[],
 ): Promise<void> {
-  const named = new Set(hashes.filter((sha256) => !catalogue.work.isBlobInUse(sha256)));
+  const named = new Set(hashes.filter((sha256) => !catalog.work.isBlobInUse(sha256)));
   if (named.size === 0) return;
-  const { disk, root } = catalogue.settings;
-  await catalogue.feed.bringUpAll();
+  const { disk, root } = catalog.settings;
+  await catalog.feed.bringUpAll();
   // What the index is not sure of is read.
-  const unsure = catalogue.work.dirty().flatMap((uid) => catalogue.work.byUid(uid) ?? []);
+  const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
   const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
   for (const place of places.values()) {
     const here = unsure.filter((each) => each.home === place.home && each.agentId === place.agentId);
     const read = here.flatMap((each) =>
-      hashesIn(Buffer.from(readWhole(disk, catalogue.pathsOf(each).log) ?? none).toString("utf8")),
+      hashesIn(Buffer.from(readWhole(disk, catalog.pathsOf(each).log) ?? none).toString("utf8")),
     );
-    const used = new Set([...catalogue.index.blobsIn(place.home, place.agentId), ...inTrash, ...read]);
+    const used = new Set([...catalog.index.blobsIn(place.home, place.agentId), ...inTrash, ...read]);
     for (const sha256 of named) if (!used.has(sha256)) disk.unlink(join(blobsFolder(root, place), sha256));
   }
+}
+
+/**
+ * Sessions that are in the trash, for good. Files go first, durably, and the claim on the id last: until then it is done again.
+ * What is left then is bytes in the databases' files.
+ */
+export async function purgeSessions(
+  catalog: SessionCatalog,
+  rows: readonly SessionRow[],
+  tombstone: { readonly what: string; readonly name: string },
+  user?: { readonly userId: string; removeHome(): Promise<void> },
+): Promise<void> {
+  const { work, moves } = catalog;
+  const uids = rows.map(({ uid }) => uid);
+  const blobs = rows.map((row) => ({ row, hashes: blobsIn(catalog, row) }));
+  await work.discardFiles(uids);
+  for (const row of rows) await moves.removeFiles(row);
+  await user?.removeHome();
+  work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
+  for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
+  await catalog.erase(rows, user === undefined ? uids : [...uids, user.userId]);
+  // A listing that was being written when the folder went away has made it again.
+  await catalog.feed.untilIdle();
+  await user?.removeHome();
+}
+
+/**
+ * Everything that a user has, for good. Sessions are in the trash first, so that nobody begins anything with them. One
+ * that is made meanwhile is a new beginning, and stays.
+ */
+export async function purgeUser(
+  catalog: SessionCatalog,
+  userId: string,
+  home: string,
+): Promise<SessionRow[]> {
+  const { work, feed, moves } = catalog;
+  const rows = work.ofUser(userId);
+  for (const row of rows) {
+    if (row.state === "trashed") continue;
+    catalog.drop(row);
+    await moves.underLock(row, undefined, async () =>
+      work.move(row.uid, row.state, "trashed", catalog.now()),
+    );
+    await feed.service.remove(row.uid);
+  }
+  const purged = rows.map((row): SessionRow => ({ ...row, state: "trashed" }));
+  const name = createHash("sha256").update(userId).digest("hex");
+  const removed = new Set(rows.map(({ uid }) => uid));
+  const removeHomeOfUser = () => removeHome(catalog, userId, home, removed);
+  await purgeSessions(catalog, purged, { what: "user", name }, { userId, removeHome: removeHomeOfUser });
+  return rows;
+}
+
+/** The blobs that a session in the trash refers to. One whose move there was cut off still lies in its old place. */
+function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
+  const places: SessionRow["state"][] = ["trashed", "live"];
+  return places.flatMap((state) => {
+    const bytes = readWhole(catalog.settings.disk, catalog.pathsOf({ ...row, state }).log);
+    return bytes === null ? [] : hashesIn(Buffer.from(bytes).toString("utf8"));
+  });
+}
+
+/** Blobs, listings and the user's name; while nobody can claim a session there. */
+async function removeHome(
+  { work, settings }: SessionCatalog,
+  userId: string,
+  home: string,
+  purged: ReadonlySet<string>,
+): Promise<void> {
+  const { disk, root } = settings;
+  const folder = join(root, home);
+  const isRemoved = work.exclusively(() => {
+    const isUsed = home === "" || work.othersIn(home, userId) > 0;
+    if (isUsed || work.ofUser(userId).some(({ uid }) => !purged.has(uid))) return false;
+    disk.removeTree(join(folder, "agents"));
+    disk.unlink(join(folder, "user.json"));
+    // Another user's home may lie inside of this one.
+    if (disk.list(folder).length === 0) disk.removeTree(folder);
+    return true;
+  });
+  if (!isRemoved) return;
+  const parent = join(folder, "..");
+  for (const path of [folder, parent]) if (disk.isFolder(path)) await disk.syncFolder(path);
+}
+
+/** Erases the bytes of removed rows of `work.db` now, or once no other process reads the file. */
+export function eraseRemoved(work: WorkDb): void {
+  work.requestErase();
+  const request = work.pendingErase();
+  if (request !== null && work.scrub()) work.erased(request);
 }

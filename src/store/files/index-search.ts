@@ -1,14 +1,10 @@
-import type { ListedSession, Scope, SearchQuery, SessionQuery } from "../contract.ts";
-import type { ListPlace } from "../listing.ts";
-import type { SearchStatistics } from "../search-rank.ts";
-import { bm25 } from "../search-rank.ts";
-import type { SearchTerm, SearchTerms } from "../search-words.ts";
+import type { Scope, SearchQuery } from "../contract.ts";
+import type { SearchStatistics, SearchTerm, SearchTerms } from "../search-text.ts";
+import { bm25 } from "../search-text.ts";
 import type { IndexDb } from "./index-db.ts";
-import type { Condition } from "./index-reach.ts";
-import { reachCondition } from "./index-reach.ts";
-import { scopeWord, scopeWordCount } from "./index-words.ts";
-
-/** Lists and searches as questions to the index. */
+import { scopeWord, scopeWordCount } from "./index-db.ts";
+import type { Condition } from "./index-lists.ts";
+import { reachCondition } from "./index-lists.ts";
 
 /** Hits of a word beyond so many, from the newest on, are not ranked. */
 const mostRanked = 20_000;
@@ -33,101 +29,6 @@ export interface FoundEntry {
 export interface FoundEntries {
   readonly statistics: SearchStatistics;
   readonly found: readonly FoundEntry[];
-}
-
-/** Whose sessions are listed; `userId: everyUser` stands for all of them. */
-export interface ListScope {
-  readonly userId?: string | typeof everyUser;
-  readonly agentId?: string;
-}
-
-export const everyUser = Symbol("every user");
-
-export function listSessions(
-  { db }: IndexDb,
-  scope: ListScope,
-  query: SessionQuery,
-  limit: number,
-  behind: ListPlace | null,
-): ListedSession[] {
-  const { sql, values, table } = listed(scope, query);
-  const from = behind === null ? "" : " AND (updated_at < ? OR (updated_at = ? AND uid < ?))";
-  const place = behind === null ? [] : [behind.updatedAt, behind.updatedAt, behind.uid];
-  const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
-  const rows = db
-    .sql(`SELECT record FROM ${table} WHERE ${sql}${from} ${order}`)
-    .all(...values, ...place, limit);
-  return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
-}
-
-/** What the sessions of a user come to, those in the trash left out. */
-export interface UserFigures {
-  /** `null`: the unnamed user. */
-  readonly userId: string | null;
-  readonly sessions: number;
-  readonly lastActiveAt: number;
-  /** Of their logs. */
-  readonly bytes: number;
-  readonly totalTokens: number;
-}
-
-/** Users without a session are left out. */
-export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]): UserFigures[] {
-  const rows = db
-    .sql(
-      `SELECT user, count(*) AS sessions, max(updated_at) AS last, sum(log_bytes) AS bytes,
-         sum(json_extract(record, '$.digest.totalTokens')) AS tokens
-       FROM sessions WHERE user IN (SELECT value FROM json_each(?)) GROUP BY user`,
-    )
-    .all(JSON.stringify(userIds.map((userId) => userId ?? "")));
-  return rows.map(({ user, sessions, last, bytes, tokens }) => ({
-    userId: user === "" ? null : String(user),
-    sessions: Number(sessions),
-    lastActiveAt: Number(last),
-    bytes: Number(bytes),
-    totalTokens: Number(tokens),
-  }));
-}
-
-/** How many sessions a list would show in all. */
-export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
-  const { sql, values, table } = listed(scope, query);
-  return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
-}
-
-/** What a list shows, wherever its pages begin. */
-function listed(
-  scope: ListScope,
-  query: SessionQuery,
-): { sql: string; values: (string | number)[]; table: string } {
-  const { userId = "" } = scope;
-  const where = ["archived = ?"];
-  const values: (string | number)[] = [query.archived === true ? 1 : 0];
-  const add = (condition: string, ...more: readonly (string | number)[]) => {
-    where.push(condition);
-    values.push(...more);
-  };
-  if (userId !== everyUser) add("user = ?", userId);
-  if (scope.agentId !== undefined) add("agent = ?", scope.agentId);
-  if (query.kinds !== undefined && query.kinds.length > 0) {
-    add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
-  }
-  if (query.label !== undefined) add("label = ?", query.label);
-  const { spawnedBy } = query;
-  if (typeof spawnedBy === "string") add("spawned_by = ?", spawnedBy);
-  else if (spawnedBy !== undefined)
-    add("spawned_by IN (SELECT value FROM json_each(?))", JSON.stringify(spawnedBy));
-  if (query.activeSince !== undefined) add("updated_at >= ?", query.activeSince);
-  if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
-  if (query.includeGlobal !== true) add("special IS NOT 'global'");
-  if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  // A reach is of one user's sessions.
-  const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
-  if (reached !== null) add(reached.sql, ...reached.values);
-  // Children are few beside all that a user has, and beside a tree too.
-  const table =
-    spawnedBy === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_parent";
-  return { sql: where.join(" AND "), values, table };
 }
 
 /** A search, made up so that it can be sent to another thread. */

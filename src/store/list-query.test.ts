@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { reaching } from "./reach.ts";
+import { reaching } from "./list-query.ts";
 
 const names = ["a", "b", "c", "d", "e"];
 const kin = fc.uniqueArray(

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { OpenFiles } from "./open-files.ts";
+import { OpenFiles } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
 
 const mib = 1024 * 1024;

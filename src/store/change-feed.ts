@@ -1,10 +1,5 @@
-import type { Scope, SessionRecord, StoreChange, WatchStore } from "./contract.ts";
-
-/** Whether a session belongs to a scope. */
-export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "agentId">): boolean {
-  const sameUser = (scope.userId ?? null) === session.userId;
-  return sameUser && (scope.agentId === undefined || scope.agentId === session.agentId);
-}
+import type { Scope, StoreChange, WatchStore } from "./contract.ts";
+import { inScope } from "./rules.ts";
 
 /** Tells subscribers of changes, in the order they are published; one that throws does not keep others from hearing. */
 export class ChangeFeed implements WatchStore {

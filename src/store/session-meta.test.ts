@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { claimsForDisplay, harmlessMeta, readMeta } from "./claimed-meta.ts";
 import type { SessionMeta } from "./contract.ts";
+import { claimsForDisplay, harmlessMeta, readMeta } from "./session-meta.ts";
 
 const lineage = {
   spawnedBy: "agent:main:main",

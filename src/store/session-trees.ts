@@ -1,11 +1,12 @@
 import type { Entry } from "../core/entries.ts";
-import { parseSession } from "../core/parse-session.ts";
+import { parseSession, parsingSession } from "../core/parse-session.ts";
 import { present } from "../core/present.ts";
+import { isRecord } from "../core/shape.ts";
+import type { Steps } from "../core/slices.ts";
+import type { TreeOptions } from "../core/tree.ts";
 import { SessionTree } from "../core/tree.ts";
-import { blobsOf } from "./blob-refs.ts";
 import type { SessionRecord, Store } from "./contract.ts";
-import { noSuchSession } from "./refusals.ts";
-import { scopeOfSession } from "./scoped.ts";
+import { noSuchSession, scopeOfSession } from "./rules.ts";
 
 /** Sessions read through the contract alone, for stores without files. */
 
@@ -45,4 +46,35 @@ export async function loadBlobs(
   for (const sha256 of [...tree.entries()].flatMap(blobsOf))
     if (!loaded.has(sha256)) loaded.set(sha256, await blobs.get(scope, sha256));
   return (sha256) => loaded.get(sha256) ?? null;
+}
+
+/** A tree of its own with the same entries, under another session id. What the old header said of its store is dropped. */
+export function* adoptedTree(
+  tree: SessionTree,
+  init: { readonly id: string; readonly cwd: string },
+  options: TreeOptions,
+): Steps<SessionTree> {
+  const { skein: _skein, ...header } = tree.header;
+  const lines: Buffer[] = [];
+  for (const line of tree.encodeLines()) {
+    const isFirst = lines.length === 0;
+    lines.push(Buffer.from(isFirst ? `${JSON.stringify({ ...header, ...init })}\n` : line));
+    yield line.length;
+  }
+  return yield* SessionTree.growing(yield* parsingSession(Buffer.concat(lines)), options);
+}
+
+/** The blobs that an entry's blocks live in, or that a note names. */
+export function blobsOf(entry: Entry): string[] {
+  const content =
+    entry.type === "message" && "content" in entry.message
+      ? entry.message.content
+      : entry.type === "custom_message"
+        ? entry.content
+        : null;
+  if (!Array.isArray(content)) return [];
+  return content.flatMap((block: unknown) => {
+    const blob = isRecord(block) && isRecord(block.skein) ? block.skein.blob : null;
+    return isRecord(blob) && typeof blob.sha256 === "string" ? [blob.sha256] : [];
+  });
 }

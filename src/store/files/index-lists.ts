@@ -1,0 +1,228 @@
+import type { Entry } from "../../core/entries.ts";
+import { isCorrupt } from "../../core/entries.ts";
+import { parseSession, parsingSession } from "../../core/parse-session.ts";
+import { Slices } from "../../core/slices.ts";
+import type { EntryPage, EntryRange, ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
+import type { ListPlace } from "../list-query.ts";
+import type { IndexDb, IndexedPlace } from "./index-db.ts";
+import type { SessionFile } from "./session-file.ts";
+
+/** What the index answers without reading a log: lists of sessions, and pages of entries by one read. */
+
+/** Whose sessions are listed; `userId: everyUser` stands for all of them. */
+interface ListScope {
+  readonly userId?: string | typeof everyUser;
+  readonly agentId?: string;
+}
+
+export const everyUser = Symbol("every user");
+
+export function listSessions(
+  { db }: IndexDb,
+  scope: ListScope,
+  query: SessionQuery,
+  limit: number,
+  behind: ListPlace | null,
+): ListedSession[] {
+  const { sql, values, table } = listed(scope, query);
+  const from = behind === null ? "" : " AND (updated_at < ? OR (updated_at = ? AND uid < ?))";
+  const place = behind === null ? [] : [behind.updatedAt, behind.updatedAt, behind.uid];
+  const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
+  const rows = db
+    .sql(`SELECT record FROM ${table} WHERE ${sql}${from} ${order}`)
+    .all(...values, ...place, limit);
+  return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
+}
+
+/** What the sessions of a user come to, those in the trash left out. */
+export interface UserFigures {
+  /** `null`: the unnamed user. */
+  readonly userId: string | null;
+  readonly sessions: number;
+  readonly lastActiveAt: number;
+  /** Of their logs. */
+  readonly bytes: number;
+  readonly totalTokens: number;
+}
+
+/** Users without a session are left out. */
+export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]): UserFigures[] {
+  const rows = db
+    .sql(
+      `SELECT user, count(*) AS sessions, max(updated_at) AS last, sum(log_bytes) AS bytes,
+         sum(json_extract(record, '$.digest.totalTokens')) AS tokens
+       FROM sessions WHERE user IN (SELECT value FROM json_each(?)) GROUP BY user`,
+    )
+    .all(JSON.stringify(userIds.map((userId) => userId ?? "")));
+  return rows.map(({ user, sessions, last, bytes, tokens }) => ({
+    userId: user === "" ? null : String(user),
+    sessions: Number(sessions),
+    lastActiveAt: Number(last),
+    bytes: Number(bytes),
+    totalTokens: Number(tokens),
+  }));
+}
+
+/** How many sessions a list would show in all. */
+export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
+  const { sql, values, table } = listed(scope, query);
+  return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
+}
+
+/** What a list shows, wherever its pages begin. */
+function listed(
+  scope: ListScope,
+  query: SessionQuery,
+): { sql: string; values: (string | number)[]; table: string } {
+  const { userId = "" } = scope;
+  const where = ["archived = ?"];
+  const values: (string | number)[] = [query.archived === true ? 1 : 0];
+  const add = (condition: string, ...more: readonly (string | number)[]) => {
+    where.push(condition);
+    values.push(...more);
+  };
+  if (userId !== everyUser) add("user = ?", userId);
+  if (scope.agentId !== undefined) add("agent = ?", scope.agentId);
+  if (query.kinds !== undefined && query.kinds.length > 0) {
+    add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
+  }
+  if (query.label !== undefined) add("label = ?", query.label);
+  const { spawnedBy } = query;
+  if (typeof spawnedBy === "string") add("spawned_by = ?", spawnedBy);
+  else if (spawnedBy !== undefined)
+    add("spawned_by IN (SELECT value FROM json_each(?))", JSON.stringify(spawnedBy));
+  if (query.activeSince !== undefined) add("updated_at >= ?", query.activeSince);
+  if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
+  if (query.includeGlobal !== true) add("special IS NOT 'global'");
+  if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
+  // A reach is of one user's sessions.
+  const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
+  if (reached !== null) add(reached.sql, ...reached.values);
+  // Children are few beside all that a user has, and beside a tree too.
+  const table =
+    spawnedBy === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_parent";
+  return { sql: where.join(" AND "), values, table };
+}
+
+/** A condition on rows of the index's `sessions`, with the values of its question marks. */
+export interface Condition {
+  readonly sql: string;
+  readonly values: readonly string[];
+  /** `sessions`, by the index that is right for it: a tree is small beside all that a user has. */
+  readonly table: string;
+}
+
+/**
+ * A key and those of all that descend from it. `UNION` drops what is there already, so a circle ends; `CROSS JOIN` goes from
+ * parents to children, and not through all children for each parent.
+ */
+const treeKeys = `WITH RECURSIVE tree (key) AS (
+    VALUES (?) UNION
+    SELECT child.key FROM tree CROSS JOIN sessions AS child ON child.user = ? AND child.spawned_by = tree.key
+  ) SELECT key FROM tree`;
+
+/** What a reach lets through; `null`: everything of the user. */
+export function reachCondition(userId: string, reach: SessionReach | undefined): Condition | null {
+  if (reach === undefined || reach.agentIds === "all") return null;
+  const { agentIds } = reach;
+  const tree = treeCondition(userId, reach);
+  if (agentIds.length === 0) return tree ?? { sql: "FALSE", values: [], table: "sessions" };
+  const agents = "agent IN (SELECT value FROM json_each(?))";
+  const named = JSON.stringify(agentIds);
+  if (tree === null) return { sql: agents, values: [named], table: "sessions" };
+  return {
+    sql: `(${agents} OR uid IN (SELECT uid FROM ${tree.table} WHERE user = ? AND ${tree.sql}))`,
+    values: [named, userId, ...tree.values],
+    table: "sessions",
+  };
+}
+
+function treeCondition(userId: string, { treeOf, descendants }: SessionReach): Condition | null {
+  const table = "sessions INDEXED BY sessions_key";
+  if (treeOf === null) return null;
+  if (descendants === false) return { sql: "key = ?", values: [treeOf], table };
+  return { sql: `key IN (${treeKeys})`, values: [treeOf, userId], table };
+}
+
+/** One entry, read where it stands; where the log is no longer what the index knows, by its id. */
+export async function entryAt(
+  file: SessionFile,
+  id: string,
+  place: IndexedPlace | null,
+): Promise<Entry | null> {
+  // Another process may have put another file under the name: asking for the tree opens that one.
+  const loaded = file.recent.entry(id);
+  if (loaded !== null) return loaded;
+  const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
+  if (line !== undefined && !isCorrupt(line) && line.id === id) return line;
+  await file.widenedFor([id]);
+  return file.entry(id);
+}
+
+/**
+ * A page by one read, where the order of the log is that of the branch; `null` where it is not, or the index is behind,
+ * or an id is not known: then the whole log has to say.
+ */
+export async function pageByIndex(
+  index: IndexDb,
+  uid: string,
+  file: SessionFile,
+  range: EntryRange,
+): Promise<EntryPage | null> {
+  const known = index.known(uid);
+  if (known === null || known.logBytes !== file.size || known.identity !== file.identity) return null;
+  const { fold } = known;
+  // Along the branch, the order of the log is right only where each entry hangs on the one before it.
+  const first = range.along === "all" ? 0 : fold.chain.position;
+  if (range.along === "branch" && (fold.isOdd || fold.tip?.position !== fold.last?.position)) return null;
+  const entries = fold.digest.entries;
+  // Nothing stands before a chain that begins at a root.
+  const isWhole = range.along === "all" || index.parentAt(uid, first) === null;
+  const positionOf = (id: string | undefined, without: number) =>
+    id === undefined ? without : (index.place(uid, id)?.position ?? null);
+  const after = positionOf(range.after, -1);
+  const before = positionOf(range.before, entries);
+  if (after === null || before === null) return null;
+  // What stands before the chain may be on the branch or not.
+  if (before < first || (range.after !== undefined && after < first)) return null;
+  const lowest = isWhole ? first : 0;
+  const from = range.after === undefined ? Math.max(lowest, before - range.limit) : after + 1;
+  const to = range.after === undefined ? before : Math.min(before, from + range.limit);
+  if (from < first) return null;
+  const wanted = index.places(uid, from, Math.max(from, to));
+  const places = within(wanted, range.after !== undefined, range.bytes);
+  const found = await readTogether(file, places);
+  if (found === null) return null;
+  const some = found.length > 0;
+  const isCut = places.length < wanted.length;
+  return {
+    entries: found,
+    hasEarlier: some && (from > first || !isWhole || (isCut && range.after === undefined)),
+    hasLater: some && (to < entries || (isCut && range.after !== undefined)),
+    leafId: fold.leafId,
+  };
+}
+
+/** As many as there is room for, from the end that was asked for; at least one. */
+function within(
+  places: readonly IndexedPlace[],
+  forward: boolean,
+  bytes = Number.POSITIVE_INFINITY,
+): readonly IndexedPlace[] {
+  let [count, length] = [0, 0];
+  for (const place of forward ? places : places.toReversed()) {
+    length += place.length;
+    if (length > bytes && count > 0) break;
+    count += 1;
+  }
+  return forward ? places.slice(0, count) : places.slice(places.length - count);
+}
+
+async function readTogether(file: SessionFile, places: readonly IndexedPlace[]): Promise<Entry[] | null> {
+  const [first, last] = [places[0], places.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const bytes = file.readLog(first.offset, last.offset + last.length - first.offset);
+  const { lines } = await new Slices().run(parsingSession(bytes));
+  const entries = lines.filter((line): line is Entry => !isCorrupt(line));
+  return entries.length === places.length ? entries : null;
+}

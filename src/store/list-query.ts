@@ -1,0 +1,154 @@
+import type { Entry } from "../core/entries.ts";
+import { SkeinError } from "../core/errors.ts";
+import type {
+  EntryPage,
+  EntryRange,
+  ListedSession,
+  Scope,
+  SessionPage,
+  SessionQuery,
+  SessionReach,
+  SessionRecord,
+} from "./contract.ts";
+
+/** How sessions are filtered, ordered and paged, the same in every store. */
+
+/** A place in the order of a list: newest first, then by uid. */
+export interface ListPlace {
+  readonly updatedAt: number;
+  readonly uid: string;
+}
+
+/** A page from all that was found behind the page before, in order: at least one more than the limit, if there are. */
+export function listPage(found: readonly ListedSession[], limit: number, behind: number): SessionPage {
+  const last = found[limit - 1];
+  const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
+  return { sessions: found.slice(0, limit), nextCursor, behind };
+}
+
+function encodeCursor({ updatedAt, uid }: ListPlace): string {
+  return `${updatedAt}.${uid}`;
+}
+
+export function decodeCursor(cursor: string | undefined): ListPlace | null {
+  if (cursor === undefined) return null;
+  const [, updatedAt, uid] = /^(\d{1,16})\.([\w-]+)$/.exec(cursor) ?? [];
+  if (updatedAt === undefined || uid === undefined) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `The cursor "${cursor}" is not one of ours`,
+      advice: "Take nextCursor of the page before, or leave it out",
+    });
+  }
+  return { updatedAt: Number(updatedAt), uid };
+}
+
+/** Before zero: `a` comes first in a list. */
+export function compareInList(a: ListPlace, b: ListPlace): number {
+  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
+  return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
+}
+
+export function matchesQuery(record: SessionRecord, query: SessionQuery): boolean {
+  const { meta, kind, key } = record;
+  if (key === "global" && query.includeGlobal !== true) return false;
+  if (key === "unknown" && query.includeUnknown !== true) return false;
+  if ((meta.archived === true) !== (query.archived === true)) return false;
+  if (query.kinds !== undefined && query.kinds.length > 0 && !query.kinds.includes(kind)) return false;
+  if (query.label !== undefined && meta.label !== query.label) return false;
+  if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
+  if (query.spawnedBy !== undefined && !isSpawnedBy(meta, query.spawnedBy)) return false;
+  return query.text === undefined || namesOf(record).includes(query.text.toLowerCase());
+}
+
+function isSpawnedBy({ spawnedBy }: SessionRecord["meta"], keys: string | readonly string[]): boolean {
+  return typeof keys === "string" ? spawnedBy === keys : spawnedBy !== undefined && keys.includes(spawnedBy);
+}
+
+/** All that a session is called, one a line: what a query's text is looked for in, both lowered. */
+export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
+  return [key, sessionId, name, meta.label, meta.displayName]
+    .filter((each) => each !== undefined && each !== null)
+    .join("\n")
+    .toLowerCase();
+}
+
+/** What of a user's sessions an asker may reach, decided among all of them that are there. */
+
+type Kin = Pick<SessionRecord, "key" | "agentId" | "meta">;
+
+/** Whether a session is reached. `kin`: every session of the user, archived ones too, of whatever agent. */
+export function reaching(
+  reach: SessionReach | undefined,
+  kin: Iterable<Kin>,
+): (session: Pick<SessionRecord, "key" | "agentId">) => boolean {
+  if (reach === undefined || reach.agentIds === "all") return () => true;
+  const { treeOf, agentIds } = reach;
+  const tree =
+    treeOf === null
+      ? new Set<string>()
+      : reach.descendants === false
+        ? new Set([treeOf])
+        : treeFrom(treeOf, kin);
+  return ({ key, agentId }) => tree.has(key) || agentIds.includes(agentId);
+}
+
+/** A lineage is not narrowed to the agent of a scope. */
+export function kinOf({ userId }: Scope): Scope {
+  return userId === undefined ? {} : { userId };
+}
+
+/** A key and those of all that descend from it; a lineage that goes round in a circle ends where it began. */
+function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
+  const children = Map.groupBy(kin, ({ meta }) => meta.spawnedBy);
+  const tree = new Set([key]);
+  for (const parent of tree) for (const child of children.get(parent) ?? []) tree.add(child.key);
+  return tree;
+}
+
+/** A page of a list of entries: with `after` the oldest behind it, else the newest. */
+export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
+  const limit = entryLimit(range.limit);
+  const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
+  const to = range.before === undefined ? entries.length : placeOf(entries, range.before);
+  const end = range.after === undefined ? to : Math.min(to, from + limit);
+  const start = range.after === undefined ? Math.max(from, to - limit) : from;
+  const page = entries.slice(start, Math.max(start, end));
+  return {
+    entries: page,
+    hasEarlier: start > 0 && page.length > 0,
+    hasLater: end < entries.length && page.length > 0,
+    leafId,
+  };
+}
+
+function placeOf(entries: readonly Entry[], id: string): number {
+  const place = entries.findIndex((entry) => entry.id === id);
+  if (place !== -1) return place;
+  throw new SkeinError("not_found", {
+    what: "Entry",
+    name: id,
+    advice: "Take the id of an entry of this session",
+  });
+}
+
+/** How much is given at once, the same in every store. More than the most is the most. */
+
+export function sessionLimit(limit: number | undefined): number {
+  return within(limit ?? 100, 1000);
+}
+
+export function entryLimit(limit: number): number {
+  return within(limit, 1000);
+}
+
+export function hitLimit(limit: number | undefined): number {
+  return within(limit ?? 10, 50);
+}
+
+function within(limit: number, most: number): number {
+  if (Number.isInteger(limit) && limit >= 1) return Math.min(limit, most);
+  throw new SkeinError("invalid_arguments", {
+    problem: `The limit ${limit} is not a whole number from 1 up`,
+    advice: `Use 1 to ${most}`,
+  });
+}

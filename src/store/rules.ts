@@ -1,0 +1,205 @@
+import { createHash } from "node:crypto";
+import { decideAnew, SkeinError } from "../core/errors.ts";
+import { formatKey, parseKey } from "../core/keys.ts";
+import { parseAgentId, sessionIdProblem } from "../core/names.ts";
+import { userSegment } from "../core/path-segment.ts";
+import { present } from "../core/present.ts";
+import type { Scope, SessionRecord, Store } from "./contract.ts";
+
+/** A store whose every method first checks the scope it is given: ids become folders, and an empty one is nobody's. */
+export function scoped(store: Store): Store {
+  return {
+    sessions: checking(store.sessions),
+    search: checking(store.search),
+    state: checking(store.state),
+    blobs: checking(store.blobs),
+    watch: checking(store.watch, throwing),
+    purgeUser: async (userId) => {
+      checkScope({ userId });
+      return store.purgeUser(userId);
+    },
+    close: () => store.close(),
+  };
+}
+
+/** The scope that a session, or the session of a run, is read and written in. */
+export function scopeOfSession({
+  userId,
+  agentId,
+}: Pick<SessionRecord, "userId" | "agentId">): Scope & { readonly agentId: string } {
+  return { agentId, ...present({ userId }) };
+}
+
+/** Names that were found right; checking them is most of the work of a quick call. */
+const rightUsers = new Set<string>();
+const rightAgents = new Set<string>();
+const mostNames = 10_000;
+
+/** Refuses a scope whose names are none. */
+export function checkScope({ userId, agentId }: Scope): void {
+  const isKnown =
+    (userId === undefined || rightUsers.has(userId)) && (agentId === undefined || rightAgents.has(agentId));
+  if (isKnown) return;
+  if (userId !== undefined) userSegment(userId);
+  if (agentId !== undefined && parseAgentId(agentId) !== agentId) {
+    const problem = `The scope's agent "${agentId}" is not in its own spelling`;
+    throw new SkeinError("invalid_arguments", { problem, advice: `Write it as ${parseAgentId(agentId)}` });
+  }
+  if (rightUsers.size + rightAgents.size > mostNames) {
+    rightUsers.clear();
+    rightAgents.clear();
+  }
+  if (userId !== undefined) rightUsers.add(userId);
+  if (agentId !== undefined) rightAgents.add(agentId);
+}
+
+/** A method that answers later refuses later too. */
+const rejecting = (error: unknown): unknown => Promise.reject(error);
+const throwing = (error: unknown): never => {
+  throw error;
+};
+
+/** Every method of a port takes the scope first. */
+function checking<P extends object>(port: P, refuse: (error: unknown) => unknown = rejecting): P {
+  const made = new Map<string | symbol, unknown>();
+  return new Proxy(port, {
+    get(target, name) {
+      const known = made.get(name);
+      if (known !== undefined) return known;
+      const method: unknown = Reflect.get(target, name, target);
+      if (typeof method !== "function") return method;
+      const checked = (scope: Scope, ...rest: unknown[]) => {
+        try {
+          checkScope(scope);
+        } catch (error) {
+          return refuse(error);
+        }
+        return Reflect.apply(method, target, [scope, ...rest]);
+      };
+      made.set(name, checked);
+      return checked;
+    },
+  });
+}
+
+/** Whether a session belongs to a scope. */
+export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "agentId">): boolean {
+  const sameUser = (scope.userId ?? null) === session.userId;
+  return sameUser && (scope.agentId === undefined || scope.agentId === session.agentId);
+}
+
+/** What every store says in the same words. */
+
+export function noSuchSession(sessionId: string): never {
+  const advice = "Check its name, or create the session first; `sessions.list` shows those that exist";
+  throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
+}
+
+/** What only one session of a user can have, and another one has. */
+export function taken(
+  what: "session key" | "session id" | "label" | "uid",
+  name: string,
+  cause?: unknown,
+): never {
+  throw new SkeinError(
+    "conflict",
+    { problem: `The ${what} "${name}" is taken`, advice: "Choose another, or use the session that has it" },
+    { cause },
+  );
+}
+
+/** Refuses what was decided for a session that nobody had used since. */
+export function checkUnused({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
+  if (expected === undefined || expected === updatedAt) return;
+  throw new SkeinError("conflict", {
+    problem: `Session ${sessionId} was used meanwhile`,
+    advice: decideAnew,
+  });
+}
+
+export function checkStillRemoved(removedAt: number, expected: number | undefined): void {
+  if (expected === undefined || expected === removedAt) return;
+  throw new SkeinError("conflict", {
+    problem: "The session was taken out of the trash meanwhile",
+    advice: decideAnew,
+  });
+}
+
+/** Refuses a change that was decided by a version that is no longer. */
+export function checkVersion(actual: number, expected: number | undefined): void {
+  if (expected === undefined || expected === actual) return;
+  throw new SkeinError("conflict", {
+    problem: `The session has version ${actual}, not ${expected}`,
+    advice: decideAnew,
+  });
+}
+
+/** The canonical key and its agent; a key outside the scope's agent is refused. */
+export function placeOfKey(scope: Scope, text: string): { key: string; agentId: string } {
+  const parsed = parseKey(text);
+  const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
+  if (scope.agentId !== undefined && scope.agentId !== agentId) {
+    const problem = `it belongs to agent ${agentId}, outside of the scope`;
+    throw new SkeinError("invalid_key", { key: text, problem, expected: `a key of agent ${scope.agentId}` });
+  }
+  return { key: formatKey(parsed), agentId };
+}
+
+/** The rules for blobs, the same in every store. */
+
+export function hashOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** The agent that a blob belongs to; a scope of all agents has no place for it. */
+export function agentOfBlob({ agentId }: Scope): string {
+  if (agentId !== undefined) return agentId;
+  throw new SkeinError("invalid_arguments", {
+    problem: "A blob belongs to an agent",
+    advice: "Name one in the scope",
+  });
+}
+
+/** The rules for state values, the same in every store. */
+
+/** State keys become file names, and follow the rules of session ids. */
+export function checkStateKey(key: string): void {
+  const problem = sessionIdProblem(key);
+  if (problem === null) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `The state key "${key}" is not valid: ${problem}`,
+    advice: "Use letters, digits, dot, underscore and hyphen",
+  });
+}
+
+/** The text of a value; what JSON has no words for is refused, since nobody could read it back. */
+export function stateText(key: string, value: unknown): string {
+  let problem = "it is not JSON";
+  try {
+    const text = JSON.stringify(value, (_, each: unknown) => {
+      if (typeof each !== "number" || Number.isFinite(each)) return each;
+      throw new TypeError(`${each} is not JSON`);
+    });
+    if (text !== undefined) return text;
+  } catch (error) {
+    problem = String((error as Error).message).split("\n")[0] ?? problem;
+  }
+  throw new SkeinError("invalid_arguments", {
+    problem: `State "${key}" cannot hold this value: ${problem}`,
+    advice: "Set a JSON value, or delete the state",
+  });
+}
+
+/** The version that a set makes; `conflict` where it was decided by one that is no longer. `null` is absent. */
+export function nextVersion(
+  key: string,
+  actual: number | null,
+  { ifVersion }: { readonly ifVersion?: number | null },
+): number {
+  if (ifVersion === undefined || ifVersion === actual) return (actual ?? 0) + 1;
+  const say = (version: number | null) => (version === null ? "absent" : `version ${version}`);
+  throw new SkeinError("conflict", {
+    problem: `State "${key}" is ${say(actual)}, not ${say(ifVersion)}`,
+    advice: decideAnew,
+  });
+}
