@@ -98,7 +98,7 @@ export class SessionTools {
       name,
       label,
       description,
-      parameters,
+      parameters: { ...parameters },
     }));
   }
 

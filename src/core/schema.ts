@@ -29,6 +29,8 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
+  /** Ours, not published: a tool takes the text as it is, with the blanks at its ends. */
+  readonly keep?: boolean;
   /** The property whose value selects the alternative of `anyOf`, as in OpenAPI. */
   readonly discriminator?: { readonly propertyName: string };
 }
@@ -125,8 +127,11 @@ export function choice<const T extends string>(words: readonly T[], options: Opt
   return { enum: words, ...options };
 }
 
-export function union<const S extends readonly Schema[]>(anyOf: S): Schema<Static<S[number]>> {
-  return { anyOf };
+export function union<const S extends readonly Schema[]>(
+  anyOf: S,
+  options: Options = {},
+): Schema<Static<S[number]>> {
+  return { anyOf, ...options };
 }
 
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {

@@ -1,53 +1,39 @@
-import type { Static } from "typebox";
-import Type from "typebox";
+import * as s from "../core/schema.ts";
 
 /** What a question about access answers. */
 
-const strict = { additionalProperties: false };
+export const AccessActionSchema = s.choice(["list", "history", "send", "status"]);
 
-export const AccessActionSchema = Type.Enum(["list", "history", "send", "status"]);
-
-const DecisionSchema = Type.Union([
-  Type.Object({ allowed: Type.Literal(true) }, strict),
-  Type.Object(
-    {
-      allowed: Type.Literal(false),
-      status: Type.Enum(["forbidden", "error"]),
-      code: Type.String(),
-      error: Type.String(),
-      retryable: Type.Boolean(),
-    },
-    strict,
-  ),
+const DecisionSchema = s.union([
+  s.closed({ allowed: s.literal(true) }),
+  s.closed({
+    allowed: s.literal(false),
+    status: s.choice(["forbidden", "error"]),
+    code: s.string(),
+    error: s.string(),
+    retryable: s.boolean(),
+  }),
 ]);
 
-const StepSchema = Type.Object(
-  { rule: Type.String(), outcome: Type.Enum(["allow", "refuse", "pass"]), reason: Type.String() },
-  strict,
-);
+const StepSchema = s.closed({
+  rule: s.string(),
+  outcome: s.choice(["allow", "refuse", "pass"]),
+  reason: s.string(),
+});
 
 /** `access`: for each action the decision, with every rule that was asked, the last of which decided. */
-export const AccessSchema = Type.Object(
-  {
-    asker: Type.Object(
-      {
-        key: Type.String(),
-        sessionId: Type.String(),
-        agentId: Type.String(),
-        userId: Type.Optional(Type.String()),
-        sandboxed: Type.Boolean(),
-      },
-      strict,
-    ),
-    /** As the asker would write it. */
-    target: Type.String(),
-    explanations: Type.Array(
-      Type.Object(
-        { action: AccessActionSchema, decision: DecisionSchema, steps: Type.Array(StepSchema) },
-        strict,
-      ),
-    ),
-  },
-  strict,
-);
-export type AccessPayload = Static<typeof AccessSchema>;
+export const AccessSchema = s.closed({
+  asker: s.closed({
+    key: s.string(),
+    sessionId: s.string(),
+    agentId: s.string(),
+    userId: s.optional(s.string()),
+    sandboxed: s.boolean(),
+  }),
+  /** As the asker would write it. */
+  target: s.string(),
+  explanations: s.array(
+    s.closed({ action: AccessActionSchema, decision: DecisionSchema, steps: s.array(StepSchema) }),
+  ),
+});
+export type AccessPayload = s.Static<typeof AccessSchema>;

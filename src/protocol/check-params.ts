@@ -1,104 +1,112 @@
-import type { Static, TSchema } from "typebox";
-import type { Mistake } from "./check-value.ts";
-import { explainMistakes, unknownCrowd } from "./check-value.ts";
+import type { Problem } from "../core/check-schema.ts";
+import { findProblems } from "../core/check-schema.ts";
+import type { JsonSchema, Schema } from "../core/schema.ts";
 import type { FieldProblem } from "./errors.ts";
-import { compiledCheck } from "./typebox-checks.ts";
 
 export type CheckedParams<P> = { readonly params: P } | { readonly problems: readonly FieldProblem[] };
 
-const mostProblems = 20;
-
-type Fits = (value: unknown) => boolean;
-
-/** Compiled with the first call of a method. */
-const compiled = new WeakMap<TSchema, Fits>();
+const maxProblems = 20;
 
 /**
- * Params as their method takes them, with the defaults of its schema, or each field that is wrong. Nothing is converted, what was
- * given stays as it is, and no depth of nesting is a danger: what a schema leaves open is not walked.
+ * Params as their method takes them, with the defaults of its schema, or each field that is wrong. Nothing is converted, and
+ * what was given is not changed. The work is bounded, whatever a client sends.
  */
-export function checkParams<P extends TSchema>(schema: P, given: unknown): CheckedParams<Static<P>> {
-  const tooLarge = oversized(schema, given);
-  if (tooLarge.length > 0) return { problems: tooLarge };
-  const crowd = unknownCrowd(schema, given);
-  if (crowd.length > 0) return { problems: problemsOf(crowd) };
-  const params = withDefaults(schema, given ?? {});
-  if (fitsOf(schema)(params)) return { params: params as Static<P> };
-  return { problems: problemsOf(explainMistakes(schema, params)) };
+export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
+  const params = given ?? {};
+  const problems = findProblems(schema, params, maxProblems);
+  return problems.length === 0
+    ? { params: withDefaults(schema, params) as P }
+    : { problems: fieldProblems(problems) };
 }
 
-function problemsOf(mistakes: readonly Mistake[]): readonly FieldProblem[] {
+/** The first problem of each field. */
+function fieldProblems(problems: readonly Problem[]): readonly FieldProblem[] {
   const byPath = new Map<string, FieldProblem>();
-  for (const { path, expected } of mistakes) {
-    const text = pathText(path);
-    // The first says what it is not; the others follow.
-    if (byPath.size < mostProblems && !byPath.has(text)) byPath.set(text, { path: text, problem: expected });
+  for (const problem of problems) {
+    const path = pathText(problem.path);
+    if (!byPath.has(path)) byPath.set(path, { path, problem: problemText(problem) });
   }
-  return byPath.size === 0 ? [{ path: "", problem: "does not fit" }] : [...byPath.values()];
+  return [...byPath.values()];
 }
 
-function fitsOf(schema: TSchema): Fits {
-  const known = compiled.get(schema);
-  if (known !== undefined) return known;
-  const fits = compiledCheck(schema);
-  compiled.set(schema, fits);
-  return fits;
-}
-
-interface Limits {
-  readonly maxItems?: number;
-  readonly maxProperties?: number;
-}
-
-/** Lists and objects with more in them than they may have: to look at millions of items, one by one, takes minutes. */
-function oversized(schema: TSchema, given: unknown): readonly FieldProblem[] {
-  if (typeof given !== "object" || given === null) return [];
-  const { properties = {} } = schema as { readonly properties?: Readonly<Record<string, Limits>> };
-  return Object.entries(properties).flatMap(([path, limits]) => {
-    const problem = oversize(Object.hasOwn(given, path) ? Reflect.get(given, path) : null, limits);
-    return problem === null ? [] : [{ path, problem }];
-  });
-}
-
-function oversize(value: unknown, { maxItems, maxProperties }: Limits): string | null {
-  if (typeof value !== "object" || value === null) return null;
-  if (Array.isArray(value))
-    return maxItems === undefined || value.length <= maxItems
-      ? null
-      : `must not have more than ${maxItems} items`;
-  return maxProperties === undefined || Object.keys(value).length <= maxProperties
-    ? null
-    : `must not have more than ${maxProperties} properties`;
-}
-
-/** Params have defaults at the top alone. */
-function withDefaults(schema: TSchema, given: unknown): unknown {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+/** Only the fields of the params themselves have defaults. */
+function withDefaults({ properties = {} }: JsonSchema, given: object): object {
   const params: Record<string, unknown> = { ...given };
-  for (const [name, value] of defaultsOf(schema)) if (!Object.hasOwn(given, name)) params[name] = value;
+  for (const [name, field] of Object.entries(properties)) {
+    if (field.default !== undefined && !Object.hasOwn(given, name)) params[name] = field.default;
+  }
   return params;
 }
 
-const defaults = new WeakMap<TSchema, readonly (readonly [string, unknown])[]>();
-
-function defaultsOf(schema: TSchema): readonly (readonly [string, unknown])[] {
-  const known = defaults.get(schema);
-  if (known !== undefined) return known;
-  const { properties = {} } = schema as {
-    readonly properties?: Readonly<Record<string, { readonly default?: unknown }>>;
-  };
-  const found = Object.entries(properties).flatMap(([name, field]) =>
-    field.default === undefined ? [] : [[name, field.default] as const],
-  );
-  defaults.set(schema, found);
-  return found;
+/** For example `files[0].name`. */
+function pathText(path: Problem["path"]): string {
+  return path.reduce<string>((text, part) => {
+    if (/^\d+$/.test(String(part))) return `${text}[${part}]`;
+    return text === "" ? String(part) : `${text}.${part}`;
+  }, "");
 }
 
-/** For example `files[0].name`. */
-function pathText(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, part) => {
-    const name = String(part);
-    if (/^\d+$/.test(name)) return `${text}[${name}]`;
-    return text === "" ? name : `${text}.${name}`;
-  }, "");
+/** What is wrong, to be read after the name of the field. */
+export function problemText({ keyword, schema, alternatives = [] }: Problem): string {
+  switch (keyword) {
+    case "required":
+      return "is required";
+    case "unknown":
+      return "is not known";
+    case "type":
+      return `must be ${schema.type}`;
+    case "const":
+      return `must be ${JSON.stringify(schema.const)}`;
+    case "enum":
+      return oneOfText(schema.enum);
+    case "minimum":
+      return `must be >= ${schema.minimum}`;
+    case "maximum":
+      return `must be <= ${schema.maximum}`;
+    case "pattern":
+      return `must match pattern "${schema.pattern}"`;
+    case "minLength":
+      return `must not have fewer than ${schema.minLength} characters`;
+    case "maxLength":
+      return `must not have more than ${schema.maxLength} characters`;
+    case "minItems":
+      return `must not have fewer than ${schema.minItems} items`;
+    case "maxItems":
+      return `must not have more than ${schema.maxItems} items`;
+    case "uniqueItems":
+      return "must not have duplicate items";
+    case "maxProperties":
+      return `must not have more than ${schema.maxProperties} properties`;
+    case "oneOf":
+      return `needs exactly one of ${requiredNames(schema.oneOf)?.join(", ")}`;
+    default:
+      return alternativesText(schema, alternatives);
+  }
+}
+
+/** The fields of which one is needed, the allowed values, or what a nullable value must be. */
+function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): string {
+  const names = requiredNames(anyOf);
+  if (names !== null) return `needs ${names.join(" or ")}`;
+  const values = problems.flatMap(({ keyword, schema }) =>
+    keyword === "const" ? [schema.const] : keyword === "enum" ? (schema.enum ?? []) : [],
+  );
+  if (values.length > 0) return oneOfText(values);
+  const isNull = ({ schema }: Problem) => schema.type === "null";
+  const [first, ...others] = problems.filter((each) => !isNull(each));
+  return first !== undefined && others.length === 0 && problems.some(isNull)
+    ? `${problemText(first)}, or null`
+    : "fits none of what it may be";
+}
+
+/** The names, if each of these alternatives only requires one field. */
+function requiredNames(alternatives: readonly JsonSchema[] = []): readonly string[] | null {
+  const names = alternatives.flatMap(({ required = [] }) => required);
+  return alternatives.every(({ type, required }) => type === undefined && required !== undefined)
+    ? names
+    : null;
+}
+
+function oneOfText(values: readonly unknown[] = []): string {
+  return `must be one of ${values.map((each) => JSON.stringify(each)).join(", ")}`;
 }

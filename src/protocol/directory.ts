@@ -1,89 +1,68 @@
-import type { Static } from "typebox";
-import Type from "typebox";
+import * as s from "../core/schema.ts";
 import { AccessActionSchema } from "./access.ts";
-import { closed, count } from "./fields.ts";
+import { count } from "./fields.ts";
 
 /** Which agents and models there are. */
 
-const optionalText = Type.Optional(Type.String());
-const visibility = Type.Enum(["self", "tree", "agent", "all"]);
+const optionalText = s.optional(s.string());
+const visibility = s.choice(["self", "tree", "agent", "all"]);
 
 /** `agents.list`: those that are defined, and those that only have sessions. */
-export const AgentListSchema = Type.Object(
-  {
-    count,
-    agents: Type.Array(
-      Type.Object(
-        {
-          id: Type.String(),
-          /** `false`: it has sessions, and nobody defines it any more. */
-          configured: Type.Boolean(),
-          /** Who answers where nobody is named. */
-          isDefault: Type.Boolean(),
-          model: optionalText,
-          thinking: optionalText,
-          sandboxed: Type.Boolean(),
-          /** Names of what it is offered. */
-          tools: Type.Array(Type.String()),
-          visibility: Type.Object(
-            { list: visibility, history: visibility, send: visibility, status: visibility },
-            closed,
-          ),
-          /** Other agents whose sessions its own may reach, and for what; their own trees aside. */
-          reach: Type.Array(
-            Type.Object({ agentId: Type.String(), actions: Type.Array(AccessActionSchema) }, closed),
-          ),
-          /** Agents that it may spawn; `*`: any. */
-          maySpawn: Type.Array(Type.String()),
-        },
-        closed,
-      ),
-    ),
-    /** Agents of others that may be spawned, by name. */
-    acp: Type.Array(Type.String()),
-  },
-  closed,
-);
-export type AgentListPayload = Static<typeof AgentListSchema>;
+export const AgentListSchema = s.closed({
+  count,
+  agents: s.array(
+    s.closed({
+      id: s.string(),
+      /** `false`: it has sessions, and nobody defines it any more. */
+      configured: s.boolean(),
+      /** Who answers where nobody is named. */
+      isDefault: s.boolean(),
+      model: optionalText,
+      thinking: optionalText,
+      sandboxed: s.boolean(),
+      /** Names of what it is offered. */
+      tools: s.array(s.string()),
+      visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
+      /** Other agents whose sessions its own may reach, and for what; their own trees aside. */
+      reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
+      /** Agents that it may spawn; `*`: any. */
+      maySpawn: s.array(s.string()),
+    }),
+  ),
+  /** Agents of others that may be spawned, by name. */
+  acp: s.array(s.string()),
+});
+export type AgentListPayload = s.Static<typeof AgentListSchema>;
 
 /** `models.list`: those that the configuration or an agent names. What is not known of one is absent. */
-const ModelPriceSchema = Type.Object(
-  {
-    input: Type.Number(),
-    output: Type.Number(),
-    cacheRead: Type.Optional(Type.Number()),
-    cacheWrite: Type.Optional(Type.Number()),
-    /** The address of the price list, or `configuration`. */
-    source: Type.String(),
-    /** As 2026-11-15; absent for a configured price. */
-    date: optionalText,
-  },
-  closed,
-);
+const ModelPriceSchema = s.closed({
+  input: s.number(),
+  output: s.number(),
+  cacheRead: s.optional(s.number()),
+  cacheWrite: s.optional(s.number()),
+  /** The address of the price list, or `configuration`. */
+  source: s.string(),
+  /** As 2026-11-15; absent for a configured price. */
+  date: optionalText,
+});
 
-export const ModelListSchema = Type.Object(
-  {
-    count,
-    models: Type.Array(
-      Type.Object(
-        {
-          /** `provider/model`. */
-          model: Type.String(),
-          provider: Type.String(),
-          api: optionalText,
-          contextWindow: Type.Optional(count),
-          maxOutput: Type.Optional(count),
-          vision: Type.Optional(Type.Boolean()),
-          thinking: Type.Optional(Type.Enum(["none", "budget", "levels"])),
-          /** Dollars per million tokens, from where, and as of when. */
-          price: Type.Union([ModelPriceSchema, Type.Literal("unknown")]),
-          /** Agents that have it as theirs. */
-          agents: Type.Array(Type.String()),
-        },
-        closed,
-      ),
-    ),
-  },
-  closed,
-);
-export type ModelListPayload = Static<typeof ModelListSchema>;
+export const ModelListSchema = s.closed({
+  count,
+  models: s.array(
+    s.closed({
+      /** `provider/model`. */
+      model: s.string(),
+      provider: s.string(),
+      api: optionalText,
+      contextWindow: s.optional(count),
+      maxOutput: s.optional(count),
+      vision: s.optional(s.boolean()),
+      thinking: s.optional(s.choice(["none", "budget", "levels"])),
+      /** Dollars per million tokens, from where, and as of when. */
+      price: s.union([ModelPriceSchema, s.literal("unknown")]),
+      /** Agents that have it as theirs. */
+      agents: s.array(s.string()),
+    }),
+  ),
+});
+export type ModelListPayload = s.Static<typeof ModelListSchema>;

@@ -1,9 +1,7 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import type { ErrorCode } from "../core/errors.ts";
 import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import { closed } from "./fields.ts";
+import * as s from "../core/schema.ts";
 
 /** What goes wrong, as a client is told: one of these codes, with its HTTP status. */
 export const wireErrors = {
@@ -27,33 +25,27 @@ export type WireErrorCode = keyof typeof wireErrors;
 export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
 
 /** A field of the params that is wrong, as `files[0].name`; empty: the whole. */
-export const FieldProblemSchema = Type.Object({ path: Type.String(), problem: Type.String() }, closed);
-export type FieldProblem = Static<typeof FieldProblemSchema>;
+export const FieldProblemSchema = s.closed({ path: s.string(), problem: s.string() });
+export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 
-export const WireErrorSchema = Type.Object(
-  {
-    code: Type.Enum(wireErrorCodes),
-    message: Type.String(),
-    details: Type.Optional(
-      Type.Object(
-        {
-          /** Of `invalid_request`: each field that is wrong. */
-          problems: Type.Optional(Type.Array(FieldProblemSchema)),
-          /** The code of `docs/errors.md` behind this one, where that says more. */
-          reason: Type.Optional(Type.String()),
-          /** Of `internal`: what the log has it under. */
-          errorId: Type.Optional(Type.String()),
-        },
-        closed,
-      ),
-    ),
-    /** The same again may do better. */
-    retryable: Type.Optional(Type.Boolean()),
-    retryAfterMs: Type.Optional(Type.Integer({ minimum: 0 })),
-  },
-  closed,
-);
-export type WireError = Static<typeof WireErrorSchema>;
+export const WireErrorSchema = s.closed({
+  code: s.choice(wireErrorCodes),
+  message: s.string(),
+  details: s.optional(
+    s.closed({
+      /** Of `invalid_request`: each field that is wrong. */
+      problems: s.optional(s.array(FieldProblemSchema)),
+      /** The code of `docs/errors.md` behind this one, where that says more. */
+      reason: s.optional(s.string()),
+      /** Of `internal`: what the log has it under. */
+      errorId: s.optional(s.string()),
+    }),
+  ),
+  /** The same again may do better. */
+  retryable: s.optional(s.boolean()),
+  retryAfterMs: s.optional(s.integer({ minimum: 0 })),
+});
+export type WireError = s.Static<typeof WireErrorSchema>;
 
 interface Wired {
   readonly code: WireErrorCode;

@@ -1,8 +1,8 @@
-import Type from "typebox";
 import type { Entry } from "../core/entries.ts";
 import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
 import { present } from "../core/present.ts";
-import { closed, count, time } from "./fields.ts";
+import * as s from "../core/schema.ts";
+import { count, time } from "./fields.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
@@ -13,21 +13,21 @@ import { WireEntrySchema } from "./session-details.ts";
 const about = {
   at: time,
   /** Only for a token for all users: the others know whose they are. */
-  userId: Type.Optional(Type.String()),
-  sessionKey: Type.String(),
-  sessionId: Type.String(),
-  runId: Type.Optional(Type.String()),
+  userId: s.optional(s.string()),
+  sessionKey: s.string(),
+  sessionId: s.string(),
+  runId: s.optional(s.string()),
 };
 
-const text = Type.String();
-const maybeText = Type.Optional(Type.String());
-const texts = Type.Array(Type.String());
-const record = Type.Record(Type.String(), Type.Unknown());
+const text = s.string();
+const maybeText = s.optional(s.string());
+const texts = s.array(s.string());
+const record = s.record(s.unknown());
 
 /** How a field is redacted for whoever is no admin: at once, or as the stream of which it is a piece. */
 export type FieldRedaction = "whole" | "stream";
 
-export interface EventKind<P extends Type.TSchema = Type.TSchema> {
+export interface EventKind<P extends s.Schema = s.Schema> {
   readonly payload: P;
   /** May be dropped for a reader that is too slow; a `gap` tells it. */
   readonly isLossy?: true;
@@ -39,8 +39,8 @@ interface Treatment {
   readonly isLossy?: true;
 }
 
-function kindOf<F extends Type.TProperties>(fields: F, { redacted = {}, isLossy }: Treatment = {}) {
-  const payload = Type.Object({ ...about, ...fields }, closed);
+function kindOf<F extends s.Fields>(fields: F, { redacted = {}, isLossy }: Treatment = {}) {
+  const payload = s.closed({ ...about, ...fields });
   return { payload, redacted, ...(isLossy === undefined ? {} : { isLossy }) };
 }
 
@@ -59,11 +59,11 @@ const runEvents = {
   }),
   "run.step": kindOf(
     {
-      phase: Type.Enum(["asked", "answered"]),
+      phase: s.choice(["asked", "answered"]),
       step: count,
       provider: text,
       model: text,
-      usage: Type.Optional(record),
+      usage: s.optional(record),
       finishReason: maybeText,
       code: maybeText,
       error: maybeText,
@@ -71,43 +71,43 @@ const runEvents = {
     whole("error"),
   ),
   "run.delta": kindOf(
-    { kind: Type.Enum(["text", "thinking"]), delta: text },
+    { kind: s.choice(["text", "thinking"]), delta: text },
     { redacted: { delta: "stream" }, isLossy: true },
   ),
   "run.tool": kindOf(
     {
-      phase: Type.Enum(["call", "result"]),
+      phase: s.choice(["call", "result"]),
       toolCallId: text,
       toolName: text,
-      arguments: Type.Optional(record),
-      isError: Type.Optional(Type.Boolean()),
-      content: Type.Optional(Type.Array(Type.Unknown())),
-      durationMs: Type.Optional(Type.Number({ minimum: 0 })),
+      arguments: s.optional(record),
+      isError: s.optional(s.boolean()),
+      content: s.optional(s.array(s.unknown())),
+      durationMs: s.optional(s.number({ minimum: 0 })),
     },
     whole("arguments", "content"),
   ),
   "run.retry": kindOf(
-    { attempt: count, delayMs: Type.Number({ minimum: 0 }), code: text, error: text },
+    { attempt: count, delayMs: s.number({ minimum: 0 }), code: text, error: text },
     whole("error"),
   ),
   "run.note": kindOf({ kind: text, note: text }, whole("note")),
   "run.compaction": kindOf(
     {
-      phase: Type.Enum(["started", "done", "not_done"]),
+      phase: s.choice(["started", "done", "not_done"]),
       measure: text,
       note: maybeText,
       entryId: maybeText,
-      freedTokens: Type.Optional(count),
+      freedTokens: s.optional(count),
     },
     whole("note"),
   ),
-  "run.waiting": kindOf({ for: Type.Enum(["run", "approval"]), runIds: Type.Optional(texts) }),
+  "run.waiting": kindOf({ for: s.choice(["run", "approval"]), runIds: s.optional(texts) }),
   "run.resumed": kindOf({}),
   "run.steered": kindOf({ mergedInto: text }),
   "run.sleeping": kindOf({ waitingFor: texts, wakeAt: time }),
   "run.ended": kindOf(
     {
-      state: Type.Enum(["ok", "error", "timeout", "aborted", "merged"]),
+      state: s.choice(["ok", "error", "timeout", "aborted", "merged"]),
       code: maybeText,
       error: maybeText,
       mergedInto: maybeText,
@@ -121,7 +121,7 @@ const runEvents = {
 const otherEvents = {
   "entry.appended": kindOf({ entry: WireEntrySchema }, whole("entry")),
   "session.created": kindOf({}),
-  "session.updated": kindOf({ isRedacted: Type.Optional(Type.Literal(true)) }),
+  "session.updated": kindOf({ isRedacted: s.optional(s.literal(true)) }),
   "session.reset": kindOf({ freshSessionId: text }),
   "session.archived": kindOf({}),
   "session.deleted": kindOf({}),
@@ -136,7 +136,7 @@ const otherEvents = {
   ),
   "approval.resolved": kindOf({
     approvalId: text,
-    answer: Type.Enum(["approved", "denied", "expired"]),
+    answer: s.choice(["approved", "denied", "expired"]),
     by: maybeText,
   }),
 } as const;
@@ -152,7 +152,7 @@ export const eventPatterns = [
   ...eventNames,
 ] as const;
 
-export type EventPayload<T extends SkeinEventType> = Type.Static<(typeof eventTable)[T]["payload"]>;
+export type EventPayload<T extends SkeinEventType> = s.Static<(typeof eventTable)[T]["payload"]>;
 
 /** For whom an event is made, and how secrets are taken out for those who are no admins. */
 export interface EventReader {

@@ -1,10 +1,10 @@
-import type { Static } from "typebox";
-import Type from "typebox";
+import { findProblems, fits } from "../core/check-schema.ts";
 import { isLongJson, parseJsonInSteps } from "../core/parse-json.ts";
+import * as s from "../core/schema.ts";
 import type { Steps } from "../core/slices.ts";
-import { mistakesIn } from "./check-value.ts";
+import { problemText } from "./check-params.ts";
 import { WireErrorSchema } from "./errors.ts";
-import { closed, count } from "./fields.ts";
+import { count } from "./fields.ts";
 import { ScopeSchema } from "./tokens.ts";
 import { protocolVersion } from "./wire.ts";
 
@@ -12,94 +12,81 @@ export { type CloseReason, closeCodes, protocolVersion, wireLimits } from "./wir
 
 /** What goes over a socket: a request and its one answer, and events. The first request is `connect`. */
 
-export const LimitsSchema = Type.Object(
-  {
-    frameBytes: count,
-    connectBytes: count,
-    connectMs: count,
-    requestsPerSecond: count,
-    socketsPerToken: count,
-    eventsKept: count,
-  },
-  closed,
-);
+export const LimitsSchema = s.closed({
+  frameBytes: count,
+  connectBytes: count,
+  connectMs: count,
+  requestsPerSecond: count,
+  socketsPerToken: count,
+  eventsKept: count,
+});
 
-const frameId = Type.String({ minLength: 1, maxLength: 128 });
-const name = Type.String({ minLength: 1, maxLength: 128 });
-const version = Type.Integer({ minimum: 1, maximum: 1000 });
+const frameId = s.string({ minLength: 1, maxLength: 128 });
+const name = s.string({ minLength: 1, maxLength: 128 });
+const version = s.integer({ minimum: 1, maximum: 1000 });
 
-export const RequestFrameSchema = Type.Object(
-  { type: Type.Literal("req"), id: frameId, method: name, params: Type.Optional(Type.Unknown()) },
-  closed,
-);
-export type RequestFrame = Static<typeof RequestFrameSchema>;
+export const RequestFrameSchema = s.closed({
+  type: s.literal("req"),
+  id: frameId,
+  method: name,
+  params: s.optional(s.unknown()),
+});
+export type RequestFrame = s.Static<typeof RequestFrameSchema>;
 
-export const ResponseFrameSchema = Type.Union([
-  Type.Object(
-    { type: Type.Literal("res"), id: frameId, ok: Type.Literal(true), payload: Type.Unknown() },
-    closed,
-  ),
-  Type.Object(
-    { type: Type.Literal("res"), id: frameId, ok: Type.Literal(false), error: WireErrorSchema },
-    closed,
-  ),
+export const ResponseFrameSchema = s.union([
+  s.closed({ type: s.literal("res"), id: frameId, ok: s.literal(true), payload: s.unknown() }),
+  s.closed({ type: s.literal("res"), id: frameId, ok: s.literal(false), error: WireErrorSchema }),
 ]);
-export type ResponseFrame = Static<typeof ResponseFrameSchema>;
+export type ResponseFrame = s.Static<typeof ResponseFrameSchema>;
 
 /** `seq` goes up with every event of the gateway, so a reader sees that some were not for it; it never goes back. */
-export const EventFrameSchema = Type.Object(
-  { type: Type.Literal("event"), event: name, payload: Type.Unknown(), seq: count },
-  closed,
-);
-export type EventFrame = Static<typeof EventFrameSchema>;
+export const EventFrameSchema = s.closed({
+  type: s.literal("event"),
+  event: name,
+  payload: s.unknown(),
+  seq: count,
+});
+export type EventFrame = s.Static<typeof EventFrameSchema>;
 
 /**
  * The event `gap`: events behind `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
  * `restart`: the gateway was another one then.
  */
-export const GapSchema = Type.Object(
-  { after: count, upTo: count, reason: Type.Enum(["slow", "gone", "restart"]) },
-  closed,
-);
-export type GapPayload = Static<typeof GapSchema>;
+export const GapSchema = s.closed({
+  after: count,
+  upTo: count,
+  reason: s.choice(["slow", "gone", "restart"]),
+});
+export type GapPayload = s.Static<typeof GapSchema>;
 
 /** The params of `connect`. */
-export const ConnectSchema = Type.Object(
-  {
-    protocol: Type.Object({ min: version, max: version }, closed),
-    auth: Type.Object({ token: Type.String({ minLength: 1, maxLength: 1024 }) }, closed),
-    client: Type.Object(
-      {
-        name,
-        version: Type.Optional(name),
-        platform: Type.Optional(name),
-      },
-      closed,
-    ),
-  },
-  closed,
-);
-export type ConnectParams = Static<typeof ConnectSchema>;
+export const ConnectSchema = s.closed({
+  protocol: s.closed({ min: version, max: version }),
+  auth: s.closed({ token: s.string({ minLength: 1, maxLength: 1024 }) }),
+  client: s.closed({
+    name,
+    version: s.optional(name),
+    platform: s.optional(name),
+  }),
+});
+export type ConnectParams = s.Static<typeof ConnectSchema>;
 
 /** What `connect` is answered with. */
-export const HelloSchema = Type.Object(
-  {
-    protocol: version,
-    server: Type.Object({ name: Type.String(), version: Type.String() }, closed),
-    /** Those that this token may call. */
-    methods: Type.Array(Type.String()),
-    events: Type.Array(Type.String()),
-    limits: LimitsSchema,
-    scopes: Type.Array(ScopeSchema),
-    /** Of the token that was shown. */
-    tokenId: Type.Optional(Type.String()),
-    /** Absent: the unnamed user, or with `allUsers` everybody. */
-    userId: Type.Optional(Type.String()),
-    allUsers: Type.Boolean(),
-  },
-  closed,
-);
-export type HelloPayload = Static<typeof HelloSchema>;
+export const HelloSchema = s.closed({
+  protocol: version,
+  server: s.closed({ name: s.string(), version: s.string() }),
+  /** Those that this token may call. */
+  methods: s.array(s.string()),
+  events: s.array(s.string()),
+  limits: LimitsSchema,
+  scopes: s.array(ScopeSchema),
+  /** Of the token that was shown. */
+  tokenId: s.optional(s.string()),
+  /** Absent: the unnamed user, or with `allUsers` everybody. */
+  userId: s.optional(s.string()),
+  allUsers: s.boolean(),
+});
+export type HelloPayload = s.Static<typeof HelloSchema>;
 
 /** The version that both sides speak, the newest; `null`: none. */
 export function commonProtocol(
@@ -122,13 +109,13 @@ export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   } catch {
     return { id: null, problem: "The frame is no JSON" };
   }
-  const [mistake] = mistakesIn(RequestFrameSchema, value);
-  if (mistake === undefined) return { frame: value as RequestFrame };
-  const where = mistake.path.length === 0 ? "The frame" : mistake.path.join(".");
-  return { id: idIn(value), problem: `${where} ${mistake.expected}` };
+  const [problem] = findProblems(RequestFrameSchema, value, 1);
+  if (problem === undefined) return { frame: value as RequestFrame };
+  const where = problem.path.length === 0 ? "The frame" : problem.path.join(".");
+  return { id: idIn(value), problem: `${where} ${problemText(problem)}` };
 }
 
 function idIn(value: unknown): string | null {
   const { id } = (value ?? {}) as { readonly id?: unknown };
-  return typeof id === "string" && mistakesIn(frameId, id).length === 0 ? id : null;
+  return fits(frameId, id) ? id : null;
 }

@@ -1,22 +1,18 @@
-import type { Static } from "typebox";
-import Type from "typebox";
-import { closed, time } from "./fields.ts";
+import * as s from "../core/schema.ts";
+import { time } from "./fields.ts";
 import { ScopeSchema } from "./tokens.ts";
 
 /** `POST /link`: a page shows the code of its link, and gets a token of its own. */
 
-export const LinkSchema = Type.Object({ code: Type.String({ minLength: 1, maxLength: 256 }) }, closed);
+export const LinkSchema = s.closed({ code: s.string({ minLength: 1, maxLength: 256 }) });
 
-export const LinkedSchema = Type.Object(
-  {
-    token: Type.String(),
-    tokenId: Type.String(),
-    scopes: Type.Array(ScopeSchema),
-    /** Absent, and not for all: the unnamed user. */
-    userId: Type.Optional(Type.String()),
-    allUsers: Type.Boolean(),
-    expiresAt: Type.Optional(time),
-  },
-  closed,
-);
-export type LinkedPayload = Static<typeof LinkedSchema>;
+export const LinkedSchema = s.closed({
+  token: s.string(),
+  tokenId: s.string(),
+  scopes: s.array(ScopeSchema),
+  /** Absent, and not for all: the unnamed user. */
+  userId: s.optional(s.string()),
+  allUsers: s.boolean(),
+  expiresAt: s.optional(time),
+});
+export type LinkedPayload = s.Static<typeof LinkedSchema>;

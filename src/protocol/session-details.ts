@@ -1,86 +1,69 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import type { Entry, OpaqueEntry } from "../core/entries.ts";
-import { closed, count, nullable, time } from "./fields.ts";
+import * as s from "../core/schema.ts";
+import { count, time } from "./fields.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /** What methods that look closer at sessions answer. What is not known is absent. */
 
-const named = { key: Type.String(), sessionId: Type.String() };
-const optionalText = Type.Optional(Type.String());
+const named = { key: s.string(), sessionId: s.string() };
+const optionalText = s.optional(s.string());
 
 /** `sessions.get`: the row of lists, with what a page about one session shows beside its messages. */
-export const SessionDetailsSchema = Type.Object(
-  {
-    ...SessionRowSchema.properties,
-    agentId: Type.String(),
-    /** For `ifVersion`. */
-    version: Type.Integer(),
-    createdAt: time,
-    archived: Type.Optional(Type.Boolean()),
-    sandboxed: Type.Optional(Type.Boolean()),
-    leafId: optionalText,
-    compactions: count,
-    /** The run that is running, waiting, asleep or next. */
-    runId: optionalText,
-    /** Input that waits for a turn of its own. */
-    queued: Type.Optional(count),
-  },
-  closed,
-);
-export type SessionDetailsPayload = Static<typeof SessionDetailsSchema>;
+export const SessionDetailsSchema = s.closed({
+  ...SessionRowSchema.properties,
+  agentId: s.string(),
+  /** For `ifVersion`. */
+  version: s.integer(),
+  createdAt: time,
+  archived: s.optional(s.boolean()),
+  sandboxed: s.optional(s.boolean()),
+  leafId: optionalText,
+  compactions: count,
+  /** The run that is running, waiting, asleep or next. */
+  runId: optionalText,
+  /** Input that waits for a turn of its own. */
+  queued: s.optional(count),
+});
+export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 
 /** `sessions.resolve`. The `uid` stays with the session, whatever happens to its key. */
-export const ResolvedSchema = Type.Object({ ...named, uid: Type.String() }, closed);
+export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
 /** `sessions.preview`: one for each key, in the order asked; one that fails does not fail the others. */
-export const PreviewsSchema = Type.Object(
-  {
-    previews: Type.Array(
-      Type.Object(
-        {
-          /** As it was asked. */
-          key: Type.String(),
-          status: Type.Enum(["ok", "empty", "missing", "error"]),
-          /** Oldest first. */
-          items: Type.Array(
-            Type.Object({ id: Type.String(), role: Type.String(), text: Type.String() }, closed),
-          ),
-        },
-        closed,
-      ),
-    ),
-  },
-  closed,
-);
-export type PreviewsPayload = Static<typeof PreviewsSchema>;
+export const PreviewsSchema = s.closed({
+  previews: s.array(
+    s.closed({
+      /** As it was asked. */
+      key: s.string(),
+      status: s.choice(["ok", "empty", "missing", "error"]),
+      /** Oldest first. */
+      items: s.array(s.closed({ id: s.string(), role: s.string(), text: s.string() })),
+    }),
+  ),
+});
+export type PreviewsPayload = s.Static<typeof PreviewsSchema>;
 
 /** An entry as its line has it. Fields and types that nobody here knows are kept, and are invisible in the types. */
-export const WireEntrySchema = Type.Unsafe<Exclude<Entry, OpaqueEntry>>(
-  Type.Object({
-    type: Type.String(),
-    id: Type.String(),
-    parentId: nullable(Type.String()),
-    timestamp: Type.String(),
-  }),
-);
-export type WireEntry = Static<typeof WireEntrySchema>;
+export const WireEntrySchema = s.object({
+  type: s.string(),
+  id: s.string(),
+  parentId: s.nullable(s.string()),
+  timestamp: s.string(),
+}) as s.Schema<Exclude<Entry, OpaqueEntry>>;
+export type WireEntry = s.Static<typeof WireEntrySchema>;
 
 /** `sessions.entries`: a page of what the session holds, oldest first, whole. */
-export const EntriesSchema = Type.Object(
-  {
-    ...named,
-    /** Where it stood when the page was read. */
-    leafId: nullable(Type.String()),
-    entries: Type.Array(WireEntrySchema),
-    hasEarlier: Type.Boolean(),
-    hasLater: Type.Boolean(),
-    /** Secrets were masked, which an admin's are not. */
-    redacted: Type.Optional(Type.Boolean()),
-  },
-  closed,
-);
-export type EntriesPayload = Static<typeof EntriesSchema>;
+export const EntriesSchema = s.closed({
+  ...named,
+  /** Where it stood when the page was read. */
+  leafId: s.nullable(s.string()),
+  entries: s.array(WireEntrySchema),
+  hasEarlier: s.boolean(),
+  hasLater: s.boolean(),
+  /** Secrets were masked, which an admin's are not. */
+  redacted: s.optional(s.boolean()),
+});
+export type EntriesPayload = s.Static<typeof EntriesSchema>;
 
 const figures = {
   /** Answers of models. */
@@ -91,46 +74,37 @@ const figures = {
   cacheWrite: count,
   totalTokens: count,
   /** Of what has a known price. */
-  costUsd: Type.Number({ minimum: 0 }),
+  costUsd: s.number({ minimum: 0 }),
   /** Tokens whose price is not known, and which `costUsd` leaves out. */
   unpricedTokens: count,
 };
 
 /** `sessions.usage`: a row for each combination of what was asked for that anything was spent under. */
-export const UsageReportSchema = Type.Object(
-  {
-    since: time,
-    until: time,
-    /** Biggest first; with `day` the earliest day first. */
-    rows: Type.Array(
-      Type.Object(
-        {
-          /** `YYYY-MM-DD` in the time zone that was asked for. */
-          day: optionalText,
-          model: optionalText,
-          agentId: optionalText,
-          ...figures,
-        },
-        closed,
-      ),
-    ),
-    total: Type.Object(figures, closed),
-    indexing: Type.Optional(IndexingSchema),
-  },
-  closed,
-);
-export type UsageReportPayload = Static<typeof UsageReportSchema>;
+export const UsageReportSchema = s.closed({
+  since: time,
+  until: time,
+  /** Biggest first; with `day` the earliest day first. */
+  rows: s.array(
+    s.closed({
+      /** `YYYY-MM-DD` in the time zone that was asked for. */
+      day: optionalText,
+      model: optionalText,
+      agentId: optionalText,
+      ...figures,
+    }),
+  ),
+  total: s.closed(figures),
+  indexing: s.optional(IndexingSchema),
+});
+export type UsageReportPayload = s.Static<typeof UsageReportSchema>;
 
 /** `blobs.get`: a piece of it, base64. */
-export const BlobSchema = Type.Object(
-  {
-    sha256: Type.String(),
-    /** Of the whole. */
-    bytes: count,
-    offset: count,
-    data: Type.String(),
-    /** Absent: this was the last piece. */
-    nextOffset: Type.Optional(count),
-  },
-  closed,
-);
+export const BlobSchema = s.closed({
+  sha256: s.string(),
+  /** Of the whole. */
+  bytes: count,
+  offset: count,
+  data: s.string(),
+  /** Absent: this was the last piece. */
+  nextOffset: s.optional(count),
+});

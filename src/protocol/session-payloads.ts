@@ -1,150 +1,119 @@
-import type { Static } from "typebox";
-import Type from "typebox";
+import * as s from "../core/schema.ts";
 
 /** What the session commands print with `--json`, and the gateway's methods of the same name answer. */
 
-const strict = { additionalProperties: false };
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-
-export const DiagnosticSchema = Type.Object(
-  {
-    code: Type.String(),
-    note: Type.String(),
-    line: Type.Optional(Type.Integer()),
-    entryId: Type.Optional(Type.String()),
-  },
-  strict,
-);
+export const DiagnosticSchema = s.closed({
+  code: s.string(),
+  note: s.string(),
+  line: s.optional(s.integer()),
+  entryId: s.optional(s.string()),
+});
 
 const session = {
   /** Absent for a lone file that has none. */
-  sessionKey: Type.Optional(Type.String()),
-  sessionId: Type.String(),
-  leafId: nullable(Type.String()),
+  sessionKey: s.optional(s.string()),
+  sessionId: s.string(),
+  leafId: s.nullable(s.string()),
 };
 
 /** `chat.history`, `sessions show`. */
-export const HistorySchema = Type.Object(
-  {
-    ...session,
-    messages: Type.Array(Type.Object({ id: Type.String(), role: Type.String() })),
-    nextBefore: Type.Optional(Type.String()),
-    nextAfter: Type.Optional(Type.String()),
-    /** Accepted input that is not yet conversation. */
-    pending: Type.Array(
-      Type.Object(
-        {
-          runId: Type.String(),
-          role: Type.String(),
-          /** Texts and images, cut as the messages are. */
-          content: Type.Unknown(),
-          timestamp: Type.Number(),
-          state: Type.String(),
-        },
-        strict,
-      ),
-    ),
-    /** A text was cut, or messages were left out for size. */
-    truncated: Type.Boolean(),
-    diagnostics: Type.Optional(Type.Array(DiagnosticSchema)),
-  },
-  strict,
-);
-export type HistoryPayload = Static<typeof HistorySchema>;
+export const HistorySchema = s.closed({
+  ...session,
+  messages: s.array(s.object({ id: s.string(), role: s.string() })),
+  nextBefore: s.optional(s.string()),
+  nextAfter: s.optional(s.string()),
+  /** Accepted input that is not yet conversation. */
+  pending: s.array(
+    s.closed({
+      runId: s.string(),
+      role: s.string(),
+      /** Texts and images, cut as the messages are. */
+      content: s.unknown(),
+      timestamp: s.number(),
+      state: s.string(),
+    }),
+  ),
+  /** A text was cut, or messages were left out for size. */
+  truncated: s.boolean(),
+  diagnostics: s.optional(s.array(DiagnosticSchema)),
+});
+export type HistoryPayload = s.Static<typeof HistorySchema>;
 
 /** `sessions.tree`, `sessions tree`. Flat, in the order of the file: a tree may be deeper than JSON can nest. */
-export const TreeSchema = Type.Object(
-  {
-    ...session,
-    name: Type.Optional(Type.String()),
-    tipId: nullable(Type.String()),
-    entries: Type.Array(
-      Type.Object(
-        {
-          id: Type.String(),
-          parentId: nullable(Type.String()),
-          type: Type.String(),
-          role: Type.Optional(Type.String()),
-          timestamp: Type.String(),
-          /** On the branch that ends in the tip. */
-          active: Type.Boolean(),
-          /** A label, a name or an entry of our own: no conversation. */
-          bookkeeping: Type.Boolean(),
-          label: Type.Optional(Type.String()),
-          /** One line, 200 characters at the most. */
-          preview: Type.String(),
-        },
-        strict,
-      ),
-    ),
-    /** For the next page, where not all were asked for. */
-    nextAfter: Type.Optional(Type.String()),
-    diagnostics: Type.Optional(Type.Array(DiagnosticSchema)),
-  },
-  strict,
-);
-export type TreePayload = Static<typeof TreeSchema>;
+export const TreeSchema = s.closed({
+  ...session,
+  name: s.optional(s.string()),
+  tipId: s.nullable(s.string()),
+  entries: s.array(
+    s.closed({
+      id: s.string(),
+      parentId: s.nullable(s.string()),
+      type: s.string(),
+      role: s.optional(s.string()),
+      timestamp: s.string(),
+      /** On the branch that ends in the tip. */
+      active: s.boolean(),
+      /** A label, a name or an entry of our own: no conversation. */
+      bookkeeping: s.boolean(),
+      label: s.optional(s.string()),
+      /** One line, 200 characters at the most. */
+      preview: s.string(),
+    }),
+  ),
+  /** For the next page, where not all were asked for. */
+  nextAfter: s.optional(s.string()),
+  diagnostics: s.optional(s.array(DiagnosticSchema)),
+});
+export type TreePayload = s.Static<typeof TreeSchema>;
 export type TreeRow = TreePayload["entries"][number];
 
-const tokens = Type.Number({ minimum: 0 });
+const tokens = s.number({ minimum: 0 });
 
 /** About what each part of a request comes to, in tokens. */
-export const TokensSchema = Type.Object(
-  {
-    system: tokens,
-    tools: tokens,
-    /** Absent where the request has no summary. */
-    summary: Type.Optional(tokens),
-    user: tokens,
-    assistant: tokens,
-    thinking: tokens,
-    toolCalls: tokens,
-    toolResults: tokens,
-    images: tokens,
-    total: tokens,
-    /** The model's context window. */
-    window: Type.Optional(tokens),
-  },
-  strict,
-);
+export const TokensSchema = s.closed({
+  system: tokens,
+  tools: tokens,
+  /** Absent where the request has no summary. */
+  summary: s.optional(tokens),
+  user: tokens,
+  assistant: tokens,
+  thinking: tokens,
+  toolCalls: tokens,
+  toolResults: tokens,
+  images: tokens,
+  total: tokens,
+  /** The model's context window. */
+  window: s.optional(tokens),
+});
 
 /** One thing that was done to the messages for the provider's sake. */
-export const ChangeSchema = Type.Object(
-  {
-    step: Type.String(),
-    entryId: Type.Optional(Type.String()),
-    kind: Type.String(),
-    note: Type.String(),
-  },
-  strict,
-);
+export const ChangeSchema = s.closed({
+  step: s.string(),
+  entryId: s.optional(s.string()),
+  kind: s.string(),
+  note: s.string(),
+});
 
 /** `sessions.context`, `context`: what would be sent to a model. What is not known is absent. */
-export const ContextPayloadSchema = Type.Object(
-  {
-    request: Type.Object(
-      {
-        provider: Type.Optional(Type.String()),
-        api: Type.Optional(Type.String()),
-        model: Type.Optional(Type.String()),
-        thinkingLevel: Type.String(),
-        system: Type.Optional(Type.String()),
-        messages: Type.Array(Type.Object({ role: Type.String() })),
-        tools: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
-        /** Servers whose tools a run would offer too, and which would have to be started to tell them. */
-        toolsUnlisted: Type.Optional(Type.Array(Type.String())),
-      },
-      strict,
-    ),
-    tokens: TokensSchema,
-    changes: Type.Array(ChangeSchema),
-    diagnostics: Type.Array(DiagnosticSchema),
-    /** The provider's body, as it would be sent; where it was asked for. */
-    wire: Type.Optional(Type.Unknown()),
-  },
-  strict,
-);
-export type ContextPayload = Frozen<Static<typeof ContextPayloadSchema>>;
+export const ContextPayloadSchema = s.closed({
+  request: s.closed({
+    provider: s.optional(s.string()),
+    api: s.optional(s.string()),
+    model: s.optional(s.string()),
+    thinkingLevel: s.string(),
+    system: s.optional(s.string()),
+    messages: s.array(s.object({ role: s.string() })),
+    tools: s.optional(s.array(s.object({ name: s.string() }))),
+    /** Servers whose tools a run would offer too, and which would have to be started to tell them. */
+    toolsUnlisted: s.optional(s.array(s.string())),
+  }),
+  tokens: TokensSchema,
+  changes: s.array(ChangeSchema),
+  diagnostics: s.array(DiagnosticSchema),
+  /** The provider's body, as it would be sent; where it was asked for. */
+  wire: s.optional(s.unknown()),
+});
+export type ContextPayload = Frozen<s.Static<typeof ContextPayloadSchema>>;
 
 /** Made to be printed, not to be changed. */
 type Frozen<T> = T extends readonly (infer Item)[]
@@ -154,23 +123,23 @@ type Frozen<T> = T extends readonly (infer Item)[]
     : T;
 
 /** `sessions repair`. */
-export const RepairSchema = Type.Object({
-  file: Type.String(),
-  damaged: Type.Array(Type.Object({ line: Type.Integer(), reason: Type.String() })),
-  headerRebuilt: Type.Boolean(),
-  bridged: Type.Array(Type.String()),
-  kept: Type.Integer(),
-  backup: nullable(Type.String()),
+export const RepairSchema = s.object({
+  file: s.string(),
+  damaged: s.array(s.object({ line: s.integer(), reason: s.string() })),
+  headerRebuilt: s.boolean(),
+  bridged: s.array(s.string()),
+  kept: s.integer(),
+  backup: s.nullable(s.string()),
 });
-export type RepairPayload = Readonly<Omit<Static<typeof RepairSchema>, "damaged" | "bridged">> & {
+export type RepairPayload = Readonly<Omit<s.Static<typeof RepairSchema>, "damaged" | "bridged">> & {
   readonly damaged: readonly { readonly line: number; readonly reason: string }[];
   readonly bridged: readonly string[];
 };
 
 /** Any refusal, on any surface. */
-export const RefusalSchema = Type.Object({
-  status: Type.Literal("error"),
-  code: Type.String(),
-  error: Type.String(),
+export const RefusalSchema = s.object({
+  status: s.literal("error"),
+  code: s.string(),
+  error: s.string(),
 });
-export type RefusalPayload = Static<typeof RefusalSchema>;
+export type RefusalPayload = s.Static<typeof RefusalSchema>;

@@ -1,5 +1,4 @@
-import type { Static } from "typebox";
-import Type from "typebox";
+import * as s from "../core/schema.ts";
 import { IndexingSchema, SearchSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
@@ -7,93 +6,89 @@ import { IndexingSchema, SearchSchema, SessionRowSchema } from "./session-list.t
  * refusal is an answer of every tool.
  */
 
-/** A JSON Schema. The result's type is for the compiler alone, so that declarations hold plain types. */
-export type ResultSchema<Result> = Readonly<Record<string, unknown>> & { readonly "~result"?: Result };
+const text = s.string();
+const maybeText = s.optional(s.string());
+const count = s.integer({ minimum: 0 });
+const time = s.integer({ description: "Milliseconds since 1970." });
+const texts = s.array(s.string());
+const record = s.record(s.unknown());
 
-const text = Type.String();
-const maybeText = Type.Optional(Type.String());
-const count = Type.Integer({ minimum: 0 });
-const time = Type.Integer({ description: "Milliseconds since 1970." });
-const texts = Type.Array(Type.String());
-const record = Type.Record(Type.String(), Type.Unknown());
-
-const refusal = Type.Object({
-  status: Type.Enum(["error", "forbidden"]),
-  code: Type.String({ description: "For programs." }),
-  error: Type.String({ description: "For people." }),
-  retryable: Type.Optional(Type.Boolean()),
+const refusal = s.object({
+  status: s.choice(["error", "forbidden"]),
+  code: s.string({ description: "For programs." }),
+  error: s.string({ description: "For people." }),
+  retryable: s.optional(s.boolean()),
   runId: maybeText,
   sessionKey: maybeText,
   childSessionKey: maybeText,
   outcome: maybeText,
   action: maybeText,
   threadId: maybeText,
-  cycle: Type.Optional(texts),
-  budget: Type.Optional(record),
+  cycle: s.optional(texts),
+  budget: s.optional(record),
 });
 
-/** A tool must answer an object: the choice stands inside of one. */
-function either<const Answers extends readonly Type.TSchema[]>(
+/** A tool must answer an object, so the alternatives are inside of one. */
+function either<const Answers extends readonly s.Schema[]>(
   ...answers: Answers
-): ResultSchema<Static<Answers[number]> | Static<typeof refusal>> {
-  const anyOf = [...answers, refusal];
-  return JSON.parse(JSON.stringify({ type: "object", anyOf }));
+): s.Schema<s.Static<Answers[number]> | s.Static<typeof refusal>> {
+  return { type: "object", anyOf: [...answers, refusal] };
 }
 
-const message = Type.Object({
-  id: Type.Optional(Type.String({ description: "Of its entry; absent where the message was too large." })),
+const message = s.object({
+  id: s.optional(s.string({ description: "Of its entry; absent where the message was too large." })),
   role: text,
-  content: Type.Optional(Type.Unknown()),
-  timestamp: Type.Optional(Type.Unknown()),
+  content: s.optional(s.unknown()),
+  timestamp: s.optional(s.unknown()),
 });
 
 const { userId: _userId, cwd: _cwd, summary: _summary, ...rowFields } = SessionRowSchema.properties;
 
 const visibilityFields = {
-  hidden: Type.Optional(count),
-  visibility: Type.Object({
-    mode: Type.Enum(["self", "tree", "agent", "all"]),
-    sandboxed: Type.Boolean(),
+  hidden: s.optional(count),
+  visibility: s.object({
+    mode: s.choice(["self", "tree", "agent", "all"]),
+    sandboxed: s.boolean(),
   }),
 };
 
 const sessionsList = either(
-  Type.Object({
+  s.object({
     count,
-    sessions: Type.Array(
-      Type.Object({
+    sessions: s.array(
+      s.object({
         ...rowFields,
-        messages: Type.Optional(Type.Array(message)),
+        messages: s.optional(s.array(message)),
         messagesRefused: maybeText,
         messagesError: maybeText,
       }),
     ),
     nextCursor: maybeText,
-    indexing: Type.Optional(IndexingSchema),
+    indexing: s.optional(IndexingSchema),
     ...visibilityFields,
   }),
 );
 
 const sessionsHistory = either(
-  Type.Object({
+  s.object({
     sessionKey: text,
-    messages: Type.Array(message),
-    hardCapped: Type.Boolean(),
+    messages: s.array(message),
+    hardCapped: s.boolean(),
     totalBytes: count,
-    truncated: Type.Boolean(),
-    redacted: Type.Boolean(),
+    truncated: s.boolean(),
+    redacted: s.boolean(),
     dropped: count,
     nextBefore: maybeText,
     nextAfter: maybeText,
-    pending: Type.Optional(Type.Array(Type.Object({ runId: text, role: text, state: text }))),
-    pendingDropped: Type.Optional(count),
+    pending: s.optional(s.array(s.object({ runId: text, role: text, state: text }))),
+    pendingDropped: s.optional(count),
   }),
 );
 
 const sessionsSend = either(
-  Type.Object({
+  s.object({
     runId: text,
-    status: Type.Enum(["sent", "ok", "timeout", "error", "aborted"]),
+    status: s.choice(["sent", "ok", "timeout", "error", "aborted"]),
     sessionKey: text,
     reply: maybeText,
     code: maybeText,
@@ -101,109 +96,107 @@ const sessionsSend = either(
     note: maybeText,
     /** The app without which the target cannot run; no process of it does now. */
     waitsForApp: maybeText,
-    delivery: Type.Optional(Type.Object({ status: Type.Literal("pending"), mode: Type.Literal("announce") })),
+    delivery: s.optional(s.object({ status: s.literal("pending"), mode: s.literal("announce") })),
   }),
 );
 
 const sessionsSpawn = either(
-  Type.Object({
-    status: Type.Literal("ok"),
+  s.object({
+    status: s.literal("ok"),
     runId: text,
     childSessionKey: text,
     label: maybeText,
-    mode: Type.Enum(["run", "session"]),
+    mode: s.choice(["run", "session"]),
     note: maybeText,
     code: maybeText,
     threadId: maybeText,
-    agentSessionId: Type.Optional(
-      Type.String({ description: "Over ACP: the agent's own session, as resumeSessionId takes it." }),
+    agentSessionId: s.optional(
+      s.string({ description: "Over ACP: the agent's own session, as resumeSessionId takes it." }),
     ),
-    attachments: Type.Optional(Type.Unknown()),
+    attachments: s.optional(s.unknown()),
     result: maybeText,
     outcome: maybeText,
     error: maybeText,
-    usage: Type.Optional(record),
+    usage: s.optional(record),
   }),
 );
 
-const sessionsYield = either(
-  Type.Object({ status: Type.Literal("yielded"), message: text, waitingFor: texts }),
-);
+const sessionsYield = either(s.object({ status: s.literal("yielded"), message: text, waitingFor: texts }));
 
 const sessionStatus = either(
-  Type.Object({
+  s.object({
     sessionKey: text,
     sessionId: text,
     agentId: text,
     channel: text,
     model: maybeText,
     thinkingLevel: maybeText,
-    tools: Type.Optional(texts),
-    policy: Type.Object({
-      visibility: Type.Unknown(),
-      agentToAgent: Type.Unknown(),
-      sandboxed: Type.Boolean(),
-      transcript: Type.Optional(Type.Unknown()),
+    tools: s.optional(texts),
+    policy: s.object({
+      visibility: s.unknown(),
+      agentToAgent: s.unknown(),
+      sandboxed: s.boolean(),
+      transcript: s.optional(s.unknown()),
     }),
-    context: Type.Object({
-      tokens: Type.Optional(count),
-      window: Type.Optional(count),
-      percent: Type.Optional(Type.Number()),
-      compactions: Type.Optional(count),
+    context: s.object({
+      tokens: s.optional(count),
+      window: s.optional(count),
+      percent: s.optional(s.number()),
+      compactions: s.optional(count),
     }),
     usage: record,
-    cost: Type.Optional(Type.Number()),
-    run: Type.Optional(record),
+    cost: s.optional(s.number()),
+    run: s.optional(record),
     queue: count,
-    children: Type.Array(Type.Object({ sessionKey: text, label: maybeText, runId: text, status: text })),
+    children: s.array(s.object({ sessionKey: text, label: maybeText, runId: text, status: text })),
     createdAt: time,
     updatedAt: time,
   }),
 );
 
-const childRow = Type.Object({
+const childRow = s.object({
   runId: text,
   sessionKey: text,
   label: maybeText,
   task: text,
   status: text,
-  runtimeMs: Type.Optional(Type.Number()),
+  runtimeMs: s.optional(s.number()),
   model: maybeText,
-  totalTokens: Type.Optional(Type.Number()),
-  startedAt: Type.Optional(time),
-  endedAt: Type.Optional(time),
+  totalTokens: s.optional(s.number()),
+  startedAt: s.optional(time),
+  endedAt: s.optional(time),
   pendingDescendants: count,
 });
 
 const subagents = either(
-  Type.Object({
-    status: Type.Literal("ok"),
-    action: Type.Literal("list"),
+  s.object({
+    status: s.literal("ok"),
+    action: s.literal("list"),
     total: count,
-    active: Type.Array(childRow),
-    recent: Type.Array(childRow),
+    active: s.array(childRow),
+    recent: s.array(childRow),
     text,
   }),
-  Type.Object({
-    status: Type.Enum(["ok", "done"]),
-    action: Type.Enum(["steer", "kill"]),
+  s.object({
+    status: s.choice(["ok", "done"]),
+    action: s.choice(["steer", "kill"]),
     runId: text,
     sessionKey: text,
     label: maybeText,
     mode: maybeText,
-    killed: Type.Optional(count),
-    descendants: Type.Optional(count),
+    killed: s.optional(count),
+    descendants: s.optional(count),
     text: maybeText,
   }),
 );
 
-const sessionSearch = either(Type.Object({ ...SearchSchema.properties, ...visibilityFields }));
+const sessionSearch = either(s.object({ ...SearchSchema.properties, ...visibilityFields }));
 
 const sessionList = either(
-  Type.Object({
+  s.object({
     count,
-    sessions: Type.Array(
-      Type.Object({
+    sessions: s.array(
+      s.object({
         key: text,
         sessionId: text,
         channel: maybeText,
@@ -213,25 +206,25 @@ const sessionList = either(
         updatedAt: time,
       }),
     ),
-    more: Type.Optional(Type.Boolean()),
-    indexing: Type.Optional(IndexingSchema),
+    more: s.optional(s.boolean()),
+    indexing: s.optional(IndexingSchema),
     ...visibilityFields,
   }),
 );
 
 const agentsList = either(
-  Type.Object({
+  s.object({
     requester: text,
-    agents: Type.Array(
-      Type.Object({
+    agents: s.array(
+      s.object({
         id: text,
         model: maybeText,
-        runtime: Type.Optional(
-          Type.Literal("acp", { description: "What sessions_spawn takes; left out: subagent." }),
+        runtime: s.optional(
+          s.literal("acp", { description: "What sessions_spawn takes; left out: subagent." }),
         ),
-        configured: Type.Boolean(),
-        spawn: Type.Boolean(),
-        message: Type.Boolean(),
+        configured: s.boolean(),
+        spawn: s.boolean(),
+        message: s.boolean(),
       }),
     ),
     note: maybeText,
@@ -251,18 +244,16 @@ export const outputs = {
   agentsList,
 } as const;
 
-type ResultOf<Schema> = Schema extends ResultSchema<infer Result> ? Result : never;
-
 /** What each session tool answers, by its name: its result, or a refusal with `status`, `code` and `error`. */
 export interface SessionToolResults {
-  readonly sessions_list: ResultOf<typeof sessionsList>;
-  readonly sessions_history: ResultOf<typeof sessionsHistory>;
-  readonly sessions_send: ResultOf<typeof sessionsSend>;
-  readonly sessions_spawn: ResultOf<typeof sessionsSpawn>;
-  readonly sessions_yield: ResultOf<typeof sessionsYield>;
-  readonly session_status: ResultOf<typeof sessionStatus>;
-  readonly subagents: ResultOf<typeof subagents>;
-  readonly session_search: ResultOf<typeof sessionSearch>;
-  readonly session_list: ResultOf<typeof sessionList>;
-  readonly agents_list: ResultOf<typeof agentsList>;
+  readonly sessions_list: s.Static<typeof sessionsList>;
+  readonly sessions_history: s.Static<typeof sessionsHistory>;
+  readonly sessions_send: s.Static<typeof sessionsSend>;
+  readonly sessions_spawn: s.Static<typeof sessionsSpawn>;
+  readonly sessions_yield: s.Static<typeof sessionsYield>;
+  readonly session_status: s.Static<typeof sessionStatus>;
+  readonly subagents: s.Static<typeof subagents>;
+  readonly session_search: s.Static<typeof sessionSearch>;
+  readonly session_list: s.Static<typeof sessionList>;
+  readonly agents_list: s.Static<typeof agentsList>;
 }

@@ -1,13 +1,13 @@
-import Type from "typebox";
 import type { AccessPolicy } from "../access/visibility/access-policy.ts";
 import { checkAgentPair } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { AcpDirectory, AgentPolicy } from "../sessions/between/contract.ts";
 import { depthProblem } from "../sessions/between/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
 
-const parameters = Type.Object({}, { additionalProperties: false });
+const parameters = s.closed({});
 
 interface Requester {
   readonly id: string;
@@ -24,7 +24,7 @@ export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
   description: "List the agents that you may spawn sub-agents under or send messages to.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.agentsList,
   isReadOnly: true,
   execute: async (_, call, deps) => {

@@ -1,40 +1,40 @@
 import fc from "fast-check";
-import Type from "typebox";
-import { Value } from "typebox/value";
 import { describe, expect, test } from "vitest";
+import { findProblems } from "../core/check-schema.ts";
+import * as s from "../core/schema.ts";
 import type { ReadableTool } from "./arguments.ts";
 import { readArguments } from "./arguments.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
-const parameters = Type.Object({
-  task: Type.String({ maxLength: 20 }),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200 })),
-  since: Type.Optional(Type.Number()),
-  mode: Type.Optional(Type.Enum(["run", "session"])),
-  role: Type.Optional(Type.Union([Type.Literal("user"), Type.Literal("assistant")])),
-  kinds: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 3 })),
-  thread: Type.Optional(Type.Boolean()),
-  note: Type.Optional(Type.String({ keep: true, minLength: 1 })),
-  runTimeoutSeconds: Type.Optional(Type.Integer({ minimum: 0 })),
-  attachments: Type.Optional(
-    Type.Array(
-      Type.Object({
-        name: Type.String(),
-        content: Type.String({ keep: true }),
-        encoding: Type.Optional(Type.Enum(["utf8", "base64"])),
+const parameters = s.object({
+  task: s.string({ maxLength: 20 }),
+  limit: s.optional(s.integer({ minimum: 1, maximum: 200 })),
+  since: s.optional(s.number()),
+  mode: s.optional(s.choice(["run", "session"])),
+  role: s.optional(s.union([s.literal("user"), s.literal("assistant")])),
+  kinds: s.optional(s.array(s.string(), { minItems: 1, maxItems: 3 })),
+  thread: s.optional(s.boolean()),
+  note: s.optional(s.string({ keep: true, minLength: 1 })),
+  runTimeoutSeconds: s.optional(s.integer({ minimum: 0 })),
+  attachments: s.optional(
+    s.array(
+      s.object({
+        name: s.string(),
+        content: s.string({ keep: true }),
+        encoding: s.optional(s.choice(["utf8", "base64"])),
       }),
       { maxItems: 2 },
     ),
   ),
-  target: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
-  extra: Type.Optional(Type.Object({})),
+  target: s.optional(s.union([s.string(), s.array(s.string())])),
+  extra: s.optional(s.object({})),
 });
 
 const channel = 'tool does not support "channel". Use something else.';
 
 const tool: ReadableTool = {
   name: "tool",
-  parameters: { ...parameters },
+  parameters,
   aliases: { prompt: "task", timeoutSeconds: "runTimeoutSeconds", timeout: "runTimeoutSeconds" },
   exclusiveAliases: ["prompt"],
   refusedNames: { channel },
@@ -234,7 +234,7 @@ describe("arguments of any kind", () => {
           throw error;
         }
         taken += 1;
-        expect(Value.Errors(parameters, args)).toEqual([]);
+        expect(findProblems(parameters, args, 5)).toEqual([]);
         expect(read(args)).toEqual(args);
       }),
     );

@@ -1,7 +1,6 @@
 import { own } from "../core/own.ts";
 import { foldAliases } from "./aliases.ts";
 import type { SessionTool } from "./contract.ts";
-import type { ValueSchema } from "./read-value.ts";
 import { isRecord, readFields, refuseUnknown, shown } from "./read-value.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
@@ -18,7 +17,7 @@ export function readArguments(tool: ReadableTool, raw: unknown): Record<string, 
   }
   const fields = plain(given);
   refuseNames(tool, fields);
-  const schema = tool.parameters as ValueSchema;
+  const schema = tool.parameters;
   const names = Object.keys(schema.properties ?? {});
   const others = Object.keys(tool.aliases ?? {}).filter((name) => !names.includes(name));
   refuseUnknown(fields, [...names, ...others], "");

@@ -1,5 +1,6 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { SleepRequest, TurnModel } from "../agents/contract.ts";
+import type { Schema } from "../core/schema.ts";
 import type { BetweenDeps, Caller } from "../sessions/between/contract.ts";
 import type { ListedSession } from "../store/contract.ts";
 
@@ -17,10 +18,10 @@ export interface SessionTool {
   readonly name: string;
   readonly label: string;
   readonly description: string;
-  /** A JSON Schema of an object, made with TypeBox; arguments are read by it (`arguments.ts`). */
-  readonly parameters: Readonly<Record<string, unknown>>;
-  /** A JSON Schema of its result, a refusal among what it may be. */
-  readonly output?: Readonly<Record<string, unknown>>;
+  /** A schema of an object; arguments are read by it (`arguments.ts`). */
+  readonly parameters: Schema;
+  /** The schema of its result; a refusal is one of the results. */
+  readonly output?: Schema;
   /** Called after all other calls of its message: what those set off is there then. */
   readonly isLast?: boolean;
   /** Other names of arguments, folded before the arguments are read: alias → name. First come, first taken. */

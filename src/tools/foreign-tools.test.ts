@@ -1,19 +1,19 @@
 import { generateText, stepCountIs, streamText } from "ai";
-import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { scriptedModel } from "../agents/rehearsal/scripted-model.ts";
+import * as s from "../core/schema.ts";
 import type { SessionTool } from "./contract.ts";
 import type { ForeignCall } from "./foreign-tools.ts";
 import { foreignTools } from "./foreign-tools.ts";
 
 function toolNamed(name: string, parameters: object): SessionTool {
   const execute = () => Promise.reject(new Error("is not called here"));
-  return { name, label: name, description: `What ${name} does.`, parameters: { ...parameters }, execute };
+  return { name, label: name, description: `What ${name} does.`, parameters, execute };
 }
 
 const tools = [
-  toolNamed("sessions_list", Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })) })),
-  toolNamed("sessions_yield", Type.Object({ message: Type.Optional(Type.String({ keep: true })) })),
+  toolNamed("sessions_list", s.object({ limit: s.optional(s.integer({ minimum: 1 })) })),
+  toolNamed("sessions_yield", s.object({ message: s.optional(s.string({ keep: true })) })),
 ];
 
 interface Made extends ForeignCall {

@@ -1,32 +1,14 @@
 import { nearest } from "../config/problems.ts";
 import { own } from "../core/own.ts";
+import type { JsonSchema } from "../core/schema.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { ToolInputError } from "./tool-input-error.ts";
-
-/** As much of JSON Schema as the parameters of our tools are made of. */
-export interface ValueSchema {
-  readonly type?: string;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly ValueSchema[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly items?: ValueSchema;
-  readonly properties?: Readonly<Record<string, ValueSchema>>;
-  readonly required?: readonly string[];
-  /** Ours: the text is taken as it is, blanks at its ends too. */
-  readonly keep?: boolean;
-}
 
 /**
  * A value as its schema wants it: numbers floored and clamped, texts trimmed. `undefined`: it counts as absent, which
  * `null` and a blank text do. What cannot be taken is a ToolInputError with its path.
  */
-export function readValue(schema: ValueSchema, value: unknown, path: string): unknown {
+export function readValue(schema: JsonSchema, value: unknown, path: string): unknown {
   if (value === undefined || value === null) return undefined;
   const choices = choicesOf(schema);
   if (choices !== null) return readChoice(choices, value, path);
@@ -50,7 +32,7 @@ export function readValue(schema: ValueSchema, value: unknown, path: string): un
 }
 
 /** The fields of an object, those that are absent left out. */
-export function readFields(schema: ValueSchema, value: unknown, path: string): Record<string, unknown> {
+export function readFields(schema: JsonSchema, value: unknown, path: string): Record<string, unknown> {
   if (!isRecord(value)) throw expected("an object", value, path);
   const { properties, required = [] } = schema;
   if (properties === undefined) return { ...value };
@@ -87,7 +69,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 }
 
 /** What one of several words, and nothing else, may be; `null`: it is no such schema. */
-function choicesOf(schema: ValueSchema): readonly unknown[] | null {
+function choicesOf(schema: JsonSchema): readonly unknown[] | null {
   if (schema.enum !== undefined) return schema.enum;
   if ("const" in schema) return [schema.const];
   const { anyOf = [] } = schema;
@@ -106,7 +88,7 @@ function readChoice(choices: readonly unknown[], value: unknown, path: string): 
   throw expected(choices.length === 1 ? shownChoices : `one of ${shownChoices}`, value, path);
 }
 
-function readAny(schemas: readonly ValueSchema[], value: unknown, path: string): unknown {
+function readAny(schemas: readonly JsonSchema[], value: unknown, path: string): unknown {
   for (const schema of schemas) {
     try {
       return readValue(schema, value, path);
@@ -117,13 +99,13 @@ function readAny(schemas: readonly ValueSchema[], value: unknown, path: string):
   throw new ToolInputError(`${path} fits none of what it may be, got ${shown(value)}`, path);
 }
 
-function readNumber({ minimum, maximum }: ValueSchema, value: unknown, path: string): number {
+function readNumber({ minimum, maximum }: JsonSchema, value: unknown, path: string): number {
   if (typeof value !== "number" || !Number.isFinite(value)) throw expected("a number", value, path);
   const least = Math.max(Math.floor(value), minimum ?? Number.NEGATIVE_INFINITY);
   return Math.min(least, maximum ?? Number.POSITIVE_INFINITY);
 }
 
-function readText(schema: ValueSchema, value: unknown, path: string): string | undefined {
+function readText(schema: JsonSchema, value: unknown, path: string): string | undefined {
   const { keep = false, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
   if (typeof value !== "string") throw expected("a text", value, path);
   const isBlank = value.trim() === "";
@@ -141,7 +123,7 @@ function isLonger(text: string, most: number): boolean {
 }
 
 /** Blank texts in a list are left out. */
-function readArray(schema: ValueSchema, value: unknown, path: string): readonly unknown[] {
+function readArray(schema: JsonSchema, value: unknown, path: string): readonly unknown[] {
   const { items = {}, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
   if (!Array.isArray(value)) throw expected("a list", value, path);
   if (value.length > maxItems) {

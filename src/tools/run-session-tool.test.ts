@@ -1,7 +1,7 @@
-import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
 import { SkeinError } from "../core/errors.ts";
+import * as s from "../core/schema.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
 import { runSessionTool } from "./run-session-tool.ts";
@@ -29,7 +29,7 @@ function toolThat(
     name: "sessions_send",
     label: "Session Send",
     description: "Send.",
-    parameters: { ...Type.Object({ message: Type.Optional(Type.String()) }) },
+    parameters: { ...s.object({ message: s.optional(s.string()) }) },
     execute: async () => does(),
     ...more,
   };

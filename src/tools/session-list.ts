@@ -1,8 +1,7 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import type { ParsedKey } from "../core/keys.ts";
 import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { channelOf } from "../sessions/list-row.ts";
@@ -12,27 +11,24 @@ import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
 import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 
-const parameters = Type.Object(
-  {
-    agentId: Type.Optional(Type.String({ description: "Of this agent; by default your own." })),
-    limit: Type.Optional(
-      Type.Integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  agentId: s.optional(s.string({ description: "Of this agent; by default your own." })),
+  limit: s.optional(
+    s.integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+  ),
+});
 
 /** An alias over the index: whom an agent ever talked with, archived sessions too. */
 export const sessionList: SessionTool = {
   name: "session_list",
   label: "Session List",
   description: "List whom this agent ever talked with, newest first, with a summary of each session.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionList,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
-    const { agentId = call.agentId, limit = 100 } = args as Static<typeof parameters>;
+    const { agentId = call.agentId, limit = 100 } = args as s.Static<typeof parameters>;
     const scope = scopeOf(call, agentId);
     const reach = await deps.access.reach(call, "list");
     const includeGlobal = deps.settings.scope === "global";

@@ -1,6 +1,5 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { SessionTool } from "./contract.ts";
@@ -9,41 +8,43 @@ import { readTime } from "./reading/read-time.ts";
 import { indexingFor, refusalResult, scopeOf, visibilityFields } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
-const time = (description: string) =>
-  Type.Optional(Type.Union([Type.Number(), Type.String()], { description }));
+const time = (description: string) => s.optional(s.union([s.number(), s.string()], { description }));
 
-const parameters = Type.Object(
-  {
-    query: Type.String({
-      description: "Words to look for, or a question. Entries with all words come first.",
-      minLength: 1,
+const parameters = s.closed({
+  query: s.string({
+    description: "Words to look for, or a question. Entries with all words come first.",
+    minLength: 1,
+  }),
+  sessionKey: s.optional(s.string({ description: "Only in this session." })),
+  agentId: s.optional(s.string({ description: "Only in sessions of this agent." })),
+  role: s.optional(
+    s.choice(["user", "assistant", "toolResult", "bashExecution", "custom", "system", "summary"], {
+      description: "Only what this role said.",
     }),
-    sessionKey: Type.Optional(Type.String({ description: "Only in this session." })),
-    agentId: Type.Optional(Type.String({ description: "Only in sessions of this agent." })),
-    role: Type.Optional(
-      Type.Enum(["user", "assistant", "toolResult", "bashExecution", "custom", "system", "summary"], {
-        description: "Only what this role said.",
-      }),
-    ),
-    since: time("Only from this time on: ISO text, or milliseconds since 1970."),
-    until: time("Only up to this time."),
-    limit: Type.Optional(
-      Type.Integer({ description: "Hits at the most.", minimum: 1, maximum: 50, default: 10 }),
-    ),
-  },
-  { additionalProperties: false },
-);
+  ),
+  since: time("Only from this time on: ISO text, or milliseconds since 1970."),
+  until: time("Only up to this time."),
+  limit: s.optional(s.integer({ description: "Hits at the most.", minimum: 1, maximum: 50, default: 10 })),
+});
 
 export const sessionSearch: SessionTool = {
   name: "session_search",
   label: "Session Search",
   description: "Search the full text of sessions, tool results too.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionSearch,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
-    const { query, sessionKey, agentId, role, since, until, limit = 10 } = args as Static<typeof parameters>;
+    const {
+      query,
+      sessionKey,
+      agentId,
+      role,
+      since,
+      until,
+      limit = 10,
+    } = args as s.Static<typeof parameters>;
     if (query.trim() === "") throw new ToolInputError("query is required: the words to look for.", "query");
     const times = { since: timeOf(since, "since"), until: timeOf(until, "until") };
     const scope = scopeOf(call, agentId);

@@ -1,5 +1,5 @@
-import Type from "typebox";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Denied } from "../sessions/access/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
@@ -17,21 +17,18 @@ import {
 } from "./watching/session-facts.ts";
 import { agentToAgentShown, percentOf, transcriptShown, visibilityShown } from "./watching/status-policy.ts";
 
-const parameters = Type.Object(
-  {
-    sessionKey: Type.Optional(
-      Type.String({ description: "Key, label or id of a session. Default: the current one." }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  sessionKey: s.optional(
+    s.string({ description: "Key, label or id of a session. Default: the current one." }),
+  ),
+});
 
 /** How a session stands: its model, tools, rules, context, cost and work. Reads only; what is not known is absent. */
 export const sessionStatus: SessionTool = {
   name: "session_status",
   label: "Session Status",
   description: "Show the status of a session: model, tools, policy, context, usage, runs and children.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionStatus,
   isReadOnly: true,
   execute: async (args, call, deps) => {

@@ -1,6 +1,5 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { Slices } from "../core/slices.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
@@ -11,28 +10,18 @@ import { cleanMessage } from "./reading/clean-message.ts";
 import { refusalResult, scopeOf } from "./reading/scope.ts";
 import { entryReading } from "./reading/shown-message.ts";
 
-const parameters = Type.Object(
-  {
-    sessionKey: Type.String({
-      description:
-        'Key, session id or label of the session, as sessions_list shows it; "current" is your own.',
-      minLength: 1,
-    }),
-    limit: Type.Optional(
-      Type.Integer({ description: "Messages at the most.", minimum: 1, maximum: 1000, default: 200 }),
-    ),
-    includeTools: Type.Optional(
-      Type.Boolean({ description: "Tool calls and their results too.", default: false }),
-    ),
-    before: Type.Optional(
-      Type.String({ description: "An entry id (nextBefore): the newest messages before it." }),
-    ),
-    after: Type.Optional(
-      Type.String({ description: "An entry id (nextAfter): the oldest messages behind it." }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  sessionKey: s.string({
+    description: 'Key, session id or label of the session, as sessions_list shows it; "current" is your own.',
+    minLength: 1,
+  }),
+  limit: s.optional(
+    s.integer({ description: "Messages at the most.", minimum: 1, maximum: 1000, default: 200 }),
+  ),
+  includeTools: s.optional(s.boolean({ description: "Tool calls and their results too.", default: false })),
+  before: s.optional(s.string({ description: "An entry id (nextBefore): the newest messages before it." })),
+  after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages behind it." })),
+});
 
 /** Of input that waits; beside the messages. */
 const mostPendingBytes = 16 * 1024;
@@ -41,12 +30,12 @@ export const sessionsHistory: SessionTool = {
   name: "sessions_history",
   label: "Session History",
   description: "Fetch message history for a session.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionsHistory,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
-    const { sessionKey, limit = 200, includeTools = false, ...place } = args as Static<typeof parameters>;
+    const { sessionKey, limit = 200, includeTools = false, ...place } = args as s.Static<typeof parameters>;
     const found = await deps.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: refusalResult(found.refusal) };
     const { session } = found;

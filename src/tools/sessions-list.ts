@@ -1,8 +1,7 @@
-import type { Static } from "typebox";
-import Type from "typebox";
 import { stringifyJson } from "../core/json.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { ListedSession } from "../store/contract.ts";
@@ -16,30 +15,25 @@ import { rowMessages } from "./reading/row-messages.ts";
 import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
-const text = (description: string) => Type.Optional(Type.String({ description }));
+const text = (description: string) => s.optional(s.string({ description }));
 
-const parameters = Type.Object(
-  {
-    kinds: Type.Optional(
-      Type.Array(Type.String(), { description: `Only these kinds: ${sessionKinds.join(", ")}.` }),
-    ),
-    limit: Type.Optional(
-      Type.Integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
-    ),
-    activeMinutes: Type.Optional(
-      Type.Integer({ description: "Only those with a new entry in so many minutes.", minimum: 1 }),
-    ),
-    messageLimit: Type.Optional(
-      Type.Integer({ description: "Last messages of each session.", minimum: 0, maximum: 20, default: 0 }),
-    ),
-    search: text("Only those with this text in key, session id, label or name."),
-    label: text("Only the one with exactly this label."),
-    agentId: text("Only those of this agent."),
-    archived: Type.Optional(Type.Boolean({ description: "The archived ones instead.", default: false })),
-    cursor: text("nextCursor of the page before."),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  kinds: s.optional(s.array(s.string(), { description: `Only these kinds: ${sessionKinds.join(", ")}.` })),
+  limit: s.optional(
+    s.integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+  ),
+  activeMinutes: s.optional(
+    s.integer({ description: "Only those with a new entry in so many minutes.", minimum: 1 }),
+  ),
+  messageLimit: s.optional(
+    s.integer({ description: "Last messages of each session.", minimum: 0, maximum: 20, default: 0 }),
+  ),
+  search: text("Only those with this text in key, session id, label or name."),
+  label: text("Only the one with exactly this label."),
+  agentId: text("Only those of this agent."),
+  archived: s.optional(s.boolean({ description: "The archived ones instead.", default: false })),
+  cursor: text("nextCursor of the page before."),
+});
 
 const fetchesAtATime = 4;
 /** Of the messages of all rows together. */
@@ -52,12 +46,12 @@ export const sessionsList: SessionTool = {
   name: "sessions_list",
   label: "Sessions",
   description: "List sessions with optional filters and last messages.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionsList,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
-    const { kinds = [], agentId, messageLimit = 0, ...filters } = args as Static<typeof parameters>;
+    const { kinds = [], agentId, messageLimit = 0, ...filters } = args as s.Static<typeof parameters>;
     const now = deps.clock.now();
     const query = listQuery({ limit: 100, ...filters, kinds: kindsOf(kinds) }, { now, ...deps.settings });
     const scope = scopeOf(call, agentId);

@@ -1,46 +1,42 @@
-import { Type } from "typebox";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { SendRequest } from "../sessions/between/send-contract.ts";
 import { sendToSession } from "../sessions/between/send-to-session.ts";
 import { deliveryRunId } from "../sessions/input/session-delivery.ts";
 import type { SessionTool } from "./contract.ts";
 
-const schema = Type.Object(
-  {
-    sessionKey: Type.Optional(
-      Type.String({ description: "The session, as sessions_list names it. Not together with label." }),
-    ),
-    label: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 512,
-        description: "The label of a session of your agent, or of agentId.",
-      }),
-    ),
-    agentId: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 64,
-        description: "The agent that the label belongs to. Alone: the main session of this agent.",
-      }),
-    ),
-    message: Type.String({ description: "What is said." }),
-    timeoutSeconds: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        description:
-          "How long to wait for the reply. 0 or left out: it comes later, as a message of its own.",
-      }),
-    ),
-    role: Type.Optional(
-      Type.Enum(["user", "assistant"], {
-        description: "assistant: written as the session's own words, and nothing is answered. Default: user.",
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const schema = s.closed({
+  sessionKey: s.optional(
+    s.string({ description: "The session, as sessions_list names it. Not together with label." }),
+  ),
+  label: s.optional(
+    s.string({
+      minLength: 1,
+      maxLength: 512,
+      description: "The label of a session of your agent, or of agentId.",
+    }),
+  ),
+  agentId: s.optional(
+    s.string({
+      minLength: 1,
+      maxLength: 64,
+      description: "The agent that the label belongs to. Alone: the main session of this agent.",
+    }),
+  ),
+  message: s.string({ description: "What is said." }),
+  timeoutSeconds: s.optional(
+    s.number({
+      minimum: 0,
+      description: "How long to wait for the reply. 0 or left out: it comes later, as a message of its own.",
+    }),
+  ),
+  role: s.optional(
+    s.choice(["user", "assistant"], {
+      description: "assistant: written as the session's own words, and nothing is answered. Default: user.",
+    }),
+  ),
+});
 
 export const sessionsSend: SessionTool = {
   name: "sessions_send",

@@ -1,5 +1,5 @@
-import Type from "typebox";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { GivenAttachment } from "../sessions/attachments/contract.ts";
 import { mostAttachments } from "../sessions/attachments/contract.ts";
@@ -10,12 +10,12 @@ import { unfit } from "../sessions/between/spawn-request.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
 
 const text = (description?: string, more: { maxLength?: number } = {}) =>
-  Type.Optional(Type.String({ ...present({ description }), ...more }));
+  s.optional(s.string({ ...present({ description }), ...more }));
 const oneOf = (values: readonly string[], description?: string) =>
-  Type.Optional(Type.Unsafe<string>({ type: "string", enum: values, ...present({ description }) }));
+  s.optional(s.string({ enum: values, ...present({ description }) }));
 
-const parameters = Type.Object({
-  task: Type.String({
+const parameters = s.object({
+  task: s.string({
     description: "What the session is to do, whole: it knows nothing else of this conversation.",
   }),
   label: text("A name for it, to be found again by.", { maxLength: 512 }),
@@ -29,37 +29,37 @@ const parameters = Type.Object({
   model: text("As provider/model, for acp as its agent names it; left out: its agent's.", { maxLength: 256 }),
   thinking: text("off, minimal, low, medium, high or xhigh; for acp as its agent names it."),
   cwd: text("A folder inside your working directory; left out: yours."),
-  runTimeoutSeconds: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),
+  runTimeoutSeconds: s.optional(
+    s.number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),
   ),
-  thread: Type.Optional(Type.Boolean({ description: "Bind it to a new thread of this session's channel." })),
+  thread: s.optional(s.boolean({ description: "Bind it to a new thread of this session's channel." })),
   mode: oneOf(["run", "session"]),
   cleanup: oneOf(["keep", "delete"]),
   sandbox: oneOf(["inherit", "require"]),
   streamTo: oneOf(["parent"], 'Relay its progress to you. Requires runtime="acp".'),
-  tools: Type.Optional(
-    Type.Array(Type.String({ maxLength: 128 }), {
+  tools: s.optional(
+    s.array(s.string({ maxLength: 128 }), {
       maxItems: 200,
       description: "Its tools at the most, by name, group (group:sessions) or glob.",
     }),
   ),
-  background: Type.Optional(
-    Type.Boolean({ description: "false: wait for its end, and get its result here. Default true." }),
+  background: s.optional(
+    s.boolean({ description: "false: wait for its end, and get its result here. Default true." }),
   ),
   context: oneOf(["isolated", "fork"], "fork: it begins with this conversation."),
-  attachments: Type.Optional(
-    Type.Array(
-      Type.Object({
-        name: Type.String({ description: "A plain file name." }),
-        content: Type.String({ description: "Taken as it is.", keep: true }),
+  attachments: s.optional(
+    s.array(
+      s.object({
+        name: s.string({ description: "A plain file name." }),
+        content: s.string({ description: "Taken as it is.", keep: true }),
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),
       { maxItems: mostAttachments, description: "Files for it, put into a folder that it is told of." },
     ),
   ),
-  attachAs: Type.Optional(
-    Type.Object({ mountPath: text("A folder for the attachments, relative to its working directory.") }),
+  attachAs: s.optional(
+    s.object({ mountPath: text("A folder for the attachments, relative to its working directory.") }),
   ),
 });
 

@@ -1,4 +1,4 @@
-import Type from "typebox";
+import * as s from "../core/schema.ts";
 import { escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
@@ -6,18 +6,15 @@ import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.t
 import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
 import { waitCircle } from "./watching/wait-circle.ts";
 
-const parameters = Type.Object(
-  {
-    message: Type.Optional(Type.String({ description: 'Why the turn ends. Default "Turn yielded."' })),
-    waitFor: Type.Optional(
-      Type.Array(Type.String({ maxLength: 64 }), {
-        description: "Ids of runs to wait for. Default: every open run that this one started.",
-        maxItems: 100,
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  message: s.optional(s.string({ description: 'Why the turn ends. Default "Turn yielded."' })),
+  waitFor: s.optional(
+    s.array(s.string({ maxLength: 64 }), {
+      description: "Ids of runs to wait for. Default: every open run that this one started.",
+      maxItems: 100,
+    }),
+  ),
+});
 
 const unlessSaid = "Turn yielded.";
 
@@ -27,7 +24,7 @@ export const sessionsYield: SessionTool = {
   label: "Yield",
   description:
     "End your current turn. Use after spawning subagents to receive their results as the next message.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.sessionsYield,
   isLast: true,
   execute: async (args, call, deps) => {

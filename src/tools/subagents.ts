@@ -1,6 +1,6 @@
-import Type from "typebox";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Child } from "../runs/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
@@ -14,19 +14,16 @@ import { familyOf, isAtWork, workOf } from "./watching/family.ts";
 import { killFamily } from "./watching/kill.ts";
 import { steerChild } from "./watching/steer.ts";
 
-const parameters = Type.Object(
-  {
-    action: Type.Optional(
-      Type.Union([Type.Literal("list"), Type.Literal("steer"), Type.Literal("kill")], { default: "list" }),
-    ),
-    target: Type.Optional(Type.String({ description: "Key, label or runId of a child, or last." })),
-    message: Type.Optional(Type.String({ description: "With steer: what it is told." })),
-    recentMinutes: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1440, default: 30, description: "With list: how far back." }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const parameters = s.closed({
+  action: s.optional(
+    s.union([s.literal("list"), s.literal("steer"), s.literal("kill")], { default: "list" }),
+  ),
+  target: s.optional(s.string({ description: "Key, label or runId of a child, or last." })),
+  message: s.optional(s.string({ description: "With steer: what it is told." })),
+  recentMinutes: s.optional(
+    s.integer({ minimum: 1, maximum: 1440, default: 30, description: "With list: how far back." }),
+  ),
+});
 
 const longestMessage = 4000;
 
@@ -37,7 +34,7 @@ export const subagents: SessionTool = {
   name: "subagents",
   label: "Subagents",
   description: "List the sub-agents of this session, steer one in the middle of its turn, or kill one.",
-  parameters: { ...parameters },
+  parameters,
   output: outputs.subagents,
   isDestructive: true,
   execute: async (args, call, deps) => {

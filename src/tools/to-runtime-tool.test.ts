@@ -1,8 +1,8 @@
-import Type from "typebox";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
 import type { ToolCallContext } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
+import * as s from "../core/schema.ts";
 import type { Run } from "../runs/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
@@ -29,7 +29,7 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
     name: "sessions_list",
     label: "Sessions",
     description: "List sessions.",
-    parameters: { ...Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })) }) },
+    parameters: { ...s.object({ limit: s.optional(s.integer({ minimum: 1 })) }) },
     execute: async (args, call) => {
       calls.push({ args, call });
       return answer;
@@ -129,14 +129,12 @@ describe("a session tool in a turn", () => {
   });
 
   test("[TLR12] parameters are told closed, choices as words, without our own keywords", () => {
-    const parameters = Type.Object({
-      keep: Type.Optional(Type.String({ keep: true, description: "A text." })),
-      mode: Type.Optional(Type.Enum(["run", "session"], { description: "How." })),
-      role: Type.Optional(Type.Union([Type.Literal("user"), Type.Literal("assistant")])),
-      either: Type.Optional(
-        Type.Union([Type.String({ keep: true }), Type.Array(Type.String({ keep: true }))]),
-      ),
-      files: Type.Array(Type.Object({ content: Type.String({ keep: true }) })),
+    const parameters = s.object({
+      keep: s.optional(s.string({ keep: true, description: "A text." })),
+      mode: s.optional(s.choice(["run", "session"], { description: "How." })),
+      role: s.optional(s.union([s.literal("user"), s.literal("assistant")])),
+      either: s.optional(s.union([s.string({ keep: true }), s.array(s.string({ keep: true }))])),
+      files: s.array(s.object({ content: s.string({ keep: true }) })),
     });
     expect(toldSchema({ ...parameters })).toEqual({
       type: "object",

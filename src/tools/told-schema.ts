@@ -1,13 +1,9 @@
-import type { ValueSchema } from "./read-value.ts";
+import type { JsonSchema } from "../core/schema.ts";
 
-type JsonSchema = Readonly<Record<string, unknown>>;
+type Json = Readonly<Record<string, unknown>>;
 
-/** Parameters as a model is told them: plain JSON, closed, choices as one list of words, without keywords of ours. */
-export function toldSchema(parameters: JsonSchema): JsonSchema {
-  return told(JSON.parse(JSON.stringify(parameters)) as ValueSchema);
-}
-
-function told({ keep: _, ...schema }: ValueSchema): JsonSchema {
+/** Parameters as a model gets them: closed objects, choices as one list of words, without keywords of our own. */
+export function toldSchema({ keep: _, ...schema }: JsonSchema): Json {
   const { anyOf, items, properties } = schema;
   const words = anyOf?.map((each) => each.const) ?? schema.enum ?? [];
   if (words.length > 0 && words.every((word) => typeof word === "string")) {
@@ -16,14 +12,14 @@ function told({ keep: _, ...schema }: ValueSchema): JsonSchema {
   }
   return {
     ...schema,
-    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(told) }),
-    ...(items === undefined ? {} : { items: told(items) }),
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(toldSchema) }),
+    ...(items === undefined ? {} : { items: toldSchema(items) }),
     ...(properties === undefined
       ? {}
       : { properties: toldProperties(properties), additionalProperties: false }),
   };
 }
 
-function toldProperties(properties: Readonly<Record<string, ValueSchema>>): JsonSchema {
-  return Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, told(each)]));
+function toldProperties(properties: Readonly<Record<string, JsonSchema>>): Json {
+  return Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toldSchema(each)]));
 }

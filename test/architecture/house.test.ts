@@ -165,19 +165,19 @@ describe("the rules themselves", () => {
     expect(timingProblems([{ path: "a.test.ts", text }], ["a.test.ts"])).toEqual([]);
   });
 
-  test("[HSE8] catches a schema loaded in passing", () => {
+  test("[HSE8] catches a file that loads TypeBox at once", () => {
+    const user = "src/agents/tools/check-json-schema.ts";
     const parts = house({
       "src/index.ts": 'export { a } from "./core/a.ts";',
-      "src/core/a.ts": 'import { s } from "./a.schema.ts"; export const a = s;',
-      "src/core/a.schema.ts": 'import Type from "typebox"; export const s = Type;',
+      "src/core/a.ts": 'import Type from "typebox"; export const a = Type;',
+      [user]: 'import { Value } from "typebox/value"; export const b = Value;',
+      "src/agents/now.ts": 'import { b } from "./tools/check-json-schema.ts"; export const c = b;',
+      "src/agents/later.ts": 'export const d = () => import("./tools/check-json-schema.ts");',
     });
     expect(packagesLoadedBy(parts, "src/index.ts")).toEqual(["typebox"]);
-    expect(schemaProblems(parts)).toHaveLength(1);
-  });
-
-  test("[HSE8] lets the protocol and the session tools know TypeBox", () => {
-    const text = 'import Type from "typebox"; export const s = Type;';
-    expect(schemaProblems(house({ "src/tools/a.ts": text, "src/protocol/a.ts": text }))).toEqual([]);
-    expect(schemaProblems(house({ "src/sessions/a.ts": text }))).toHaveLength(1);
+    expect(schemaProblems(parts)).toEqual([
+      "src/core/a.ts → typebox: loads TypeBox",
+      `src/agents/now.ts → ${user}: loads TypeBox`,
+    ]);
   });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findProblems } from "../../src/core/check-schema.ts";
 import type { MethodName } from "../../src/entry-client.ts";
-import { mistakesIn } from "../../src/protocol/check-value.ts";
 import type { Method } from "../../src/protocol/methods/method.ts";
 import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
 import { anyOfSchema } from "../support/schemas.ts";
@@ -122,7 +122,7 @@ describe("the walk along every method", () => {
             const answer = await calls.ask(via, token, name, params);
             expectRefused(answer, row.told, params, true);
             if (row.told === "ok") {
-              expect(mistakesIn(method.result, answer.payload)).toEqual([]);
+              expect(findProblems(method.result, answer.payload, 5)).toEqual([]);
               continue;
             }
             const elsewhere = await calls.ask(via, token, name, nowhere.of(params));
@@ -202,7 +202,7 @@ describe("the same calls by whose things they are", () => {
     for (const via of wanted) {
       const answer = await calls.ask(via, token, name, row.good(world, via));
       expect(answer.code, answer.text.slice(0, 500)).toBe("ok");
-      expect(mistakesIn(method.result, answer.payload)).toEqual([]);
+      expect(findProblems(method.result, answer.payload, 5)).toEqual([]);
     }
   });
 });

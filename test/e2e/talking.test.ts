@@ -159,10 +159,9 @@ describe("what a command loads", () => {
     begun.child.kill("SIGTERM");
     expect(await begun.end()).toBe(0);
     const loaded = JSON.parse(/loaded (.*)/.exec(begun.err)?.[1] ?? "null") as string[];
-    expect(loaded).toEqual(expect.arrayContaining(["ws", "typebox", "typebox/type"]));
-    const parts = ["value", "schema", "compile", "format"].map((part) => `typebox/${part}`);
-    const others = ["ai", "zod", "prom-client", "@opentelemetry/api", "ajv", "string-width"];
-    const early = [...parts, ...others, "@modelcontextprotocol/server", "@agentclientprotocol/sdk"];
+    expect(loaded).toContain("ws");
+    const others = ["ai", "typebox", "zod", "prom-client", "@opentelemetry/api", "ajv", "string-width"];
+    const early = [...others, "@modelcontextprotocol/server", "@agentclientprotocol/sdk"];
     expect(loaded.filter((name) => early.includes(name) || name.startsWith("@ai-sdk/"))).toEqual([]);
   });
 });

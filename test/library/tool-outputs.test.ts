@@ -27,7 +27,7 @@ function strict(schema: Json): Json {
   };
 }
 
-const schemas = new Map(sessionToolTable.map(({ name, output }) => [name, strict(output ?? {})]));
+const schemas = new Map(sessionToolTable.map(({ name, output }) => [name, strict({ ...output })]));
 
 async function world() {
   const skein = await rehearsedSkein({ visibility: "agent" });

@@ -2,7 +2,6 @@
 // times as long to start as one that loads a bundle, and the suite starts hundreds.
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Plugin } from "rolldown";
 import { rolldown } from "rolldown";
 
 const root = join(import.meta.dirname, "../..");
@@ -28,17 +27,6 @@ const programs = [
   "soak-child",
 ];
 
-/** TypeBox's checks, which the source loads with the first request, are part of the bundle. */
-const bundleTypeBoxChecks: Plugin = {
-  name: "bundle-typebox-checks",
-  transform: {
-    filter: { id: /typebox-checks\.ts$/ },
-    handler: (code) =>
-      `import * as value from "typebox/value"; import * as compile from "typebox/compile";
-      ${code.replace(/const load = [^;]*;/, 'const load = (name: string): unknown => (name === "typebox/value" ? value : compile);')}`,
-  },
-};
-
 export default async function buildPrograms(): Promise<() => void> {
   // Below node_modules, so that the packages that are not bundled are found; per process, so that two runs do not meet.
   const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
@@ -52,7 +40,6 @@ export default async function buildPrograms(): Promise<() => void> {
       ),
     },
     platform: "node",
-    plugins: [bundleTypeBoxChecks],
     external: ["sharp", /^@opentelemetry\//],
     logLevel: "warn",
   });

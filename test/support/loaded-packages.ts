@@ -1,4 +1,4 @@
-// Preloaded with --import: at its end, a process says on stderr which packages it has loaded, and which parts of TypeBox.
+// Preloaded with --import: at its end, a process says on stderr which packages it has loaded.
 import { writeSync } from "node:fs";
 import { registerHooks } from "node:module";
 
@@ -8,8 +8,6 @@ registerHooks({
     const found = next(specifier, context);
     const name = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(found.url)?.[1];
     if (name !== undefined) packages.add(name);
-    const part = /.*\/node_modules\/typebox\/build\/(\w+)\//.exec(found.url)?.[1];
-    if (part !== undefined) packages.add(`typebox/${part}`);
     return found;
   },
 });

@@ -1,12 +1,12 @@
 import { skeinDeps } from "../../src/compose/call-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import type { SkeinDeps } from "../../src/gateway/calls/contract.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/calls/local-calls.ts";
 import type { TalkingMethod } from "../../src/gateway/handlers/families.ts";
 import { talkingHandlers } from "../../src/gateway/handlers/talking.ts";
 import type { Skein } from "../../src/index.ts";
-import { mistakesIn } from "../../src/protocol/check-value.ts";
 import type { Calls } from "../../src/protocol/methods/calls.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
 import type { RunSkeinOptions } from "./run-skein.ts";
@@ -57,7 +57,7 @@ function checked(calls: Calls<TalkingMethod>): Calls<TalkingMethod> {
   return {
     call: async (method, params, options) => {
       const payload = await calls.call(method, params, options);
-      const mistakes = mistakesIn(methodTable[method].result, JSON.parse(JSON.stringify(payload)));
+      const mistakes = findProblems(methodTable[method].result, JSON.parse(JSON.stringify(payload)), 5);
       if (mistakes.length > 0) throw new Error(`${method}: ${JSON.stringify(mistakes)}`);
       return payload;
     },

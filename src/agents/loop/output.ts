@@ -62,7 +62,7 @@ export async function readOutput(
   } catch (error) {
     return { problem: `it is not JSON (${cutText(thrownText(error), 200)})` };
   }
-  const { jsonSchemaProblems } = await import("../../protocol/json-schema.ts");
+  const { jsonSchemaProblems } = await import("../tools/check-json-schema.ts");
   const problems = jsonSchemaProblems(schema, output);
   return problems.length === 0 ? { output } : { problem: problems.join("; ") };
 }

@@ -1,12 +1,12 @@
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
-import type { Mistake } from "../../protocol/check-value.ts";
+import type { Mistake } from "./check-json-schema.ts";
 import type { StandardIssue, StandardSchema, ToolParameters } from "./tool-parameters.ts";
 import { isStandardSchema } from "./tool-parameters.ts";
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
 
 /** Loaded with the first call; to ask for a module again is not free either. */
-let loading: Promise<typeof import("../../protocol/check-value.ts")> | null = null;
+let loading: Promise<typeof import("./check-json-schema.ts")> | null = null;
 
 const mostMistakes = 5;
 const longestShown = 60;
@@ -18,7 +18,7 @@ export async function checkArguments(parameters: ToolParameters | null, args: un
     return mistakes.length === 0 ? { args: {} } : { problem: problemText(mistakes, args) };
   }
   if (isStandardSchema(parameters)) return await checkStandard(parameters, args);
-  loading ??= import("../../protocol/check-value.ts");
+  loading ??= import("./check-json-schema.ts");
   const { checkValue } = await loading;
   const checked = checkValue(parameters, args);
   return "value" in checked ? { args: checked.value } : { problem: problemText(checked.mistakes, args) };

@@ -37,7 +37,10 @@ export function mcpServer(
     const { name, arguments: args } = params;
     const request = { name, args, ...howItIsCalled(parts, context) };
     const output = table.find((tool) => tool.name === name)?.output;
-    return server.projectCallToolResult(await callTool(parts, table, asker, request), output);
+    return server.projectCallToolResult(
+      await callTool(parts, table, asker, request),
+      output && { ...output },
+    );
   });
   if (reads) serveResources(server, parts, asker, subscribed);
   return server;

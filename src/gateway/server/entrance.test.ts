@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { TestGateway } from "../../../test/support/gateway-server.ts";
 import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
-import { mistakesIn } from "../../protocol/check-value.ts";
+import { findProblems } from "../../core/check-schema.ts";
 import { LinkedSchema } from "../../protocol/link.ts";
 import { createLinkCode, exchangeLinkCode } from "../auth/link-codes.ts";
 import { createServer } from "./create-server.ts";
@@ -216,7 +216,7 @@ describe("who is let in", () => {
         headers: { "content-type": "application/json" },
       });
     const linked = (await (await link({ code })).json()) as { token: string };
-    expect(mistakesIn(LinkedSchema, linked)).toEqual([]);
+    expect(findProblems(LinkedSchema, linked, 5)).toEqual([]);
     expect((await gateway.rpc("agents.list", {}, linked.token)).status).toBe(200);
     expect(await codeOf(await link({ code }))).toEqual([401, "unauthorized"]);
     expect(await codeOf(await link({}))).toEqual([400, "invalid_request"]);

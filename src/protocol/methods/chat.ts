@@ -1,9 +1,8 @@
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import {
   agentId,
   atLeastOne,
   attachments,
-  closed,
   id,
   idempotencyKey,
   limit,
@@ -20,15 +19,12 @@ import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "../runs.ts";
 import { HistorySchema } from "../session-payloads.ts";
 import { method } from "./method.ts";
 
-const said = { message, idempotencyKey, attachments: Type.Optional(attachments) };
+const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 
 export const chatHistory = method({
   scope: "read",
   about: "A page of a session's active branch, whole messages up to sizes that a screen can bear.",
-  params: Type.Object(
-    { ...oneChat, limit: limit(1000, 200), before: Type.Optional(id), after: Type.Optional(id) },
-    closed,
-  ),
+  params: s.closed({ ...oneChat, limit: limit(1000, 200), before: s.optional(id), after: s.optional(id) }),
   result: HistorySchema,
   isIdempotent: true,
 });
@@ -36,7 +32,7 @@ export const chatHistory = method({
 export const chatSend = method({
   scope: "write",
   about: "Says something to a session, which is made if its key is well-formed and new.",
-  params: Type.Object({ ...oneChat, ...said, queueMode: Type.Optional(queueMode) }, closed),
+  params: s.closed({ ...oneChat, ...said, queueMode: s.optional(queueMode) }),
   result: AcceptedSchema,
   isIdempotent: true,
 });
@@ -45,7 +41,7 @@ export const chatSend = method({
 export const chatAbort = method({
   scope: "write",
   about: "Ends the turn of a session, or one run of it.",
-  params: Type.Object({ ...oneChat, runId: Type.Optional(id) }, closed),
+  params: s.closed({ ...oneChat, runId: s.optional(id) }),
   result: ChatAbortedSchema,
   isIdempotent: true,
 });
@@ -54,42 +50,40 @@ export const chatAbort = method({
 export const chatInject = method({
   scope: "admin",
   about: "Writes a note into a session as the agent's own words, and starts no turn.",
-  params: Type.Object(
-    { ...oneChat, message: Type.String({ minLength: 1, maxLength: 1024 * 1024 }), idempotencyKey },
-    closed,
-  ),
+  params: s.closed({
+    ...oneChat,
+    message: s.string({ minLength: 1, maxLength: 1024 * 1024 }),
+    idempotencyKey,
+  }),
   result: AcceptedSchema,
   isIdempotent: true,
 });
 
-const provenance = Type.Object(
-  {
-    kind: Type.Enum(["external_user", "inter_session", "internal_system"]),
-    sourceSessionKey: Type.Optional(reference),
-    sourceChannel: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    sourceTool: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-  },
-  closed,
-);
+const provenance = s.closed({
+  kind: s.choice(["external_user", "inter_session", "internal_system"]),
+  sourceSessionKey: s.optional(reference),
+  sourceChannel: s.optional(s.string({ minLength: 1, maxLength: 256 })),
+  sourceTool: s.optional(s.string({ minLength: 1, maxLength: 256 })),
+});
 
 /** `agentId` alone: that agent's main session. `deliver`: the reply goes to the session's channel too. */
 export const agent = method({
   scope: "write",
   about: "Has an agent answer a message, with settings for this run.",
-  params: Type.Object(
+  params: s.closed(
     {
-      sessionKey: Type.Optional(reference),
-      agentId: Type.Optional(agentId),
+      sessionKey: s.optional(reference),
+      agentId: s.optional(agentId),
       ...said,
-      deliver: Type.Optional(Type.Boolean({ default: false })),
-      model: Type.Optional(model),
-      thinking: Type.Optional(thinkingLevel),
+      deliver: s.optional(s.boolean({ default: false })),
+      model: s.optional(model),
+      thinking: s.optional(thinkingLevel),
       /** 0: none. */
-      runTimeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
-      provenance: Type.Optional(provenance),
+      runTimeoutSeconds: s.optional(s.integer({ minimum: 0, maximum: 604_800 })),
+      provenance: s.optional(provenance),
       /** Instead of the agent's system prompt. */
-      system: Type.Optional(systemPrompt),
-      extraSystemPrompt: Type.Optional(systemPrompt),
+      system: s.optional(systemPrompt),
+      extraSystemPrompt: s.optional(systemPrompt),
       ...user,
     },
     atLeastOne("sessionKey", "agentId"),
@@ -103,14 +97,11 @@ export const agentWait = method({
   scope: "write",
   about: "Waits so long for the end of a run.",
   isLong: () => true,
-  params: Type.Object(
-    {
-      runId: id,
-      timeoutMs: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000, default: 30_000 })),
-      ...user,
-    },
-    closed,
-  ),
+  params: s.closed({
+    runId: id,
+    timeoutMs: s.optional(s.integer({ minimum: 0, maximum: 600_000, default: 30_000 })),
+    ...user,
+  }),
   result: SentSchema,
   isIdempotent: true,
 });

@@ -1,7 +1,7 @@
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import { AccessActionSchema, AccessSchema } from "../access.ts";
 import { AgentListSchema, ModelListSchema } from "../directory.ts";
-import { closed, idempotencyKey, oneSession, reader, reference, user } from "../fields.ts";
+import { idempotencyKey, oneSession, reader, reference, user } from "../fields.ts";
 import { BlobSchema } from "../session-details.ts";
 import { method } from "./method.ts";
 
@@ -10,7 +10,7 @@ const longestPiece = 8 * 1024 * 1024;
 export const agentsList = method({
   scope: "read",
   about: "Lists the agents, with what each may reach.",
-  params: Type.Object(user, closed),
+  params: s.closed(user),
   result: AgentListSchema,
   isIdempotent: true,
 });
@@ -18,7 +18,7 @@ export const agentsList = method({
 export const modelsList = method({
   scope: "read",
   about: "Lists the models that can be asked.",
-  params: Type.Object({}, closed),
+  params: s.closed({}),
   result: ModelListSchema,
   isIdempotent: true,
 });
@@ -27,10 +27,12 @@ export const modelsList = method({
 export const accessExplain = method({
   scope: "read",
   about: "Whether a session may do something with another, with every rule on the way.",
-  params: Type.Object(
-    { asker: reference, target: reference, action: Type.Optional(AccessActionSchema), ...reader },
-    closed,
-  ),
+  params: s.closed({
+    asker: reference,
+    target: reference,
+    action: s.optional(AccessActionSchema),
+    ...reader,
+  }),
   result: AccessSchema,
   isIdempotent: true,
 });
@@ -39,15 +41,12 @@ export const accessExplain = method({
 export const blobsGet = method({
   scope: "read",
   about: "A large content by its hash, or a piece of it.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      sha256: Type.String({ maxLength: 64, pattern: "^[0-9a-f]{64}$" }),
-      offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
-      length: Type.Optional(Type.Integer({ minimum: 1, maximum: longestPiece, default: longestPiece })),
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    sha256: s.string({ maxLength: 64, pattern: "^[0-9a-f]{64}$" }),
+    offset: s.optional(s.integer({ minimum: 0, default: 0 })),
+    length: s.optional(s.integer({ minimum: 1, maximum: longestPiece, default: longestPiece })),
+  }),
   result: BlobSchema,
   isIdempotent: true,
 });
@@ -63,26 +62,18 @@ export const toolsInvoke = method({
   scope: "tools",
   about: "Calls a tool exactly as an agent in that session would.",
   isLong: ({ name }) => waitingTools.includes(name),
-  params: Type.Object(
-    {
-      sessionKey: Type.Optional(reference),
-      ...reader,
-      name: Type.String({ minLength: 1, maxLength: 128 }),
-      /** As the tool's own schema says; checked by the tool. */
-      arguments: Type.Optional(
-        Type.Record(Type.String({ maxLength: 256 }), Type.Unknown(), { maxProperties: 256 }),
-      ),
-      idempotencyKey: Type.Optional(idempotencyKey),
-    },
-    closed,
-  ),
-  result: Type.Object(
-    {
-      name: Type.String(),
-      isError: Type.Boolean(),
-      result: Type.Unknown(),
-      rootId: Type.Optional(Type.String()),
-    },
-    closed,
-  ),
+  params: s.closed({
+    sessionKey: s.optional(reference),
+    ...reader,
+    name: s.string({ minLength: 1, maxLength: 128 }),
+    /** As the tool's own schema says; checked by the tool. */
+    arguments: s.optional(s.record(s.unknown(), { maxProperties: 256 })),
+    idempotencyKey: s.optional(idempotencyKey),
+  }),
+  result: s.closed({
+    name: s.string(),
+    isError: s.boolean(),
+    result: s.unknown(),
+    rootId: s.optional(s.string()),
+  }),
 });

@@ -1,4 +1,4 @@
-import type { Static, TSchema } from "typebox";
+import type { Schema } from "../../core/schema.ts";
 
 /** What a token must be allowed. */
 export type Scope = "read" | "write" | "tools" | "admin";
@@ -9,10 +9,8 @@ export interface Method<Params = unknown, Result = unknown> {
   /** One line. */
   readonly about: string;
   /** A closed object, with every limit in it. */
-  readonly params: TSchema;
-  readonly result: TSchema;
-  /** Only for the compiler: declarations then hold plain types, and programs that call methods infer nothing from schemas. */
-  readonly types?: { readonly params: Params; readonly result: Result };
+  readonly params: Schema<Params>;
+  readonly result: Schema<Result>;
   /** Only with a token for all users. */
   readonly needsAll?: true;
   /** Params that only a token with the scope `admin` may give. */
@@ -30,8 +28,7 @@ export interface Method<Params = unknown, Result = unknown> {
   readonly isSocketOnly?: true;
 }
 
-export function method<P extends TSchema, R extends TSchema>(
-  spec: Method & { readonly params: P; readonly result: R },
-): Method<Static<P>, Static<R>> {
-  return spec as Method<Static<P>, Static<R>>;
+/** Infers the types of a method from its schemas, so that declarations hold plain types. */
+export function method<Params, Result>(spec: Method<Params, Result>): Method<Params, Result> {
+  return spec;
 }

@@ -1,5 +1,5 @@
-import Type from "typebox";
-import { closed, everyUser, few, id, limit, reader, reference, sentence, user } from "../fields.ts";
+import * as s from "../../core/schema.ts";
+import { everyUser, few, id, limit, reader, reference, sentence, user } from "../fields.ts";
 import {
   AbortedSchema,
   ApprovalListSchema,
@@ -14,29 +14,26 @@ import {
 } from "../runs.ts";
 import { method } from "./method.ts";
 
-const outboxState = Type.Enum(["queued", "delivered", "dead", "dropped"]);
+const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
 
 /** `rootId`: one request and all that it set off, for whoever waits until that has ended. */
 export const runsList = method({
   scope: "read",
   about: "Lists runs, the last accepted first, and the approvals that are open.",
-  params: Type.Object(
-    {
-      states: Type.Optional(few(RunStateSchema, 9)),
-      sessionKey: Type.Optional(reference),
-      rootId: Type.Optional(id),
-      startedBy: Type.Optional(id),
-      /** `true`: only lost runs whose input waits for `runs.retry`. */
-      lost: Type.Optional(Type.Boolean({ default: false })),
-      /** `true`: only queued runs that wait for an app. */
-      waitsForApp: Type.Optional(Type.Boolean({ default: false })),
-      limit: limit(500, 50),
-      before: Type.Optional(Type.Integer({ minimum: 0 })),
-      ...reader,
-      ...everyUser,
-    },
-    closed,
-  ),
+  params: s.closed({
+    states: s.optional(few(RunStateSchema, 9)),
+    sessionKey: s.optional(reference),
+    rootId: s.optional(id),
+    startedBy: s.optional(id),
+    /** `true`: only lost runs whose input waits for `runs.retry`. */
+    lost: s.optional(s.boolean({ default: false })),
+    /** `true`: only queued runs that wait for an app. */
+    waitsForApp: s.optional(s.boolean({ default: false })),
+    limit: limit(500, 50),
+    before: s.optional(s.integer({ minimum: 0 })),
+    ...reader,
+    ...everyUser,
+  }),
   result: RunListSchema,
   adminOnly: ["allUsers"],
   isIdempotent: true,
@@ -45,7 +42,7 @@ export const runsList = method({
 export const runsGet = method({
   scope: "read",
   about: "One run, and every approval that it asked for.",
-  params: Type.Object({ runId: id, ...user }, closed),
+  params: s.closed({ runId: id, ...user }),
   result: RunSchema,
   isIdempotent: true,
 });
@@ -53,7 +50,7 @@ export const runsGet = method({
 export const runsAbort = method({
   scope: "write",
   about: "Ends a run; its owner may be yet to hear of it.",
-  params: Type.Object({ runId: id, reason: Type.Optional(sentence), ...user }, closed),
+  params: s.closed({ runId: id, reason: s.optional(sentence), ...user }),
   result: AbortedSchema,
   isIdempotent: true,
 });
@@ -62,7 +59,7 @@ export const runsAbort = method({
 export const runsRetry = method({
   scope: "write",
   about: "Queues the input of a lost run again.",
-  params: Type.Object({ runId: id, ...user }, closed),
+  params: s.closed({ runId: id, ...user }),
   result: RetriedSchema,
   isIdempotent: true,
 });
@@ -70,7 +67,7 @@ export const runsRetry = method({
 export const runsRelease = method({
   scope: "admin",
   about: "Lets any process that has the agent run what waits for an app.",
-  params: Type.Object({ runId: id, ...user }, closed),
+  params: s.closed({ runId: id, ...user }),
   result: ReleasedSchema,
   isIdempotent: true,
 });
@@ -79,17 +76,14 @@ export const runsRelease = method({
 export const approvalsList = method({
   scope: "read",
   about: "Lists tool calls that wait for an approval.",
-  params: Type.Object(
-    {
-      runId: Type.Optional(id),
-      sessionKey: Type.Optional(reference),
-      open: Type.Optional(Type.Boolean({ default: true })),
-      limit: limit(500, 100),
-      ...reader,
-      ...everyUser,
-    },
-    closed,
-  ),
+  params: s.closed({
+    runId: s.optional(id),
+    sessionKey: s.optional(reference),
+    open: s.optional(s.boolean({ default: true })),
+    limit: limit(500, 100),
+    ...reader,
+    ...everyUser,
+  }),
   result: ApprovalListSchema,
   adminOnly: ["allUsers"],
   isIdempotent: true,
@@ -98,7 +92,7 @@ export const approvalsList = method({
 export const approvalsResolve = method({
   scope: "write",
   about: "Lets a tool call happen, or does not. The first answer stands.",
-  params: Type.Object({ approvalId: id, answer: Type.Enum(["approved", "denied"]), ...user }, closed),
+  params: s.closed({ approvalId: id, answer: s.choice(["approved", "denied"]), ...user }),
   result: ApprovalSchema,
   isIdempotent: true,
 });
@@ -107,16 +101,13 @@ export const approvalsResolve = method({
 export const outboxList = method({
   scope: "read",
   about: "Lists messages on their way to channels, the last first.",
-  params: Type.Object(
-    {
-      outboxId: Type.Optional(id),
-      states: Type.Optional(few(outboxState, 4)),
-      limit: limit(1000, 100),
-      ...user,
-      ...everyUser,
-    },
-    closed,
-  ),
+  params: s.closed({
+    outboxId: s.optional(id),
+    states: s.optional(few(outboxState, 4)),
+    limit: limit(1000, 100),
+    ...user,
+    ...everyUser,
+  }),
   result: OutboxListSchema,
   adminOnly: ["allUsers"],
   isIdempotent: true,
@@ -125,14 +116,14 @@ export const outboxList = method({
 export const outboxRetry = method({
   scope: "write",
   about: "Sends a message that was given up once more.",
-  params: Type.Object({ outboxId: id, ...user }, closed),
+  params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
 });
 
 export const outboxDrop = method({
   scope: "write",
   about: "Gives a message up.",
-  params: Type.Object({ outboxId: id, ...user }, closed),
+  params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
   isIdempotent: true,
   isDestructive: true,

@@ -1,15 +1,13 @@
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import {
   agentId,
   attachments,
-  closed,
   exactlyOne,
   id,
   idempotencyKey,
   label,
   message,
   model,
-  nullable,
   oneSession,
   queueMode,
   reference,
@@ -28,20 +26,17 @@ const longestWaitMs = 600_000;
 export const sessionsCreate = method({
   scope: "write",
   about: "Makes a session, and says nothing in it.",
-  params: Type.Object(
-    {
-      key: Type.Optional(reference),
-      sessionId: Type.Optional(sessionId),
-      label: Type.Optional(label),
-      displayName: Type.Optional(label),
-      model: Type.Optional(model),
-      thinkingLevel: Type.Optional(thinkingLevel),
-      cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
-      agentId: Type.Optional(agentId),
-      ...user,
-    },
-    closed,
-  ),
+  params: s.closed({
+    key: s.optional(reference),
+    sessionId: s.optional(sessionId),
+    label: s.optional(label),
+    displayName: s.optional(label),
+    model: s.optional(model),
+    thinkingLevel: s.optional(thinkingLevel),
+    cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+    agentId: s.optional(agentId),
+    ...user,
+  }),
   result: SessionStateSchema,
   adminOnly: ["cwd"],
 });
@@ -51,22 +46,19 @@ export const sessionsSend = method({
   scope: "write",
   about: "Says something to a session, and waits so long for the answer.",
   isLong: ({ timeoutMs = 0 }) => timeoutMs !== 0,
-  params: Type.Object(
-    {
-      ...oneSession,
-      message,
-      idempotencyKey,
-      timeoutMs: Type.Optional(Type.Integer({ minimum: 0, maximum: longestWaitMs, default: 0 })),
-      queueMode: Type.Optional(queueMode),
-      model: Type.Optional(model),
-      thinking: Type.Optional(thinkingLevel),
-      /** Instead of the agent's system prompt. */
-      system: Type.Optional(systemPrompt),
-      runTimeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
-      attachments: Type.Optional(attachments),
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    message,
+    idempotencyKey,
+    timeoutMs: s.optional(s.integer({ minimum: 0, maximum: longestWaitMs, default: 0 })),
+    queueMode: s.optional(queueMode),
+    model: s.optional(model),
+    thinking: s.optional(thinkingLevel),
+    /** Instead of the agent's system prompt. */
+    system: s.optional(systemPrompt),
+    runTimeoutSeconds: s.optional(s.integer({ minimum: 0, maximum: 604_800 })),
+    attachments: s.optional(attachments),
+  }),
   result: SentSchema,
   adminOnly: ["system"],
   isIdempotent: true,
@@ -76,22 +68,19 @@ export const sessionsSend = method({
 export const sessionsFork = method({
   scope: "write",
   about: "Makes a new session from the path to an entry.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      entryId: Type.Optional(nullable(id)),
-      sessionId: Type.Optional(sessionId),
-      label: Type.Optional(label),
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    entryId: s.optional(s.nullable(id)),
+    sessionId: s.optional(sessionId),
+    label: s.optional(label),
+  }),
   result: ForkedSchema,
 });
 
 export const sessionsBranch = method({
   scope: "write",
   about: "Moves the leaf: the conversation goes on from this entry, or with null from before the root.",
-  params: Type.Object({ ...oneSession, entryId: nullable(id) }, closed),
+  params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
   isIdempotent: true,
 });
@@ -100,11 +89,11 @@ export const sessionsBranch = method({
 export const sessionsRename = method({
   scope: "write",
   about: "Gives a session a label, by which it can be found, or a name, which is only shown.",
-  params: Type.Object(
+  params: s.closed(
     {
       ...oneSession,
-      label: Type.Optional(nullable(label)),
-      name: Type.Optional(nullable(label)),
+      label: s.optional(s.nullable(label)),
+      name: s.optional(s.nullable(label)),
     },
     exactlyOne("label", "name"),
   ),
@@ -115,7 +104,7 @@ export const sessionsRename = method({
 export const sessionsArchive = method({
   scope: "write",
   about: "Hides a session from lists until somebody says something in it, or shows it again.",
-  params: Type.Object({ ...oneSession, archived: Type.Optional(Type.Boolean({ default: true })) }, closed),
+  params: s.closed({ ...oneSession, archived: s.optional(s.boolean({ default: true })) }),
   result: SessionStateSchema,
   isIdempotent: true,
 });

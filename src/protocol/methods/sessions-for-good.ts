@@ -1,12 +1,10 @@
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import {
   agentId,
-  closed,
   fileContent,
   id,
   label,
   model,
-  nullable,
   oneSession,
   reference,
   sentence,
@@ -24,27 +22,24 @@ import {
 } from "../session-changes.ts";
 import { method } from "./method.ts";
 
-const clearable = <T extends Type.TSchema>(schema: T) => Type.Optional(nullable(schema));
-const flag = Type.Optional(Type.Boolean());
+const clearable = <T>(schema: s.Schema<T>) => s.optional(s.nullable(schema));
+const flag = s.optional(s.boolean());
 
 /** `null` takes a field away. Lineage is written once, and is not here. */
 export const sessionsPatch = method({
   scope: "admin",
   about: "Changes what is known of a session.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      label: clearable(label),
-      displayName: clearable(label),
-      model: clearable(model),
-      thinkingLevel: clearable(thinkingLevel),
-      verboseLevel: clearable(Type.Enum(["off", "on", "full"])),
-      sendPolicy: clearable(Type.Enum(["allow", "deny"])),
-      /** A conflict unless this is its version now. */
-      ifVersion: Type.Optional(Type.Integer({ minimum: 0 })),
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    label: clearable(label),
+    displayName: clearable(label),
+    model: clearable(model),
+    thinkingLevel: clearable(thinkingLevel),
+    verboseLevel: clearable(s.choice(["off", "on", "full"])),
+    sendPolicy: clearable(s.choice(["allow", "deny"])),
+    /** A conflict unless this is its version now. */
+    ifVersion: s.optional(s.integer({ minimum: 0 })),
+  }),
   result: PatchedSchema,
   isIdempotent: true,
 });
@@ -52,7 +47,7 @@ export const sessionsPatch = method({
 export const sessionsReset = method({
   scope: "admin",
   about: "Moves the key on to a new session; the old one stays readable under a key of its own.",
-  params: Type.Object(oneSession, closed),
+  params: s.closed(oneSession),
   result: ResetSchema,
 });
 
@@ -60,7 +55,7 @@ export const sessionsReset = method({
 export const sessionsDelete = method({
   scope: "admin",
   about: "Puts a session into the trash, or takes it out of there for good. Main sessions are refused.",
-  params: Type.Object({ ...oneSession, purge: flag }, closed),
+  params: s.closed({ ...oneSession, purge: flag }),
   result: DeletedSchema,
   isDestructive: true,
 });
@@ -68,14 +63,14 @@ export const sessionsDelete = method({
 export const sessionsRestore = method({
   scope: "admin",
   about: "Takes a session back out of the trash.",
-  params: Type.Object(oneSession, closed),
+  params: s.closed(oneSession),
   result: SessionStateSchema,
 });
 
 export const sessionsCompact = method({
   scope: "admin",
   about: "Has the older part of a session summarised now.",
-  params: Type.Object({ ...oneSession, instructions: Type.Optional(sentence) }, closed),
+  params: s.closed({ ...oneSession, instructions: s.optional(sentence) }),
   result: CompactedSchema,
 });
 
@@ -86,40 +81,34 @@ export const sessionsCompact = method({
 export const sessionsImport = method({
   scope: "admin",
   about: "Takes in sessions of pi, OpenClaw, Claude Code or Codex.",
-  params: Type.Object(
-    {
-      files: Type.Array(
-        Type.Object({ name: Type.String({ minLength: 1, maxLength: 1024 }), content: fileContent }, closed),
-        { minItems: 1, maxItems: 1000 },
-      ),
-      /** Left out: found out from each file. */
-      from: Type.Optional(Type.Enum(["pi", "openclaw", "claude-code", "codex"])),
-      dryRun: flag,
-      /** For one session only. */
-      key: Type.Optional(reference),
-      /** For one session only. */
-      label: Type.Optional(label),
-      cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
-      model: Type.Optional(model),
-      sendPolicy: Type.Optional(Type.Enum(["allow", "deny"])),
-      delivery: Type.Optional(
-        Type.Object(
-          {
-            channel: label,
-            to: Type.Optional(label),
-            accountId: Type.Optional(label),
-            threadId: Type.Optional(label),
-          },
-          closed,
-        ),
-      ),
-      /** Applies the keys, working directories and metadata that the files state. */
-      keepMetadata: flag,
-      agentId: Type.Optional(agentId),
-      ...user,
-    },
-    closed,
-  ),
+  params: s.closed({
+    files: s.array(s.closed({ name: s.string({ minLength: 1, maxLength: 1024 }), content: fileContent }), {
+      minItems: 1,
+      maxItems: 1000,
+    }),
+    /** Left out: found out from each file. */
+    from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
+    dryRun: flag,
+    /** For one session only. */
+    key: s.optional(reference),
+    /** For one session only. */
+    label: s.optional(label),
+    cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+    model: s.optional(model),
+    sendPolicy: s.optional(s.choice(["allow", "deny"])),
+    delivery: s.optional(
+      s.closed({
+        channel: label,
+        to: s.optional(label),
+        accountId: s.optional(label),
+        threadId: s.optional(label),
+      }),
+    ),
+    /** Applies the keys, working directories and metadata that the files state. */
+    keepMetadata: flag,
+    agentId: s.optional(agentId),
+    ...user,
+  }),
   result: ImportSchema,
   isIdempotent: true,
 });
@@ -127,7 +116,7 @@ export const sessionsImport = method({
 export const sessionsRedact = method({
   scope: "admin",
   about: "Makes tombstones of entries, here and in every copy. For good.",
-  params: Type.Object({ ...oneSession, entryIds: Type.Array(id, { minItems: 1, maxItems: 1000 }) }, closed),
+  params: s.closed({ ...oneSession, entryIds: s.array(id, { minItems: 1, maxItems: 1000 }) }),
   result: RedactedSchema,
   isIdempotent: true,
   isDestructive: true,

@@ -1,7 +1,6 @@
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import {
   agentId,
-  closed,
   everyUser,
   exactlyOne,
   few,
@@ -29,32 +28,29 @@ import { SearchSchema, SessionListSchema, TrashListSchema } from "../session-lis
 import { ContextPayloadSchema, TreeSchema } from "../session-payloads.ts";
 import { method } from "./method.ts";
 
-const flag = Type.Optional(Type.Boolean());
-const words = Type.String({ minLength: 1, maxLength: 1000 });
+const flag = s.optional(s.boolean());
+const words = s.string({ minLength: 1, maxLength: 1000 });
 
 export const sessionsList = method({
   scope: "read",
   about: "Lists sessions, the last active first, from the index alone.",
-  params: Type.Object(
-    {
-      limit: limit(1000, 100),
-      cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 1000 })),
-      activeMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 5_256_000 })),
-      includeGlobal: flag,
-      includeUnknown: flag,
-      spawnedBy: Type.Optional(reference),
-      agentId: Type.Optional(agentId),
-      kinds: Type.Optional(few(kind, 6)),
-      label: Type.Optional(label),
-      search: Type.Optional(words),
-      archived: flag,
-      /** Rows with how each began, and for admins where it works. */
-      includeDetails: flag,
-      ...user,
-      ...everyUser,
-    },
-    closed,
-  ),
+  params: s.closed({
+    limit: limit(1000, 100),
+    cursor: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
+    activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
+    includeGlobal: flag,
+    includeUnknown: flag,
+    spawnedBy: s.optional(reference),
+    agentId: s.optional(agentId),
+    kinds: s.optional(few(kind, 6)),
+    label: s.optional(label),
+    search: s.optional(words),
+    archived: flag,
+    /** Rows with how each began, and for admins where it works. */
+    includeDetails: flag,
+    ...user,
+    ...everyUser,
+  }),
   result: SessionListSchema,
   adminOnly: ["allUsers"],
   isIdempotent: true,
@@ -64,7 +60,7 @@ export const sessionsList = method({
 export const sessionsTrash = method({
   scope: "read",
   about: "Lists what is in the trash, the last removed first.",
-  params: Type.Object({ agentId: Type.Optional(agentId), ...user }, closed),
+  params: s.closed({ agentId: s.optional(agentId), ...user }),
   result: TrashListSchema,
   isIdempotent: true,
 });
@@ -72,7 +68,7 @@ export const sessionsTrash = method({
 export const sessionsGet = method({
   scope: "read",
   about: "Everything that is known of a session beside its entries.",
-  params: Type.Object(oneSession, closed),
+  params: s.closed(oneSession),
   result: SessionDetailsSchema,
   isIdempotent: true,
 });
@@ -81,12 +77,12 @@ export const sessionsGet = method({
 export const sessionsResolve = method({
   scope: "read",
   about: "Finds the session that a key, a session id or a label means.",
-  params: Type.Object(
+  params: s.closed(
     {
-      key: Type.Optional(reference),
-      sessionId: Type.Optional(sessionId),
-      label: Type.Optional(label),
-      spawnedBy: Type.Optional(reference),
+      key: s.optional(reference),
+      sessionId: s.optional(sessionId),
+      label: s.optional(label),
+      spawnedBy: s.optional(reference),
       prefix: flag,
       ...reader,
     },
@@ -100,15 +96,12 @@ export const sessionsResolve = method({
 export const sessionsPreview = method({
   scope: "read",
   about: "The last messages of several sessions, in short.",
-  params: Type.Object(
-    {
-      keys: Type.Array(reference, { minItems: 1, maxItems: 64 }),
-      limit: limit(50, 12),
-      maxChars: Type.Optional(Type.Integer({ minimum: 20, maximum: 2000, default: 240 })),
-      ...reader,
-    },
-    closed,
-  ),
+  params: s.closed({
+    keys: s.array(reference, { minItems: 1, maxItems: 64 }),
+    limit: limit(50, 12),
+    maxChars: s.optional(s.integer({ minimum: 20, maximum: 2000, default: 240 })),
+    ...reader,
+  }),
   result: PreviewsSchema,
   isIdempotent: true,
 });
@@ -117,7 +110,7 @@ export const sessionsPreview = method({
 export const sessionsTree = method({
   scope: "read",
   about: "Every entry of a session with its place in the tree, on all branches.",
-  params: Type.Object({ ...oneSession, limit: limit(10_000, 5000), after: Type.Optional(id) }, closed),
+  params: s.closed({ ...oneSession, limit: limit(10_000, 5000), after: s.optional(id) }),
   result: TreeSchema,
   isIdempotent: true,
 });
@@ -126,16 +119,13 @@ export const sessionsTree = method({
 export const sessionsEntries = method({
   scope: "read",
   about: "A page of a session's entries, along the active branch or in the order of the log.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      along: Type.Optional(Type.Enum(["branch", "all"], { default: "branch" })),
-      before: Type.Optional(id),
-      after: Type.Optional(id),
-      limit: limit(1000, 200),
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    along: s.optional(s.choice(["branch", "all"], { default: "branch" })),
+    before: s.optional(id),
+    after: s.optional(id),
+    limit: limit(1000, 200),
+  }),
   result: EntriesSchema,
   isIdempotent: true,
 });
@@ -144,18 +134,15 @@ export const sessionsEntries = method({
 export const sessionsUsage = method({
   scope: "read",
   about: "What was spent, by day, model and agent.",
-  params: Type.Object(
-    {
-      since: Type.Optional(time),
-      until: Type.Optional(time),
-      by: Type.Optional(Type.Array(Type.Enum(["day", "model", "agent"]), { maxItems: 3, uniqueItems: true })),
-      /** An IANA name, for where days begin. Left out: the gateway's. */
-      timeZone: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-      key: Type.Optional(reference),
-      ...reader,
-    },
-    closed,
-  ),
+  params: s.closed({
+    since: s.optional(time),
+    until: s.optional(time),
+    by: s.optional(s.array(s.choice(["day", "model", "agent"]), { maxItems: 3, uniqueItems: true })),
+    /** An IANA name, for where days begin. Left out: the gateway's. */
+    timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
+    key: s.optional(reference),
+    ...reader,
+  }),
   result: UsageReportSchema,
   isIdempotent: true,
 });
@@ -163,18 +150,15 @@ export const sessionsUsage = method({
 export const sessionsSearch = method({
   scope: "read",
   about: "Full text over whole sessions, tool results too; the best first.",
-  params: Type.Object(
-    {
-      query: words,
-      key: Type.Optional(reference),
-      role: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-      since: Type.Optional(time),
-      until: Type.Optional(time),
-      limit: limit(50, 10),
-      ...reader,
-    },
-    closed,
-  ),
+  params: s.closed({
+    query: words,
+    key: s.optional(reference),
+    role: s.optional(s.string({ minLength: 1, maxLength: 64 })),
+    since: s.optional(time),
+    until: s.optional(time),
+    limit: limit(50, 10),
+    ...reader,
+  }),
   result: SearchSchema,
   isIdempotent: true,
 });
@@ -182,16 +166,13 @@ export const sessionsSearch = method({
 export const sessionsContext = method({
   scope: "read",
   about: "What a model would be sent from where a session stands, and every change on the way.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      model: Type.Optional(model),
-      /** Of a server that the configuration does not know. Nothing is sent there. */
-      baseUrl: Type.Optional(Type.String({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
-      wire: flag,
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    model: s.optional(model),
+    /** Of a server that the configuration does not know. Nothing is sent there. */
+    baseUrl: s.optional(s.string({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
+    wire: flag,
+  }),
   result: ContextPayloadSchema,
   isIdempotent: true,
 });
@@ -200,15 +181,12 @@ export const sessionsContext = method({
 export const sessionsExport = method({
   scope: "read",
   about: "A session as JSONL, Markdown or one HTML page.",
-  params: Type.Object(
-    {
-      ...oneSession,
-      format: Type.Optional(Type.Enum(["jsonl", "md", "html"], { default: "jsonl" })),
-      /** Of Markdown, every branch instead of the active one. */
-      all: flag,
-    },
-    closed,
-  ),
+  params: s.closed({
+    ...oneSession,
+    format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
+    /** Of Markdown, every branch instead of the active one. */
+    all: flag,
+  }),
   result: ExportSchema,
   isIdempotent: true,
 });

@@ -1,5 +1,5 @@
-import Type from "typebox";
-import { closed, id, label, limit, reader, reference, time, userId } from "../fields.ts";
+import * as s from "../../core/schema.ts";
+import { id, label, limit, reader, reference, time, userId } from "../fields.ts";
 import { UserRemovedSchema } from "../session-changes.ts";
 import { ScopeSchema, TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../tokens.ts";
 import { ConfigurationSchema, MaintenanceReportSchema, ReloadSchema, UserListSchema } from "../upkeep.ts";
@@ -11,18 +11,15 @@ import { method } from "./method.ts";
 export const tokensCreate = method({
   scope: "admin",
   about: "Mints a token, and shows it once.",
-  params: Type.Object(
-    {
-      label: Type.Optional(label),
-      scopes: Type.Array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
-      /** Left out, and not for all: the unnamed user alone. */
-      userId: Type.Optional(userId),
-      allUsers: Type.Optional(Type.Boolean({ default: false })),
-      /** Left out: until it is revoked. */
-      expiresAt: Type.Optional(time),
-    },
-    closed,
-  ),
+  params: s.closed({
+    label: s.optional(label),
+    scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
+    /** Left out, and not for all: the unnamed user alone. */
+    userId: s.optional(userId),
+    allUsers: s.optional(s.boolean({ default: false })),
+    /** Left out: until it is revoked. */
+    expiresAt: s.optional(time),
+  }),
   result: TokenCreatedSchema,
   needsAll: true,
 });
@@ -30,7 +27,7 @@ export const tokensCreate = method({
 export const tokensList = method({
   scope: "admin",
   about: "Lists tokens, without what they are.",
-  params: Type.Object({}, closed),
+  params: s.closed({}),
   result: TokenListSchema,
   needsAll: true,
   isIdempotent: true,
@@ -39,7 +36,7 @@ export const tokensList = method({
 export const tokensRevoke = method({
   scope: "admin",
   about: "Ends a token, and the sockets that were opened with it.",
-  params: Type.Object({ tokenId: id }, closed),
+  params: s.closed({ tokenId: id }),
   result: TokenRowSchema,
   needsAll: true,
   isIdempotent: true,
@@ -50,14 +47,11 @@ export const tokensRevoke = method({
 export const maintenanceRun = method({
   scope: "admin",
   about: "Looks after old sessions now, as the configuration says.",
-  params: Type.Object(
-    {
-      dryRun: Type.Optional(Type.Boolean({ default: false })),
-      explain: Type.Optional(reference),
-      ...reader,
-    },
-    closed,
-  ),
+  params: s.closed({
+    dryRun: s.optional(s.boolean({ default: false })),
+    explain: s.optional(reference),
+    ...reader,
+  }),
   result: MaintenanceReportSchema,
   needsAll: true,
   isIdempotent: true,
@@ -67,7 +61,7 @@ export const maintenanceRun = method({
 export const configGet = method({
   scope: "admin",
   about: "The configuration that holds, with where each value comes from and without secrets.",
-  params: Type.Object({}, closed),
+  params: s.closed({}),
   result: ConfigurationSchema,
   needsAll: true,
   isIdempotent: true,
@@ -77,7 +71,7 @@ export const configGet = method({
 export const configReload = method({
   scope: "admin",
   about: "Reads the configuration again and applies all of it, new commands included.",
-  params: Type.Object({}, closed),
+  params: s.closed({}),
   result: ReloadSchema,
   needsAll: true,
   isIdempotent: true,
@@ -86,10 +80,10 @@ export const configReload = method({
 export const usersList = method({
   scope: "admin",
   about: "Lists users by ID, with what they have and when they were last active.",
-  params: Type.Object(
-    { limit: limit(500, 100), cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })) },
-    closed,
-  ),
+  params: s.closed({
+    limit: limit(500, 100),
+    cursor: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+  }),
   result: UserListSchema,
   needsAll: true,
   isIdempotent: true,
@@ -99,7 +93,7 @@ export const usersList = method({
 export const usersRemove = method({
   scope: "admin",
   about: "Takes away everything of a user, for good.",
-  params: Type.Object({ userId }, closed),
+  params: s.closed({ userId }),
   result: UserRemovedSchema,
   needsAll: true,
   isIdempotent: true,

@@ -1,5 +1,4 @@
-import type { TSchema } from "typebox";
-import Type from "typebox";
+import * as s from "../../core/schema.ts";
 import { WireErrorSchema, wireErrors } from "../errors.ts";
 import { eventPatterns, eventTable } from "../events.ts";
 import { GapSchema } from "../frames.ts";
@@ -64,7 +63,7 @@ function operation(name: keyof typeof methodTable): Json {
   };
 }
 
-function needsBody(params: TSchema): boolean {
+function needsBody(params: s.Schema): boolean {
   const {
     required = [],
     oneOf,
@@ -83,7 +82,7 @@ function refusals(): Json {
 }
 
 function events(): Json {
-  const query = (name: string, items: TSchema, most: number) => ({
+  const query = (name: string, items: s.Schema, most: number) => ({
     name,
     in: "query",
     schema: { type: "array", items, maxItems: most },
@@ -95,8 +94,8 @@ function events(): Json {
     "x-scope": "read",
     "x-events": Object.fromEntries(kinds.map(([name, { payload }]) => [name, withRefs(payload)])),
     parameters: [
-      query("keys", Type.String({ minLength: 1, maxLength: 4096 }), 100),
-      query("events", Type.Enum([...eventPatterns]), 64),
+      query("keys", s.string({ minLength: 1, maxLength: 4096 }), 100),
+      query("events", s.choice([...eventPatterns]), 64),
       { name: "agentId", in: "query", schema: eventFilter.agentId },
       { name: "userId", in: "query", schema: eventFilter.userId },
       { name: "Last-Event-ID", in: "header", schema: { type: "integer", minimum: 0 } },

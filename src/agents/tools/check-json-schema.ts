@@ -1,7 +1,10 @@
 import type { TSchema } from "typebox";
 import type { TLocalizedValidationError } from "typebox/error";
+import { Errors } from "typebox/schema";
 import { Settings } from "typebox/system";
-import { schemaChecks } from "./typebox-checks.ts";
+import { Value } from "typebox/value";
+
+/** Checks by schemas that are not ours: those of users' tools and of outputs that they ask for. The only file that loads TypeBox. */
 
 /** What is wrong with a value: where, and what was expected there. */
 export interface Mistake {
@@ -27,18 +30,28 @@ export function checkValue(
 ): { readonly value: unknown } | { readonly mistakes: readonly Mistake[] } {
   const crowd = unknownCrowd(schema, value);
   if (crowd.length > 0) return { mistakes: crowd };
-  const filled = schemaChecks().Default(schema as TSchema, structuredClone(value));
-  const mistakes = mistakesIn(schema, filled);
-  return mistakes.length === 0 ? { value: filled } : { mistakes };
+  const filled = Value.Default(schema as TSchema, structuredClone(value));
+  if (Value.Check(schema as TSchema, filled)) return { value: filled };
+  return { mistakes: explainMistakes(schema, filled) };
 }
 
-/** What is wrong with a value as it is; empty: nothing. */
-export function mistakesIn(schema: object, value: unknown): readonly Mistake[] {
-  return schemaChecks().Check(schema as TSchema, value) ? [] : explainMistakes(schema, value);
+const maxProblems = 5;
+
+/** What is wrong with a value, each problem with its path; empty if the value fits. */
+export function jsonSchemaProblems(
+  schema: Readonly<Record<string, unknown>>,
+  value: unknown,
+): readonly string[] {
+  const [isFit, errors] = Errors(schema, value);
+  if (isFit) return [];
+  const problems = errors
+    .slice(0, maxProblems)
+    .map(({ instancePath, message }) => `${instancePath === "" ? "the whole" : instancePath} ${message}`);
+  return problems.length === 0 ? ["it does not fit the schema"] : problems;
 }
 
 /** The first unknown properties of an object that has too many of them; empty: it has not. Reads no more names than it needs. */
-export function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
+function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
   const { properties = {}, additionalProperties } = schema as Closed;
   if (additionalProperties !== false || typeof value !== "object" || value === null) return [];
   if (Array.isArray(value)) return [];
@@ -57,7 +70,7 @@ interface Closed {
 }
 
 /** What is wrong with a value that does not fit, from a part of it that is never large. */
-export function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
+function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   const type = schema as TSchema;
   const value = boundedPart(whole, namesIn(schema));
   const errors = allErrors(type, value);
@@ -126,7 +139,7 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: mostErrors });
   try {
-    return schemaChecks().Errors(type, value);
+    return Value.Errors(type, value);
   } finally {
     Settings.Set({ maxErrors });
   }
