@@ -1,6 +1,6 @@
 import { scriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 import { textOf } from "../src/core/messages.ts";
-import type { Skein } from "../src/sessions/skein/skein.ts";
+import type { Skein } from "../src/sessions/skein.ts";
 import type { Figures, Job } from "./side.ts";
 import { timed, watchMemory } from "./side.ts";
 import { watchSyncs } from "./syncs.ts";

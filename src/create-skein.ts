@@ -1,6 +1,6 @@
-import type { SkeinOptions } from "./compose/open-skein.ts";
+import type { SkeinOptions } from "./app.ts";
 import { checkOptions } from "./core/check-options.ts";
-import type { Skein } from "./sessions/skein/skein.ts";
+import type { Skein } from "./sessions/skein.ts";
 
 /**
  * Opens everything: the store, the queue, the agents and their tools. What it needs is loaded now, not with the import.
@@ -16,7 +16,7 @@ import type { Skein } from "./sessions/skein/skein.ts";
  * ```
  */
 export async function createSkein(options: SkeinOptions = {}): Promise<Skein> {
-  const { openSkein, skeinOptionNames } = await import("./compose/open-skein.ts");
+  const { openSkein, skeinOptionNames } = await import("./app.ts");
   checkOptions("createSkein", options, skeinOptionNames);
   return openSkein(options);
 }

@@ -1,20 +1,20 @@
 import "./check-node.ts";
 
-export { createStore, type StoreOptions } from "./compose.ts";
-export { type CompactionDeps, compactSession } from "./sessions/compact-session.ts";
-export type {
-  CompactionDone,
-  CompactionNotDone,
-  CompactionOptions,
-  CompactionOutcome,
-} from "./sessions/compaction-outcome.ts";
+export { createStore, type StoreOptions } from "./app/folder.ts";
 export {
   type GuardDeps,
   type GuardedAppend,
   type GuardNote,
   type GuardOptions,
   guardedAppend,
-} from "./sessions/guard/guarded-append.ts";
+} from "./sessions/append.ts";
+export { type CompactionDeps, compactSession } from "./sessions/compact.ts";
+export type {
+  CompactionDone,
+  CompactionNotDone,
+  CompactionOptions,
+  CompactionOutcome,
+} from "./sessions/compaction-options.ts";
 export type {
   Appended,
   AppendItem,

@@ -19,8 +19,8 @@ export {
 } from "./agents/tools/define-tool.ts";
 export type { AgentState } from "./agents/tools/state-instances.ts";
 export type { ArgumentsOf, StandardSchema, ToolParameters } from "./agents/tools/tool-parameters.ts";
+export type { SkeinOptions } from "./app.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
-export type { SkeinOptions } from "./compose/open-skein.ts";
 export type { ConfigInput } from "./config/sections/all.ts";
 export type { Clock } from "./core/clock.ts";
 export {
@@ -58,16 +58,16 @@ export type { DeliveryTarget } from "./runs/sequel.ts";
 export { sessionTools } from "./session-tools.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
+export { RunError } from "./sessions/run-error.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
-export { RunError } from "./sessions/skein/run-error.ts";
-export type { ApprovalService, RunService, SessionService } from "./sessions/skein/services.ts";
+export type { ApprovalService, RunService, SessionService } from "./sessions/services.ts";
 export type {
   AppendedMessages,
   MessageOrigin,
   ModelMessageLike,
   SendOptions,
   SessionHandle,
-} from "./sessions/skein/session-handle.ts";
+} from "./sessions/session-handle.ts";
 export type {
   MountedGateway,
   MountOptions,
@@ -76,8 +76,8 @@ export type {
   ToolCalled,
   ToolCallOptions,
   ToolListing,
-} from "./sessions/skein/skein.ts";
-export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
+} from "./sessions/skein.ts";
+export type { Turn, TurnEvent, TurnResult } from "./sessions/turn-handle.ts";
 export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 export type { ForeignTool } from "./tools/foreign-tools.ts";

@@ -1,5 +1,5 @@
 import type { RuntimeContext } from "./sessions/runtime-context.ts";
-import type { Skein, ToolCallOptions } from "./sessions/skein/skein.ts";
+import type { Skein, ToolCallOptions } from "./sessions/skein.ts";
 import type { ForeignTool } from "./tools/foreign-tools.ts";
 
 /**

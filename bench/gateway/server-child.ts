@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Fastify from "fastify";
+import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
+import type { GatewayPieces } from "../../src/app/pieces.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import type { SkeinEvent } from "../../src/core/events.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import type { Told, Wish } from "./served.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import type { WholeGateway } from "../../test/support/whole-gateway.ts";
 import { wholeGateway } from "../../test/support/whole-gateway.ts";
-import { openFolder } from "../compose.ts";
+import { openFolder } from "../app/folder.ts";
 import type { ContextPayload } from "../protocol/session-payloads.ts";
 import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
 import type { SessionMeta } from "../store/contract.ts";

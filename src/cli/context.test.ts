@@ -9,7 +9,7 @@ import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { run, withoutFigures } from "../../test/support/cli.ts";
 import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
 import { png } from "../../test/transcript/conversation.ts";
-import { createStore } from "../compose.ts";
+import { createStore } from "../app/folder.ts";
 import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-payloads.ts";
 
 let folder = "";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { family, run, withoutFigures } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
-import { openFolder } from "../compose.ts";
+import { openFolder } from "../app/folder.ts";
 import { present } from "../core/present.ts";
 
 let home = "";

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { family, run } from "../../test/support/cli.ts";
 import { familyTree, seedFolder, seedNow } from "../../test/support/cli-folder.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
-import { openFolder } from "../compose.ts";
+import { openFolder } from "../app/folder.ts";
 import { parseSession } from "../core/parse-session.ts";
 import { SessionTree } from "../core/tree.ts";
 import { ExportSchema, ImportSchema } from "../protocol/interchange.ts";

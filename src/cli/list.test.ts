@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
 import { readingFolder } from "../../test/support/reading-folder.ts";
-import { openFolder } from "../compose.ts";
+import { openFolder } from "../app/folder.ts";
 import { SearchSchema, SessionListSchema, TrashListSchema } from "../protocol/session-list.ts";
 import type { Terminal } from "./output/terminal.ts";
 

@@ -15,7 +15,7 @@ import {
   RunListSchema,
   RunSchema,
 } from "../protocol/runs.ts";
-import { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import { RunWatcher } from "../sessions/run-watcher.ts";
 
 let home = "";
 let dir = "";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
-import { openFolder } from "../compose.ts";
+import { openFolder } from "../app/folder.ts";
 import { findProblems } from "../core/check-schema.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";

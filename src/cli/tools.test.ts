@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { run } from "../../test/support/cli.ts";
 import { withRuns } from "../../test/support/cli-runs.ts";
 import { SkeinError } from "../core/errors.ts";
-import { Skein } from "../sessions/skein/skein.ts";
+import { Skein } from "../sessions/skein.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { Terminal } from "./output/terminal.ts";
 

@@ -1,4 +1,5 @@
 import type { ContextMessage } from "../core/context.ts";
+import { escapeToLine, thrownText } from "../core/text.ts";
 import { checkSummary } from "../transcript/compaction/check-summary.ts";
 import { compactionLimits } from "../transcript/compaction/limits.ts";
 import {
@@ -13,10 +14,11 @@ import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compac
 import { makeSummary } from "../transcript/compaction/summarize.ts";
 import type { SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
 import { collectFiles, mergeFiles, noFiles, readFilesOf } from "../transcript/compaction/touched-files.ts";
-import type { CompactionHooks } from "./compaction-hooks.ts";
-import type { CompactionNotDone, CompactionOptions } from "./compaction-outcome.ts";
-import { notDone } from "./compaction-outcome.ts";
+import type { CompactionDone, CompactionNotDone, CompactionOptions } from "./compaction-options.ts";
+import { notDone } from "./compaction-options.ts";
 import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
+import type { HookRegistry } from "./hooks.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 
 /** The summary for a session, from a hook or from the summarizer. */
 
@@ -95,4 +97,45 @@ async function previousDetails(
   if (plan.previousEntryId === null) return undefined;
   const entry = await sessions.entry(scope, sessionId, plan.previousEntryId);
   return entry?.type === "compaction" ? entry.details : undefined;
+}
+
+/** The hooks around one compaction. Whatever they do, the compaction comes to an outcome. */
+export class CompactionHooks {
+  readonly #hooks: HookRegistry;
+  readonly #ctx: RuntimeContext;
+
+  constructor(hooks: HookRegistry, ctx: RuntimeContext) {
+    this.#hooks = hooks;
+    this.#ctx = ctx;
+  }
+
+  /** They may call it off, or give the summary. One that wants to stop things calls it off. */
+  async askBefore(
+    plan: CutPlan,
+  ): Promise<{ readonly cancel: string } | { readonly cancel: null; readonly summary: string | null }> {
+    const { firstKeptEntryId, tokensBefore, previousSummary, isCut } = plan;
+    const event = { firstKeptEntryId, tokensBefore, previousSummary, isCut, summary: null, ctx: this.#ctx };
+    try {
+      const asked = await this.#hooks.ask("before_compaction", { ...event, messages: [...plan.toSummarize] });
+      return asked.cancel === null ? { cancel: null, summary: asked.summary } : { cancel: asked.cancel };
+    } catch (error) {
+      return { cancel: `a hook stopped it: ${lineOf(error)}` };
+    }
+  }
+
+  /** Tells that it is done; what that fails with costs nothing but itself. */
+  async tellAfter(done: CompactionDone): Promise<CompactionDone> {
+    const { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter } = done;
+    const event = { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter, ctx: this.#ctx };
+    try {
+      await this.#hooks.notify("after_compaction", event);
+      return done;
+    } catch (error) {
+      return { ...done, hookFailed: lineOf(error) };
+    }
+  }
+}
+
+function lineOf(error: unknown): string {
+  return escapeToLine(thrownText(error));
 }

@@ -1,6 +1,13 @@
+import { present } from "../core/present.ts";
+import type { MaintenanceDecisionPayload, MaintenanceReportPayload } from "../protocol/upkeep.ts";
 import type { TrashedSession } from "../store/contract.ts";
 import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
-import type { MaintainedSession, MaintenanceInput, MaintenanceRule } from "./maintenance.ts";
+import type {
+  MaintainedSession,
+  MaintenanceDecision,
+  MaintenanceInput,
+  MaintenanceRule,
+} from "./maintenance.ts";
 import { diskUse, planMaintenance, protectionOf } from "./maintenance.ts";
 
 /** What maintenance means for one session: a line for each rule, whether it applies, when, and if not, why not. */
@@ -69,4 +76,20 @@ function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }:
   return left <= 0
     ? `applies: ${figures}`
     : `would be purged in ${timeInWords(left, Math.ceil)} (${figures})`;
+}
+
+/** What maintenance decided about a session, as it is told. */
+export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
+  const { userId, key, sessionId, action, rule, why } = decision;
+  return present({ userId, key, sessionId, action, rule, why });
+}
+
+/** What the rules mean for one session; empty where none was asked about. */
+export function explainedPayload(
+  session: { readonly key: string; readonly sessionId: string } | null,
+  lines: readonly string[] | null,
+): Pick<MaintenanceReportPayload, "explained"> {
+  if (session === null || lines === null) return {};
+  const { key, sessionId } = session;
+  return { explained: { key, sessionId, lines: [...lines] } };
 }

@@ -4,7 +4,7 @@ import { SessionTree } from "../core/tree.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { HistoryRange } from "./history.ts";
 import { historyOf } from "./history.ts";
-import { readHistory } from "./history-pages.ts";
+import { readHistory } from "./history-range.ts";
 
 /** Entry by entry: said, kept to ourselves, or bookkeeping. */
 const parts = fc.array(fc.constantFrom("said", "hidden", "label", "model", "back"), { maxLength: 40 });

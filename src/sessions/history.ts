@@ -6,7 +6,6 @@ import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { HistoryPayload } from "../protocol/session-payloads.ts";
-import { sessionKeyOf } from "./session-key.ts";
 
 /** Which part of the active branch; `before` and `after` are entry ids, not part of the page themselves. */
 export interface HistoryRange {
@@ -161,4 +160,10 @@ function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolea
     );
   }
   return { value, cut };
+}
+
+/** The key that a session's own file names; a file from elsewhere names none. */
+export function sessionKeyOf(tree: SessionTree): string | null {
+  const key = tree.header.skein?.key;
+  return typeof key === "string" ? key : null;
 }

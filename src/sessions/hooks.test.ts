@@ -3,10 +3,9 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
 import { SessionTree } from "../core/tree.ts";
-import { combinations, toldHooks } from "./hook-answers.ts";
 import type { AskedHook, HookName, Hooks, ToldHook } from "./hook-events.ts";
-import { HookRegistry, HookStop, hookNames } from "./hooks.ts";
-import { prependedEntry } from "./prepended-context.ts";
+import { combinations, HookRegistry, HookStop, hookNames, toldHooks } from "./hooks.ts";
+import { prependedEntry } from "./run-input.ts";
 
 const ctx = Object.freeze({ userId: "ann", agentId: "main", sessionId: "s" });
 const message: Message = { role: "user", content: "given" };

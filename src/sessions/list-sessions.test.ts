@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SessionWork } from "../runs/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { listPayload } from "./list-sessions.ts";
+import { listPayload } from "./list.ts";
 
 test("[RDT3] a list says what runs did where it is given their store", async () => {
   const { sessions } = createMemoryStore();

@@ -5,8 +5,8 @@ import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
+import { sessionKeyOf } from "./history.ts";
 import { previewOf } from "./preview.ts";
-import { sessionKeyOf } from "./session-key.ts";
 
 /** A row takes as long as to read so much. */
 const rowBytes = 256;

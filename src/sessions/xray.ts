@@ -1,6 +1,7 @@
 import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
+import type { ContextPayload } from "../protocol/session-payloads.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
 import type { TokensByPart } from "../transcript/estimate-tokens.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
@@ -10,6 +11,7 @@ import { parseModel } from "../transcript/parse-model.ts";
 import type { PolicyRequest } from "../transcript/policy.ts";
 import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
+import { visibleMessage } from "../transcript/visible-message.ts";
 
 /** Whatever has a context: a session, a handle of one, or the context itself. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
@@ -115,4 +117,21 @@ export function ownModel(context: SessionContext): ModelRef | null {
   );
   const api = last?.role === "assistant" ? last.api : undefined;
   return { provider: model.provider, model: model.modelId, ...present({ api }) };
+}
+
+/** What a model would see from where the session stands, before anything is done to it for a provider. */
+export function contextView(context: SessionContext): ContextPayload {
+  const { model, thinkingLevel, system, diagnostics } = context;
+  const messages = context.messages.map(visibleMessage).filter((message) => message !== null);
+  return {
+    request: {
+      ...(model === null ? {} : { provider: model.provider, model: model.modelId }),
+      thinkingLevel,
+      ...(system === null ? {} : { system }),
+      messages,
+    },
+    tokens: tokensByPart({ messages, context: context.messages, system: system ?? undefined }),
+    changes: [],
+    diagnostics,
+  };
 }

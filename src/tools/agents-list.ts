@@ -3,8 +3,8 @@ import { checkAgentPair } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { AcpDirectory, AgentPolicy } from "../sessions/between/contract.ts";
-import { depthProblem } from "../sessions/between/spawn-limits.ts";
+import type { AcpDirectory, AgentPolicy } from "../sessions/between.ts";
+import { depthProblem } from "../sessions/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
 
 const parameters = s.closed({});

@@ -1,7 +1,7 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { SleepRequest, TurnModel } from "../agents/contract.ts";
 import type { Schema } from "../core/schema.ts";
-import type { BetweenDeps, Caller } from "../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../sessions/between.ts";
 import type { ListedSession } from "../store/contract.ts";
 
 /** The result of a tool: one JSON object. A refusal is a result too, with `status`, `error` and `code`. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
 import { SkeinError } from "../core/errors.ts";
 import * as s from "../core/schema.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import type { Caller } from "../sessions/between.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
 import { runSessionTool } from "./run-session-tool.ts";
 import { ToolInputError } from "./tool-input-error.ts";

@@ -2,7 +2,7 @@ import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import { withoutPathsOutside } from "../core/text.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import type { Caller } from "../sessions/between.ts";
 import { readArguments } from "./arguments.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
 import { isRefusal, refusalOf } from "./refusal.ts";

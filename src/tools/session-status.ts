@@ -1,8 +1,8 @@
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { Denied } from "../sessions/access/contract.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import type { Caller } from "../sessions/between.ts";
+import type { Denied } from "../sessions/session-access.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { refusalResult } from "./reading/scope.ts";

@@ -1,9 +1,9 @@
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { SendRequest } from "../sessions/between/send-contract.ts";
-import { sendToSession } from "../sessions/between/send-to-session.ts";
-import { deliveryRunId } from "../sessions/input/session-delivery.ts";
+import { deliveryRunId } from "../sessions/delivery.ts";
+import { sendToSession } from "../sessions/send.ts";
+import type { SendRequest } from "../sessions/send-target.ts";
 import type { SessionTool } from "./contract.ts";
 
 const schema = s.closed({

@@ -1,12 +1,11 @@
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { GivenAttachment } from "../sessions/attachments/contract.ts";
-import { mostAttachments } from "../sessions/attachments/contract.ts";
-import { withoutContents } from "../sessions/attachments/notes.ts";
-import { spawnChild } from "../sessions/between/spawn-child.ts";
-import type { SpawnRequest } from "../sessions/between/spawn-request.ts";
-import { unfit } from "../sessions/between/spawn-request.ts";
+import type { GivenAttachment } from "../sessions/attachments.ts";
+import { mostAttachments, withoutContents } from "../sessions/attachments.ts";
+import { spawnChild } from "../sessions/spawn.ts";
+import type { SpawnRequest } from "../sessions/spawn-request.ts";
+import { unfit } from "../sessions/spawn-request.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
 
 const text = (description?: string, more: { maxLength?: number } = {}) =>

@@ -4,7 +4,7 @@ import type { Entry } from "../core/entries.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Run } from "../runs/contract.ts";
 import { recoveryOf } from "../runs/recovery.ts";
-import { yieldedFor } from "../sessions/running/yielded.ts";
+import { yieldedFor } from "../sessions/turn-ports.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { sessionsYield } from "./sessions-yield.ts";
 

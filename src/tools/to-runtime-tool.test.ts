@@ -4,7 +4,7 @@ import type { ToolCallContext } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import * as s from "../core/schema.ts";
 import type { Run } from "../runs/contract.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import type { Caller } from "../sessions/between.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
 import { toRuntimeTool } from "./to-runtime-tool.ts";

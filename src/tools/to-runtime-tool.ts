@@ -2,7 +2,7 @@ import type { Tool, ToolCallContext, TurnAbout } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import { stringifyJson } from "../core/json.ts";
 import { present } from "../core/present.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import type { Caller } from "../sessions/between.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { isRefusal } from "./refusal.ts";

@@ -18,23 +18,23 @@ const floors: Readonly<Record<string, number>> = {
   agents: 3,
   channels: 3,
   telemetry: 3,
-  sessions: 3,
   client: 3,
   conformance: 3,
-  tools: 4,
-  gateway: 5,
-  acp: 6,
-  compose: 7,
-  cli: 8,
-  "check-node.ts": 8,
-  "create-skein.ts": 8,
-  "open-session.ts": 8,
-  "session-tools.ts": 8,
-  "index.ts": 9,
-  "entry-store.ts": 9,
-  "entry-conformance.ts": 9,
-  "entry-testing.ts": 9,
-  "entry-client.ts": 9,
+  sessions: 4,
+  tools: 5,
+  gateway: 6,
+  acp: 7,
+  app: 8,
+  cli: 9,
+  "check-node.ts": 9,
+  "create-skein.ts": 9,
+  "open-session.ts": 9,
+  "session-tools.ts": 9,
+  "index.ts": 10,
+  "entry-store.ts": 10,
+  "entry-conformance.ts": 10,
+  "entry-testing.ts": 10,
+  "entry-client.ts": 10,
 };
 
 /** Ways to measure how long something takes. A test that compares times fails when the machine is busy. */
@@ -142,10 +142,10 @@ function citationsIn(text: string): string[] {
   );
 }
 
-/** The composition root is one room: a file, and a folder for its parts. */
+/** The wiring is one room: a file, and a folder for its parts. */
 function roomOf(path: string): string {
   const room = path.split("/")[1] ?? "";
-  return room === "compose.ts" ? "compose" : room;
+  return room === "app.ts" || room === "app.test.ts" ? "app" : room;
 }
 
 /** Each strongly connected part of more than one node, or of one that points at itself. */

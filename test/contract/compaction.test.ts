@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { logPath, transcriptPath } from "../../src/compose.ts";
+import { logPath, transcriptPath } from "../../src/app/folder.ts";
 import type { FilesStore, SessionRecord, Store } from "../../src/entry-store.ts";
 import { compactSession, createStore } from "../../src/entry-store.ts";
 import type { Entry, SessionContext } from "../../src/index.ts";

@@ -6,7 +6,7 @@ import { createAcpRuntime } from "../../src/acp/client/running/runtime.ts";
 import type { Turn, TurnModel } from "../../src/agents/contract.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { SkeinError } from "../../src/index.ts";
-import { acpLink } from "../../src/sessions/running/acp-link.ts";
+import { acpLink } from "../../src/sessions/acp-link.ts";
 import type { AgentScript } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
 import { fileBoundary } from "../support/file-boundary.ts";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { isCorrupt, parseSession, SessionTree } from "../../src/index.ts";
-import { contextView } from "../../src/sessions/context-view.ts";
+import { contextView } from "../../src/sessions/xray.ts";
 
 const folder = fileURLToPath(new URL("sessions/", import.meta.url));
 

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "vitest";
-import { Outgoing } from "../../src/compose/outgoing.ts";
 import type { Channel, OutboxRow } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
 import { budgetExceeded } from "../../src/runs/budget.ts";
-import { acceptRequest } from "../../src/sessions/input/session-delivery.ts";
+import { acceptRequest } from "../../src/sessions/delivery.ts";
+import { Outgoing } from "../../src/sessions/outgoing.ts";
 import { messagesOf, openRuns } from "../support/run-skein.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 

@@ -2,7 +2,7 @@ import { realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
-import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
+import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
 import type { Skein, ToolContext } from "../../src/index.ts";
 import { defineTool, sessionTools } from "../../src/index.ts";
 import { newClient } from "../support/mcp-gateway.ts";

@@ -1,7 +1,7 @@
 import type { AccessSettings } from "../../src/access/visibility/access-policy.ts";
 import type { Scope, SessionQuery, SessionReach, SessionRecord, Store } from "../../src/entry-store.ts";
-import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
-import { createSessionAccess } from "../../src/sessions/access/session-access.ts";
+import type { Asker, SessionAccess } from "../../src/sessions/session-access.ts";
+import { createSessionAccess } from "../../src/sessions/session-access.ts";
 
 /** Who may see whom over a store, beside the same said as plainly as possible. */
 

@@ -6,10 +6,10 @@ import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
 import type { Run } from "../../src/index.ts";
 import { displayKey, resolveReference } from "../../src/index.ts";
 import type { AcceptRequest, Outcome, ReplyWait } from "../../src/runs/contract.ts";
-import type { Denied, Found, SessionAccess } from "../../src/sessions/access/contract.ts";
-import type { Caller } from "../../src/sessions/between/contract.ts";
-import type { SendDeps } from "../../src/sessions/between/send-contract.ts";
-import { RunWatcher } from "../../src/sessions/skein/run-watcher.ts";
+import type { Caller } from "../../src/sessions/between.ts";
+import { RunWatcher } from "../../src/sessions/run-watcher.ts";
+import type { SendDeps } from "../../src/sessions/send-target.ts";
+import type { Denied, Found, SessionAccess } from "../../src/sessions/session-access.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { RunBooks } from "./run-books.ts";
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openFolder } from "../../src/compose.ts";
+import { openFolder } from "../../src/app/folder.ts";
 import type { SessionMeta, Store } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { family } from "./cli.ts";

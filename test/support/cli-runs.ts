@@ -1,6 +1,5 @@
-import { Agents } from "../../src/compose/agents.ts";
-import { attachRuns } from "../../src/compose/settings.ts";
-import { openFolder } from "../../src/compose.ts";
+import { openFolder } from "../../src/app/folder.ts";
+import { attachRuns } from "../../src/app/settings.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
@@ -9,6 +8,7 @@ import type { SessionRecord, Store } from "../../src/entry-store.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { Agents } from "../../src/sessions/agents.ts";
 
 /** The runs of a folder, without anybody who runs them. */
 export async function withRuns<T>(

@@ -1,4 +1,4 @@
-import { openFolder } from "../../src/compose.ts";
+import { openFolder } from "../../src/app/folder.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 
 /** A token in a folder, under the id that the examples of the help have. */

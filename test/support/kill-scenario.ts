@@ -3,8 +3,8 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { openSkein } from "../../src/app.ts";
 import { createWebhook } from "../../src/channels/webhook/create.ts";
-import { openSkein } from "../../src/compose/open-skein.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions, TurnResult } from "../../src/index.ts";

@@ -11,7 +11,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { openSkein } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/app.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { siteProblem } from "../../src/gateway/auth/sites.ts";
 import type { McpParts } from "../../src/gateway/mcp/contract.ts";

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import type { SkeinInside } from "../../src/compose/open-skein.ts";
-import { openSkein } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/app.ts";
+import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";

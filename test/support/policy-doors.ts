@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { openSkein } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/app.ts";
 import { textOf } from "../../src/core/messages.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";

@@ -3,8 +3,8 @@ import type { SessionReach, SessionRecord, SessionStore, Store } from "../../src
 import type { AccessAction, EntryDraft, Run } from "../../src/index.ts";
 import { displayKey, resolveReference } from "../../src/index.ts";
 import type { SessionWork } from "../../src/runs/contract.ts";
-import type { Denied, SessionAccess } from "../../src/sessions/access/contract.ts";
-import type { Caller } from "../../src/sessions/between/contract.ts";
+import type { Caller } from "../../src/sessions/between.ts";
+import type { Denied, SessionAccess } from "../../src/sessions/session-access.ts";
 import { compareInList, decodeCursor, listPage } from "../../src/store/list-query.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "../../src/tools/contract.ts";

@@ -1,8 +1,8 @@
 // A Skein for the tests of runs: in memory or in a folder, with a model that does what it is told.
 
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { SkeinInside } from "../../src/compose/open-skein.ts";
-import { openSkein } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/app.ts";
+import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, Entry, Message, Skein, SkeinOptions, ToolDefinition } from "../../src/index.ts";

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinInside } from "../../src/compose/open-skein.ts";
-import { openSkein } from "../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../src/app.ts";
+import { openSkein } from "../../src/app.ts";
 import type { SkeinEventType } from "../../src/core/events.ts";
 import { textOf } from "../../src/core/messages.ts";
 import type { ModelStep, ScriptedModel } from "../../src/entry-testing.ts";

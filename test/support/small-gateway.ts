@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { GatewayPieces, ServingDeps } from "../../src/compose/pieces.ts";
+import type { GatewayPieces, ServingDeps } from "../../src/app/pieces.ts";
 import { effectiveConfigText } from "../../src/config/effective.ts";
 import type { Call, Handlers } from "../../src/gateway/calls/contract.ts";
 import type { Server, ServerParts } from "../../src/gateway/contract.ts";

@@ -2,9 +2,9 @@
 // SOAK_LEAK=events keeps every event for good, SOAK_LEAK=files every file that it opens once an event.
 import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
+import type { GatewayPieces } from "../../src/app/pieces.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
 import { durableNumbers } from "../../src/gateway/events/numbers.ts";
 import type { SoakSample } from "./soak-judge.ts";

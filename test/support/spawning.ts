@@ -3,9 +3,9 @@ import type { SessionMeta, SessionRecord, Store } from "../../src/entry-store.ts
 import type { Run } from "../../src/index.ts";
 import { HookRegistry, SkeinError } from "../../src/index.ts";
 import type { AcceptRequest, Child, RunStore } from "../../src/runs/contract.ts";
-import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between/contract.ts";
-import type { Spawner } from "../../src/sessions/between/spawn-checks.ts";
-import type { SpawnRequest } from "../../src/sessions/between/spawn-request.ts";
+import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between.ts";
+import type { Spawner } from "../../src/sessions/spawn-checks.ts";
+import type { SpawnRequest } from "../../src/sessions/spawn-request.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { fileBoundary } from "./file-boundary.ts";
 

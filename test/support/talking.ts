@@ -1,4 +1,4 @@
-import { skeinDeps } from "../../src/compose/call-deps.ts";
+import { skeinDeps } from "../../src/app/call-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";

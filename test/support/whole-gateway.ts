@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
+import type { GatewayPieces } from "../../src/app/pieces.ts";
 import type { OpenGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Params, Result, SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";

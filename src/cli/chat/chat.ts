@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
-import { turnEventOf } from "../../sessions/skein/turn-handle.ts";
+import { turnEventOf } from "../../sessions/turn-handle.ts";
 import { runOf, settled, untilEnded } from "../connection/wait-for-runs.ts";
 import { Heard } from "../connection/watch-run.ts";
 import { counted, shownApp, shownTime } from "../output/format.ts";

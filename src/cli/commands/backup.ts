@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
+import { restoreFolder } from "../../app/folder.ts";
 import { CallError } from "../../client/call-error.ts";
-import { restoreFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";

@@ -1,4 +1,4 @@
-import { contextForModel, readSessionFile } from "../../compose.ts";
+import { contextForModel, readSessionFile } from "../../app/folder.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { noModel, pruningBy, seeContext } from "../../gateway/handlers/reading/see-context.ts";

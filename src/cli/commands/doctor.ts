@@ -1,9 +1,9 @@
+import { configuredFileBoundary } from "../../app/files.ts";
+import type { CheckFinding, Recovery } from "../../app/folder.ts";
+import { holdsSessions, openFolder, workIn } from "../../app/folder.ts";
+import { lookAtAcp } from "../../app/look-at-acp.ts";
+import { checkMcpServers } from "../../app/mcp.ts";
 import { CallError } from "../../client/call-error.ts";
-import { configuredFileBoundary } from "../../compose/file-boundary.ts";
-import { lookAtAcp } from "../../compose/look-at-acp.ts";
-import { checkMcpServers } from "../../compose/mcp.ts";
-import type { CheckFinding, Recovery } from "../../compose.ts";
-import { holdsSessions, openFolder, workIn } from "../../compose.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../../config/effective.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
@@ -19,10 +19,9 @@ import type {
   MaintenanceDecisionPayload,
   McpServerPayload,
 } from "../../protocol/upkeep.ts";
-import { resolveSession } from "../../sessions/current-session.ts";
-import { decisionPayload, explainedPayload } from "../../sessions/decision-payload.ts";
-import { findTrashed } from "../../sessions/find-trashed.ts";
-import { runMaintenance } from "../../sessions/run-maintenance.ts";
+import { decisionPayload, explainedPayload } from "../../sessions/explain-maintenance.ts";
+import { findTrashed, resolveSession } from "../../sessions/find-session.ts";
+import { runMaintenance } from "../../sessions/maintain.ts";
 import type { SessionRecord, Store, TrashedSession } from "../../store/contract.ts";
 import { askRunningConfig } from "../connection/running-gateway.ts";
 import { loadOptions, processFolder } from "../connection/with-folder.ts";

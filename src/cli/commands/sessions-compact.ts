@@ -3,7 +3,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { CompactedPayload } from "../../protocol/session-changes.ts";
-import { compactByHand } from "../../sessions/compact-by-hand.ts";
+import { compactByHand } from "../../sessions/compact-now.ts";
 import { findEntryId, findSession, resolveRef } from "../connection/resolve-session.ts";
 import { withFolder } from "../connection/with-folder.ts";
 import { withSkeinCalls } from "../connection/with-skein-calls.ts";

@@ -1,4 +1,4 @@
-import { readBlobs, readLog, readSessionFile } from "../../compose.ts";
+import { readBlobs, readLog, readSessionFile } from "../../app/folder.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { escapeUnprintable } from "../../core/text.ts";
@@ -6,7 +6,7 @@ import { noBlobs } from "../../interchange/export-view.ts";
 import type { ExportPayload } from "../../protocol/interchange.ts";
 import type { ExportFormat } from "../../sessions/export-session.ts";
 import { exportFormats, exportPieces } from "../../sessions/export-session.ts";
-import { sessionKeyOf } from "../../sessions/session-key.ts";
+import { sessionKeyOf } from "../../sessions/history.ts";
 import { codeIn, findSession, isFileName, resolveRef } from "../connection/resolve-session.ts";
 import { withCalls } from "../connection/with-calls.ts";
 import { withFolder } from "../connection/with-folder.ts";

@@ -1,4 +1,4 @@
-import { logPath, readLog, repairSessionFile } from "../../compose.ts";
+import { logPath, readLog, repairSessionFile } from "../../app/folder.ts";
 import type { CorruptReason } from "../../core/entries.ts";
 import { corruptReasonText } from "../../core/parse-session.ts";
 import type { RepairPayload } from "../../protocol/session-payloads.ts";

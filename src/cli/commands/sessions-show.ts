@@ -1,4 +1,4 @@
-import { readSessionFile } from "../../compose.ts";
+import { readSessionFile } from "../../app/folder.ts";
 import type { Diagnostic } from "../../core/diagnostics.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";

@@ -1,4 +1,4 @@
-import { readSessionFile } from "../../compose.ts";
+import { readSessionFile } from "../../app/folder.ts";
 import { treeView } from "../../sessions/tree-view.ts";
 import { isFileName, resolveRef, wholeTree } from "../connection/resolve-session.ts";
 import { withCalls } from "../connection/with-calls.ts";

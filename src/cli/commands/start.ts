@@ -1,4 +1,4 @@
-import type { GatewayPieces } from "../../compose/pieces.ts";
+import type { GatewayPieces } from "../../app/pieces.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { tokenPath } from "../../gateway/auth/first-token.ts";
 import type { StartPayload } from "../../protocol/start.ts";

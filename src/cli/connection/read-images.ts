@@ -36,7 +36,7 @@ export async function readNamedImages(
   text: string,
 ): Promise<Image[]> {
   if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
-  const { configuredFileBoundary } = await import("../../compose/file-boundary.ts");
+  const { configuredFileBoundary } = await import("../../app/files.ts");
   const files = configuredFileBoundary(open.loaded, processFolder(terminal));
   const session = await open.calls.call("sessions.get", to).catch((error: unknown) => {
     if (codeIn(error) === "not_found") return null;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { folderDeps } from "../../compose/call-deps.ts";
-import type { FilesStore } from "../../compose.ts";
+import { folderDeps } from "../../app/call-deps.ts";
+import type { FilesStore } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { parseAgentId } from "../../core/names.ts";

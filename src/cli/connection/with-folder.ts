@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { configuredFileBoundary } from "../../compose/file-boundary.ts";
-import type { FilesStore } from "../../compose.ts";
-import { holdsSessions, openFolder } from "../../compose.ts";
+import { configuredFileBoundary } from "../../app/files.ts";
+import type { FilesStore } from "../../app/folder.ts";
+import { holdsSessions, openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import type { Config } from "../../config/sections/all.ts";

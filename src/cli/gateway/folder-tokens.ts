@@ -1,8 +1,8 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { configuredFileBoundary } from "../../compose/file-boundary.ts";
-import type { Recovery } from "../../compose.ts";
-import { openFolder } from "../../compose.ts";
+import { configuredFileBoundary } from "../../app/files.ts";
+import type { Recovery } from "../../app/folder.ts";
+import { openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";

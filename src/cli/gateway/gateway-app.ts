@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "../../compose/pieces.ts";
-import { redactorOf } from "../../compose/redaction.ts";
+import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "../../app/pieces.ts";
+import { redactorOf } from "../../app/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newClient } from "../../../test/support/mcp-gateway.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
-import { gatewayPieces } from "../../compose/gateway-pieces.ts";
+import { gatewayPieces } from "../../app/gateway-pieces.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Call } from "../../gateway/calls/contract.ts";
 import { runningPath } from "../../gateway/running-file.ts";

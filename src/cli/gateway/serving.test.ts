@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
-import type { SkeinInside } from "../../compose/open-skein.ts";
-import { openSkein } from "../../compose/open-skein.ts";
+import type { SkeinInside } from "../../app.ts";
+import { openSkein } from "../../app.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Handlers } from "../../gateway/calls/contract.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";

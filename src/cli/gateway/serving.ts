@@ -1,14 +1,14 @@
-import { skeinDeps } from "../../compose/call-deps.ts";
-import type { SkeinInside } from "../../compose/open-skein.ts";
-import { openSkein } from "../../compose/open-skein.ts";
-import type { GatewayPieces, ServingDeps } from "../../compose/pieces.ts";
+import { skeinDeps } from "../../app/call-deps.ts";
+import type { GatewayPieces, ServingDeps } from "../../app/pieces.ts";
+import type { SkeinInside } from "../../app.ts";
+import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { TimeLeft, within } from "../../core/within.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers } from "../../gateway/calls/contract.ts";
-import type { Skein } from "../../sessions/skein/skein.ts";
+import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 
 /** One Skein of a gateway, with all that stands on it. */

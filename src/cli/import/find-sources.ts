@@ -1,12 +1,11 @@
 import type { Dirent } from "node:fs";
 import fs, { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { refuseSpecialFile } from "../../compose.ts";
+import { refuseSpecialFile } from "../../app/folder.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { ImportWish } from "../../sessions/import-session.ts";
-import { failedRow } from "../../sessions/importing/failed-row.ts";
-import { listName, readList } from "../../sessions/importing/openclaw-list.ts";
-import type { Source, Sources } from "../../sessions/importing/sources.ts";
+import type { ImportWish } from "../../sessions/import.ts";
+import type { Source, Sources } from "../../sessions/import-sources.ts";
+import { failedRow, listName, readList } from "../../sessions/import-sources.ts";
 
 /** A transcript on this machine. */
 export interface FoundSource extends Source {

@@ -8,8 +8,8 @@ import type { FolderCalls } from "../../../test/support/folder-calls.ts";
 import { closeFolderCalls, openFolderCalls } from "../../../test/support/folder-calls.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
-import { SessionImporter } from "../../sessions/import-session.ts";
-import { importAll } from "../../sessions/importing/sources.ts";
+import { SessionImporter } from "../../sessions/import.ts";
+import { importAll } from "../../sessions/import-sources.ts";
 import { findSources } from "./find-sources.ts";
 import { importOverCalls } from "./over-calls.ts";
 

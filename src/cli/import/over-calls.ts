@@ -2,12 +2,8 @@ import { readFileSync } from "node:fs";
 import type { FailedRow, IgnoredRow, ImportPayload } from "../../protocol/interchange.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
-import { failedRow } from "../../sessions/importing/failed-row.ts";
-import type { GivenFile } from "../../sessions/importing/given-files.ts";
-import type { Program } from "../../sessions/importing/read-source.ts";
-import { otherProgram } from "../../sessions/importing/read-source.ts";
-import type { Sources } from "../../sessions/importing/sources.ts";
-import { importPayload } from "../../sessions/importing/sources.ts";
+import type { GivenFile, Program, Sources } from "../../sessions/import-sources.ts";
+import { failedRow, importPayload, otherProgram } from "../../sessions/import-sources.ts";
 import type { FoundSource } from "./find-sources.ts";
 
 /** What goes into one call, as JSON: a frame has room for 25 MiB. */

@@ -1,6 +1,6 @@
 import { stringifyJson } from "../../core/json.ts";
 import { readKey } from "../../core/keys.ts";
-import type { TurnEvent } from "../../sessions/skein/turn-handle.ts";
+import type { TurnEvent } from "../../sessions/turn-handle.ts";
 import { SafeStream } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";

@@ -28,7 +28,7 @@ export function registerStart(program: Command, terminal: Terminal, version: str
       const outside = processOutside();
       const [{ startCommand }, { gatewayPieces }] = await Promise.all([
         import("../commands/start.ts"),
-        import("../../compose/gateway-pieces.ts"),
+        import("../../app/gateway-pieces.ts"),
       ]);
       await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, outside });
     });

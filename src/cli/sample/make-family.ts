@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openSkein } from "../../compose/open-skein.ts";
-import { holdsSessions } from "../../compose.ts";
+import { holdsSessions } from "../../app/folder.ts";
+import { openSkein } from "../../app.ts";
 import { configNames } from "../../config/find-file.ts";
 import { oneLine } from "../output/terminal.ts";
 

@@ -1,4 +1,4 @@
-import type { ServiceMethod } from "../../sessions/skein/services.ts";
+import type { ServiceMethod } from "../../sessions/services.ts";
 import type { FolderDeps, Handlers, HandlersOf, SkeinDeps, TokenDeps } from "../calls/contract.ts";
 import { makingHandlers } from "./changing/making.ts";
 import { markingHandlers } from "./changing/marking.ts";

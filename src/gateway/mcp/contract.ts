@@ -1,5 +1,5 @@
 import type { SkeinEvent } from "../../core/events.ts";
-import type { ToolCalled } from "../../sessions/skein/skein.ts";
+import type { ToolCalled } from "../../sessions/skein.ts";
 import type { TokenScope } from "../auth/principal.ts";
 
 /** How a tool is called for somebody who speaks MCP. */

@@ -1,5 +1,5 @@
 import type { SkeinEvent } from "../../core/events.ts";
-import type { Skein } from "../../sessions/skein/skein.ts";
+import type { Skein } from "../../sessions/skein.ts";
 import type { McpParts } from "./contract.ts";
 
 /** What MCP stands on where the Skein is of this process. */

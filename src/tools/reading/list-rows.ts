@@ -1,10 +1,9 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { present } from "../../core/present.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
-import type { Asker } from "../../sessions/access/contract.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
-import { listRow } from "../../sessions/list-row.ts";
-import { childrenOf } from "../../sessions/list-sessions.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between.ts";
+import { childrenOf, listRow } from "../../sessions/list.ts";
+import type { Asker } from "../../sessions/session-access.ts";
 import type { ListedSession, SessionPage, SessionReach } from "../../store/contract.ts";
 import { scopeOf } from "./scope.ts";
 

@@ -1,9 +1,9 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
-import type { Asker } from "../../sessions/access/contract.ts";
-import type { BetweenDeps } from "../../sessions/between/contract.ts";
+import type { BetweenDeps } from "../../sessions/between.ts";
 import { readHistoryRange } from "../../sessions/history-range.ts";
+import type { Asker } from "../../sessions/session-access.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { cappingMessages } from "./cap-messages.ts";
 import { scopeOf } from "./scope.ts";

@@ -1,6 +1,6 @@
 import type { AccessAction } from "../../access/visibility/access-policy.ts";
 import { parseAgentId } from "../../core/names.ts";
-import type { Asker, Denied, SessionAccess } from "../../sessions/access/contract.ts";
+import type { Asker, Denied, SessionAccess } from "../../sessions/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../../store/contract.ts";
 
 /** The asker's user, and one agent of theirs if it is named. */

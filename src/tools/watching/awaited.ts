@@ -1,6 +1,6 @@
 import type { Run } from "../../runs/contract.ts";
 import { isEnded } from "../../runs/states.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between.ts";
 
 /** What a run may sleep for. */
 

@@ -1,6 +1,6 @@
 import type { Child, Run } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between.ts";
 import { isOpen } from "./awaited.ts";
 import { familyOf } from "./family.ts";
 

@@ -1,8 +1,7 @@
 import { present } from "../../core/present.ts";
-import type { Asker } from "../../sessions/access/contract.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
-import { listRow, modelOf } from "../../sessions/list-row.ts";
-import { listedSession } from "../../sessions/list-sessions.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between.ts";
+import { listedSession, listRow, modelOf } from "../../sessions/list.ts";
+import type { Asker } from "../../sessions/session-access.ts";
 import type { ListedSession, SessionRecord } from "../../store/contract.ts";
 
 /** What is read of a session for its status. Nothing is written, and no entry is opened. */

@@ -2,7 +2,7 @@ import { hashedId } from "../../core/hashed-id.ts";
 import { isAcpKey } from "../../core/keys.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
 export type Steered =

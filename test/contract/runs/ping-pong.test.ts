@@ -6,7 +6,7 @@ import { deliveryId } from "../../../src/core/hashed-id.ts";
 import { scriptedModel } from "../../../src/entry-testing.ts";
 import type { ToolContext } from "../../../src/index.ts";
 import { defineAgent, defineTool } from "../../../src/index.ts";
-import { acceptRequest } from "../../../src/sessions/input/session-delivery.ts";
+import { acceptRequest } from "../../../src/sessions/delivery.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
 

@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinInside } from "../../../src/compose/open-skein.ts";
-import { openSkein } from "../../../src/compose/open-skein.ts";
+import type { SkeinInside } from "../../../src/app.ts";
+import { openSkein } from "../../../src/app.ts";
 import type { Scope } from "../../../src/entry-store.ts";
 import type { Approval, Run, Skein } from "../../../src/index.ts";
 import { isThere, processIds, procText, signalTo } from "../proc.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Loose } from "../../../../test/support/acp-updates.ts";
 import { begun, done, ended, openedLog, said, thought } from "../../../../test/support/acp-updates.ts";
 import type { Entry } from "../../../core/entries.ts";
-import { guardedAppend } from "../../../sessions/guard/guarded-append.ts";
+import { guardedAppend } from "../../../sessions/append.ts";
 import { HookRegistry } from "../../../sessions/hooks.ts";
 import { createMemoryStore } from "../../../store/memory/store.ts";
 import type { Act } from "./act.ts";

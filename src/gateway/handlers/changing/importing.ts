@@ -1,4 +1,4 @@
-import { SessionImporter } from "../../../sessions/import-session.ts";
+import { SessionImporter } from "../../../sessions/import.ts";
 import { chosenCwd } from "../../../sessions/runtime-context.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
@@ -15,8 +15,8 @@ export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import
       const { agentId } = askerOf(deps, params);
       // What reads the formats of others is loaded when it is wanted.
       const [{ sourcesAmong }, { checkNamesOne, importAll }] = await Promise.all([
-        import("../../../sessions/importing/given-files.ts"),
-        import("../../../sessions/importing/sources.ts"),
+        import("../../../sessions/import-sources.ts"),
+        import("../../../sessions/import-sources.ts"),
       ]);
       const sources = sourcesAmong(files, agentId);
       checkNamesOne(settings, sources);

@@ -1,7 +1,7 @@
 import { readKey } from "../../../core/keys.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
-import { nameNew } from "../../../sessions/name-new.ts";
+import { nameNew } from "../../../sessions/find-session.ts";
 import { chosenCwd } from "../../../sessions/runtime-context.ts";
 import { withWorkingDirectory } from "../../../sessions/working-directory.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";

@@ -1,6 +1,5 @@
 import { present } from "../../../core/present.ts";
-import { nameSession } from "../../../sessions/rename-session.ts";
-import { patchedState } from "../../../sessions/session-state.ts";
+import { nameSession, patchedState } from "../../../sessions/change-session.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { checkOwn } from "../shared/own-session.ts";

@@ -1,4 +1,4 @@
-import { purgeSession, removeSession } from "../../../sessions/remove-session.ts";
+import { purgeSession, removeSession } from "../../../sessions/change-session.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { askerOf, findRemoved, findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";

@@ -1,5 +1,5 @@
 import type { SessionStatePayload } from "../../../protocol/session-changes.ts";
-import { sessionState } from "../../../sessions/session-state.ts";
+import { sessionState } from "../../../sessions/change-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, FolderDeps } from "../../calls/contract.ts";
 import { maskFor } from "../../masking/mask.ts";

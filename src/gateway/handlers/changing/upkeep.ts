@@ -1,8 +1,8 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
-import { decisionPayload, explainedPayload } from "../../../sessions/decision-payload.ts";
-import { listUsers } from "../../../sessions/list-users.ts";
-import { runMaintenance } from "../../../sessions/run-maintenance.ts";
+import { decisionPayload, explainedPayload } from "../../../sessions/explain-maintenance.ts";
+import { runMaintenance } from "../../../sessions/maintain.ts";
+import { listUsers } from "../../../sessions/users.ts";
 import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
 import { everyUserOf, findRemoved, lookFor } from "../shared/session-of.ts";
 import { pendingErase } from "./removing.ts";

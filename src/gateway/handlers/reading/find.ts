@@ -1,4 +1,4 @@
-import { listedSession } from "../../../sessions/list-sessions.ts";
+import { listedSession } from "../../../sessions/list.ts";
 import type { ListedSession } from "../../../store/contract.ts";
 import { digestOfTree } from "../../../store/digest.ts";
 import type { Call, FolderDeps } from "../../calls/contract.ts";

@@ -2,7 +2,7 @@ import { present } from "../../../core/present.ts";
 import { keyMeant } from "../../../core/references.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { HistoryPayload } from "../../../protocol/session-payloads.ts";
-import { readHistory } from "../../../sessions/history-pages.ts";
+import { readHistory } from "../../../sessions/history-range.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { ReadingFolder } from "../../../../test/support/reading-folder.ts";
 import { readingFolder } from "../../../../test/support/reading-folder.ts";
-import { workIn } from "../../../compose/settings.ts";
+import { workIn } from "../../../app/settings.ts";
 import { Database } from "../../../store/files/database.ts";
 
 let folder: ReadingFolder | null = null;

@@ -5,9 +5,8 @@ import type { SessionContext } from "../../../core/context.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
-import { contextView } from "../../../sessions/context-view.ts";
 import type { XrayOptions } from "../../../sessions/xray.ts";
-import { ownModel } from "../../../sessions/xray.ts";
+import { contextView, ownModel } from "../../../sessions/xray.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps } from "../../calls/contract.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { ReadingFolder } from "../../../../test/support/reading-folder.ts";
 import { readingFolder } from "../../../../test/support/reading-folder.ts";
-import { openFolder } from "../../../compose.ts";
+import { openFolder } from "../../../app/folder.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 
 let folder: ReadingFolder | null = null;

@@ -2,11 +2,9 @@ import { SkeinError } from "../../../core/errors.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import type { Asker } from "../../../core/references.ts";
-import { refuseTrashed } from "../../../sessions/current-session.ts";
-import { findTrashed } from "../../../sessions/find-trashed.ts";
-import type { EveryUser } from "../../../sessions/list-users.ts";
+import { contextMeant, findTrashed, refuseTrashed, sessionMeant } from "../../../sessions/find-session.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
-import { contextMeant, sessionMeant } from "../../../sessions/skein/speak-to.ts";
+import type { EveryUser } from "../../../sessions/users.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../../store/contract.ts";
 import type { Call, FolderDeps } from "../../calls/contract.ts";
 

@@ -1,7 +1,7 @@
 import type { AbortedPayload } from "../../../protocol/runs.ts";
 import type { Run } from "../../../runs/contract.ts";
 import { openStates } from "../../../runs/states.ts";
-import { noSuchRun } from "../../../sessions/skein/run-error.ts";
+import { noSuchRun } from "../../../sessions/run-error.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { findSession } from "../shared/session-of.ts";

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
-import type { CompactionNotDone } from "../../../sessions/compaction-outcome.ts";
+import type { CompactionNotDone } from "../../../sessions/compaction-options.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { contextOf, findSession } from "../shared/session-of.ts";
 

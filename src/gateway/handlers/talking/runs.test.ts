@@ -12,7 +12,7 @@ import {
   secret,
 } from "../../../../test/support/talking.ts";
 import { defineTool } from "../../../agents/tools/define-tool.ts";
-import type { Skein } from "../../../sessions/skein/skein.ts";
+import type { Skein } from "../../../sessions/skein.ts";
 
 afterEach(async () => {
   await closeTalking();

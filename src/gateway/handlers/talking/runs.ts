@@ -1,8 +1,8 @@
 import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { RunListPayload } from "../../../protocol/runs.ts";
-import { noSuchRun } from "../../../sessions/skein/run-error.ts";
-import { inputText } from "../../../sessions/skein/run-views.ts";
+import { noSuchRun } from "../../../sessions/run-error.ts";
+import { inputText } from "../../../sessions/run-views.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { findIfNamed } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";

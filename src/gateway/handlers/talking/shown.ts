@@ -5,7 +5,7 @@ import type {
   SentPayload,
 } from "../../../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../../../runs/contract.ts";
-import { approvalRow, outboxRowPayload, runRow, sentPayload } from "../../../sessions/skein/run-views.ts";
+import { approvalRow, outboxRowPayload, runRow, sentPayload } from "../../../sessions/run-views.ts";
 import type { Call, SkeinDeps } from "../../calls/contract.ts";
 import { maskFor } from "../../masking/mask.ts";
 

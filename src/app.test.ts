@@ -1,0 +1,15 @@
+import { expect, test, vi } from "vitest";
+import type { SkeinInside } from "./app.ts";
+import { openSkein } from "./app.ts";
+
+test("[FAM36] whoever asks in this process for the end of a run, its worker looks at once", async () => {
+  let inside: SkeinInside | null = null;
+  const skein = await openSkein({ memory: true, config: null, env: {} }, (parts) => {
+    inside = parts;
+  });
+  const { worker, runs } = inside as unknown as SkeinInside;
+  const wake = vi.spyOn(worker, "wake");
+  await runs.abort("no-such-run");
+  expect(wake).toHaveBeenCalled();
+  await skein.close();
+});

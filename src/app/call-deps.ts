@@ -1,0 +1,163 @@
+import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
+import type { IdSource } from "../core/ids.ts";
+import { createIdSource } from "../core/ids.ts";
+import { isAcpKey } from "../core/keys.ts";
+import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
+import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
+import type { Run, RunStore } from "../runs/contract.ts";
+import type { Agent } from "../sessions/agents.ts";
+import { Agents } from "../sessions/agents.ts";
+import { HookRegistry } from "../sessions/hooks.ts";
+import type { ListedTool, OfferedTools } from "../sessions/run-tools.ts";
+import { offeredTools, toolLayers } from "../sessions/run-tools.ts";
+import type { ShowRequestDeps } from "../sessions/show-request.ts";
+import type { Skein } from "../sessions/skein.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { FilesStore } from "../store/files/store.ts";
+import { loadBlobs, readTree } from "../store/session-trees.ts";
+import { contextForModel } from "./context-for-model.ts";
+import { shrinkLater } from "./engine.ts";
+import { configuredFileBoundary } from "./files.ts";
+import { mcpReach, mcpSourceName } from "./mcp.ts";
+import { createModels } from "./models.ts";
+import type { SkeinStore } from "./open-store.ts";
+import { filesOf } from "./open-store.ts";
+import { redactorOf } from "./redaction.ts";
+import { isInFiles, readBlobs, readLog } from "./session-files.ts";
+import { openRunOf, pendingIn, runSettings, workIn } from "./settings.ts";
+
+const defaultAgentId = "main";
+
+/** What methods stand on, in a folder that was opened with regard to runs. */
+export function folderDeps(
+  store: FilesStore,
+  loaded: LoadedConfig,
+  folder: ProcessFolder = { path: process.cwd(), users: "unnamed" },
+): FolderDeps {
+  const files = configuredFileBoundary(loaded, folder, () => store.upkeep.checkInPlace());
+  return {
+    ...storeDeps(store),
+    ...settingsDeps(loaded, { files }),
+    defaultAgentId,
+    showRequest: async (session, options) => {
+      const { showRequest } = await import("../sessions/show-request.ts");
+      return showRequest(showingByConfig(store, loaded), session, options);
+    },
+    runs: workIn(store) ?? null,
+    pending: (sessionUid) => pendingIn(store, sessionUid),
+  };
+}
+
+/** For a folder that no process runs: agents and models as the configuration has them, without hooks. */
+function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDeps {
+  const { config, variable } = loaded;
+  const configured = Object.keys(config.agents);
+  const agents = new Agents({ config, env: variable, definitions: [], configured });
+  return {
+    store,
+    config,
+    models: createModels({ config, env: variable }),
+    hooks: new HookRegistry(() => undefined),
+    settings: runSettings(config),
+    clock: systemClock,
+    shrink: shrinkLater,
+    turns: new Map(),
+    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
+    tools: (agent, session, run) => toolsByConfig(config, agents, agent, session, run),
+    isGiven: () => false,
+    openRun: (session) => openRunOf(workIn(store), session),
+  };
+}
+
+export interface SkeinDepsParts {
+  readonly runs: Pick<RunStore, "work" | "pending" | "countByUser">;
+  readonly store: SkeinStore;
+  readonly files: FileBoundary;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/** The same on a Skein that is open. */
+export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinDeps {
+  const { runs, store } = parts;
+  return {
+    ...storeDeps(store),
+    ...settingsDeps(loaded, parts),
+    showRequest: (session, options) => skein.showRequest(session, options),
+    defaultAgentId: skein.defaultAgentId,
+    skein,
+    runs,
+    pending: async (sessionUid) => runs.pending(sessionUid),
+  };
+}
+
+function settingsDeps(
+  loaded: LoadedConfig,
+  { files, clock = systemClock, newId = createIdSource() }: Pick<SkeinDepsParts, "files" | "clock" | "newId">,
+): Pick<FolderDeps, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
+  const { config } = loaded;
+  return { files, config, loaded, clock, newId, redactor: redactorOf(loaded), contextForModel };
+}
+
+type StoreDeps = Omit<
+  FolderDeps,
+  keyof ReturnType<typeof settingsDeps> | "runs" | "pending" | "showRequest" | "defaultAgentId"
+>;
+
+/** What only files have (paths, marks of changes) is absent in other stores; their sessions are read through the contract. */
+function storeDeps(store: SkeinStore): StoreDeps {
+  const { work, upkeep } = store;
+  const files = filesOf(store);
+  return {
+    store,
+    sessionAt: (userId, key) => work.find(userId, { key }),
+    root: store.root ?? null,
+    users: () => work.users(),
+    everyUser: upkeep ?? null,
+    changeMark: async () => (await upkeep?.changeMark()) ?? null,
+    workMark: () => upkeep?.workMark() ?? null,
+    logMark: (session) => upkeep?.logMark(session) ?? null,
+    isErasePending: () => upkeep?.isErasePending() ?? false,
+    transcriptPaths: (sessions) => upkeep?.workingSets(sessions) ?? new Map(),
+    readTree: (session, signal) =>
+      files !== null && isInFiles(files, session)
+        ? readLog(files, session, signal)
+        : readTree(store, session, signal),
+    blobs: async (session, tree) =>
+      files !== null && isInFiles(files, session)
+        ? readBlobs(files, session)
+        : loadBlobs(store, session, tree),
+  };
+}
+
+/** The same in a folder where nothing runs, by its configuration. */
+async function toolsByConfig(
+  config: Config,
+  agents: Agents,
+  agent: Agent,
+  session: SessionRecord,
+  run: Run | null,
+): Promise<OfferedTools> {
+  const servers = Object.keys(config.mcpServers).map((name) => ({
+    from: mcpSourceName(name),
+    reach: mcpReach(name),
+    tools: null,
+  }));
+  const layers = toolLayers(agent, run, session, (agentId) => agents.policy(agentId)?.subagents ?? null);
+  return offeredTools([{ from: "Skein", tools: await listedSessionTools() }, ...servers], layers);
+}
+
+async function listedSessionTools(): Promise<readonly ListedTool[]> {
+  const { sessionToolTable } = await import("../tools/all.ts");
+  const { sessionsGroup } = await import("../tools/to-runtime-tool.ts");
+  const { toldSchema } = await import("../tools/told-schema.ts");
+  return sessionToolTable.map(({ name, description, parameters }) => ({
+    name,
+    description,
+    inputSchema: toldSchema(parameters),
+    groups: [sessionsGroup],
+  }));
+}

@@ -1,0 +1,108 @@
+import type { AccessPolicy } from "../access/visibility/access-policy.ts";
+import { accessActions, checkAgentPair, resolveAccessPolicy } from "../access/visibility/access-policy.ts";
+import type { TurnModel } from "../agents/contract.ts";
+import { agentSettings } from "../config/agent-settings.ts";
+import type { Config } from "../config/sections/all.ts";
+import { present } from "../core/present.ts";
+import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
+import type { Agent, Agents } from "../sessions/agents.ts";
+import type { RunTools } from "../sessions/run-tools.ts";
+import type { ModelPort } from "../sessions/running.ts";
+import type { Store } from "../store/contract.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+
+export interface AgentListParts {
+  readonly agents: Agents;
+  readonly config: Config;
+  readonly store: Pick<Store, "sessions">;
+  readonly tools: Pick<RunTools, "of">;
+}
+
+type AgentRow = AgentListPayload["agents"][number];
+
+/** The agents that are defined, and behind them those that only have sessions of this user. */
+export async function agentList(parts: AgentListParts, userId: string | null): Promise<readonly AgentRow[]> {
+  const { agents, store } = parts;
+  const withSessions = await store.sessions.agentIds(present({ userId }));
+  const ids = [...new Set([...agents.ids, ...withSessions])];
+  return Promise.all(ids.map((id) => agentRow(parts, id, ids)));
+}
+
+async function agentRow(parts: AgentListParts, id: string, ids: readonly string[]): Promise<AgentRow> {
+  const { agents, config, tools } = parts;
+  const agent = agents.find(id);
+  const sandboxed = agent?.sandboxed ?? agentSettings(config, id).sandboxed;
+  const policy = resolveAccessPolicy(agents.access, { agentId: id, sandboxed });
+  const offered = agent === null ? [] : await tools.of(agent, null, { meta: {} });
+  return {
+    id,
+    configured: agent !== null,
+    isDefault: agent !== null && id === agents.first,
+    ...present({ model: agent?.model, thinking: agent?.thinking }),
+    sandboxed,
+    tools: offered.map(({ name }) => name),
+    visibility: { ...policy.visibility },
+    reach: reachOf(id, ids, policy),
+    maySpawn: agent === null ? [] : spawnable(agent, agents),
+  };
+}
+
+function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): AgentRow["reach"] {
+  const allowed = accessActions.filter((action) => policy.visibility[action] === "all");
+  if (allowed.length === 0) return [];
+  return ids
+    .filter((other) => other !== id && checkAgentPair(policy.agentToAgent, id, other).allowed)
+    .map((agentId) => ({ agentId, actions: [...allowed] }));
+}
+
+/** Itself, and whom it names; a sandboxed session has no children that are not. */
+function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[] {
+  const named = [...new Set([id, ...subagents.allowAgents])];
+  if (!sandboxed) return named;
+  const isKept = (each: string) => agents.find(each)?.sandboxed === true;
+  return (named.includes("*") ? agents.ids : named).filter(isKept);
+}
+
+export interface ModelListParts {
+  readonly config: Pick<Config, "models">;
+  readonly agents: Agents;
+  readonly models: Pick<ModelPort, "turnModel">;
+  /** Names of those that the code brings. */
+  readonly given: readonly string[];
+}
+
+type ModelRow = ModelListPayload["models"][number];
+
+/** The models that the configuration, the code or an agent names, in order. None is opened. */
+export function modelList({ config, agents, models, given }: ModelListParts): readonly ModelRow[] {
+  const configured = Object.entries(config.models.providers).flatMap(([provider, settings]) =>
+    Object.keys(settings.models).map((model) => `${provider}/${model}`),
+  );
+  const users = Map.groupBy(agents.ids, (id) => agents.find(id)?.model ?? "");
+  const names = [...new Set([...configured, ...given, ...users.keys()])].filter((name) => name !== "");
+  return names.toSorted().flatMap((name) => modelRow(name, models, users.get(name) ?? []));
+}
+
+function modelRow(name: string, models: ModelListParts["models"], agents: readonly string[]): ModelRow[] {
+  const found = attempt(() => models.turnModel(name));
+  const ref = found ?? attempt(() => parseModel(name));
+  // What cannot be read as a model is told by the run that would ask it.
+  if (ref === null) return [];
+  return [{ model: name, provider: ref.provider, ...known(found), agents: [...agents] }];
+}
+
+function known(model: TurnModel | null) {
+  if (model === null) return { price: "unknown" as const };
+  const { contextWindow, maxOutput, vision, thinking } = model.info;
+  const { api } = model.policy;
+  const price = model.price ?? ("unknown" as const);
+  return { price, ...present({ api, contextWindow, maxOutput, vision, thinking }) };
+}
+
+function attempt<T>(act: () => T): T | null {
+  try {
+    return act();
+  } catch {
+    return null; // nobody knows such a model: then nothing is known of it
+  }
+}

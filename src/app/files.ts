@@ -1,0 +1,77 @@
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { agentSettings } from "../config/agent-settings.ts";
+import { configNames } from "../config/find-file.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { defaultNamespace } from "../core/namespace.ts";
+import { userSegment } from "../core/path-segment.ts";
+import type { FileBoundaryOptions, ProcessFolder } from "../file-access/file-boundary.ts";
+import { FileBoundary } from "../file-access/file-boundary.ts";
+import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts";
+
+export interface BoundaryParts
+  extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
+  readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
+  /** Where attachments are kept when the store is in memory; left out: in the root folder. */
+  readonly memoryAttachments?: FileBoundaryOptions["attachments"];
+}
+
+/** The file boundary of a root folder, whose store need not be open. */
+export function createFileBoundary(parts: BoundaryParts): FileBoundary {
+  const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
+  const root = loaded.config.store.path;
+  const placeOf = (userId: string | null, agentId: string) => ({
+    home: homeOf(defaultNamespace, userId),
+    agentId,
+  });
+  return new FileBoundary({
+    rootFolders: memoryAttachments === undefined ? [...new Set([root, loaded.root])] : [],
+    agentFolder: (userId, agentId) =>
+      memoryAttachments === undefined ? agentFolder(root, placeOf(userId, agentId)) : null,
+    attachments:
+      memoryAttachments ??
+      ((userId, agentId, sessionId) => attachmentsFolder(root, placeOf(userId, agentId), sessionId)),
+    configurationNames: [...configNames, ".env"],
+    configurationFiles: loaded.file === null ? [] : [loaded.file, join(dirname(loaded.file), ".env")],
+    agent,
+    process,
+    checkRootInPlace,
+    report,
+  });
+}
+
+/** The same with the agents of the configuration alone. Nothing is reported: a run reports it. */
+export function configuredFileBoundary(
+  loaded: BoundaryParts["loaded"],
+  process: ProcessFolder,
+  checkRootInPlace: () => void = () => undefined,
+): FileBoundary {
+  const { config } = loaded;
+  return createFileBoundary({
+    loaded,
+    agent: (agentId) => agentSettings(config, agentId),
+    process: { ...process, path: resolve(process.path) },
+    checkRootInPlace,
+    report: () => undefined,
+  });
+}
+
+/** Attachments of sessions that are nowhere but in memory: in a new folder of this process alone, and as long as they. */
+export class ScratchFolder {
+  #folder: string | null = null;
+
+  /** A user's folder cannot be taken for nobody's: no encoded name begins with a dot. */
+  attachments(userId: string | null, agentId: string, sessionId: string): string {
+    // Made by the first attachment: most sessions have none.
+    this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);
+    return join(this.#folder, userId === null ? ".nobody" : userSegment(userId), agentId, sessionId);
+  }
+
+  async close(): Promise<void> {
+    const folder = this.#folder;
+    this.#folder = null;
+    if (folder !== null) await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,120 @@
+import fs, { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Clock } from "../core/clock.ts";
+import type { IdSource } from "../core/ids.ts";
+import { settleSalvagedRuns } from "../runs/embedded/salvaged.ts";
+import { runSteps } from "../runs/embedded/schema.ts";
+import type { Store } from "../store/contract.ts";
+import type { BackupManifest } from "../store/files/backup.ts";
+import { restoreFiles } from "../store/files/backup.ts";
+import type { Progress } from "../store/files/check.ts";
+import { realDisk } from "../store/files/disk.ts";
+import type { Namespace } from "../store/files/layout.ts";
+import { workDbName } from "../store/files/layout.ts";
+import type { Recovery } from "../store/files/recover.ts";
+import type { SalvageRules, SchemaVersion } from "../store/files/salvage.ts";
+import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
+import { openFilesStore } from "../store/files/store.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import { respectRuns } from "./settings.ts";
+
+/** The composition root: the only file that knows concrete stores and runtimes. */
+
+export type { CheckFinding, Progress } from "../store/files/check.ts";
+export { refuseSpecialFile } from "../store/files/disk.ts";
+export { readSessionFile, repairSessionFile } from "../store/files/lone-file.ts";
+export type { Recovery } from "../store/files/recover.ts";
+export type { FilesStore } from "../store/files/store.ts";
+export type { RequestOptions } from "./context-for-model.ts";
+export { contextForModel } from "./context-for-model.ts";
+export { logPath, readBlobs, readLog, transcriptPath } from "./session-files.ts";
+export { pendingIn, workIn } from "./settings.ts";
+
+/** Where a store keeps its sessions, and how. */
+export interface StoreOptions {
+  /** The folder of everything; made if it is not there. */
+  readonly dir: string;
+  /** `full` (default): on the disk before it is acknowledged. `os`: left to the kernel. */
+  readonly durability?: "full" | "os";
+  /** How long to wait for another process that has a session's lock; by default 10,000. */
+  readonly lockTimeoutMs?: number;
+  /** Which folders a user's sessions are in; by default `users/<user>`. */
+  readonly namespace?: Namespace;
+  /** Told what had to be put right, or could not be. */
+  readonly report?: (found: Recovery) => void;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/**
+ * Opens a store: sessions as files in a folder, or, with `memory`, for as long as the process lives.
+ *
+ * @example
+ * ```ts
+ * import { createStore } from "skein/store";
+ * const store = await createStore({ dir: ".skein" });
+ * const scope = { userId: "ann", agentId: "main" };
+ * const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/home/ann" });
+ * await store.sessions.append(scope, sessionId, [
+ *   { draft: { type: "message", message: { role: "user", content: "Plan three days in Kyoto" } } },
+ * ]);
+ * const context = await store.sessions.context(scope, sessionId);
+ * await store.close();
+ * ```
+ */
+export function createStore(options: StoreOptions): Promise<FilesStore>;
+export function createStore(options: {
+  readonly memory: true;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}): Promise<Store>;
+export async function createStore(
+  options: StoreOptions | { readonly memory: true; readonly clock?: Clock; readonly newId?: IdSource },
+): Promise<Store> {
+  if ("memory" in options) return createMemoryStore(options);
+  const { dir, ...rest } = options;
+  return respectRuns(await openFilesStore({ ...rest, root: resolve(dir) }));
+}
+
+export interface FolderOptions {
+  readonly root: string;
+  readonly durability?: "full" | "os";
+  readonly lockTimeoutMs?: number;
+  /** Told what had to be put right, or could not be. */
+  report?(found: Recovery): void;
+  /**
+   * Looks whether the databases are sound before they are used, and saves what is readable of those that are not. It names the
+   * schemas in `work.db` beside those of sessions and runs.
+   */
+  readonly fix?: { readonly schemas: readonly SchemaVersion[] };
+  /** The default working directory of a user's agent, for session files that are found. */
+  readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
+}
+
+/** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
+export async function openFolder({ fix, ...options }: FolderOptions): Promise<FilesStore> {
+  const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
+  return respectRuns(await openFilesStore({ ...options, ...fixing, index: "in place" }));
+}
+
+function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
+  const runs = { fact: "schema.runs", table: "runs", version: runSteps.length };
+  return { schemas: [runs, ...others], settle: settleSalvagedRuns };
+}
+
+/** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */
+export function holdsSessions(root: string): boolean {
+  if (existsSync(join(root, workDbName))) return true;
+  const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
+  return fs.globSync(homes, { cwd: root }).length > 0;
+}
+
+/** Makes a root folder of a backup; see `restoreFiles`. */
+export function restoreFolder(
+  backup: string,
+  root: string,
+  progress: Progress,
+  configure?: (text: string) => string | null,
+): Promise<BackupManifest> {
+  return restoreFiles(realDisk, backup, root, progress, configure);
+}

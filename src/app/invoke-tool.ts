@@ -1,0 +1,285 @@
+import type { Tool, ToolCallContext } from "../agents/contract.ts";
+import { hideInErrors } from "../agents/loop/call-tool.ts";
+import type { CallPolicy } from "../agents/loop/call-under-policy.ts";
+import { callUnderPolicy } from "../agents/loop/call-under-policy.ts";
+import { unlessAborted } from "../agents/loop/waits.ts";
+import type { Clock } from "../core/clock.ts";
+import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
+import { hashedId } from "../core/hashed-id.ts";
+import type { IdSource } from "../core/ids.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { ToolCallBlock, ToolResultMessage } from "../core/messages.ts";
+import { present } from "../core/present.ts";
+import { isRecord } from "../core/shape.ts";
+import { cutText, thrownText, withoutPathsOutside } from "../core/text.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
+import { findFor, noSuchAgent } from "../sessions/accept.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
+import type { Agents } from "../sessions/agents.ts";
+import type { HookRegistry } from "../sessions/hooks.ts";
+import type { RunTools } from "../sessions/run-tools.ts";
+import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
+import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
+import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein.ts";
+import type { StateModule } from "../sessions/with-state.ts";
+import { stateByKey, withState } from "../sessions/with-state.ts";
+import { withWorkingDirectory } from "../sessions/working-directory.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
+import { noSuchSession } from "../store/rules.ts";
+import { contextIn } from "../store/spaces.ts";
+
+export interface InvokeParts {
+  readonly store: Store;
+  readonly files: FileBoundary;
+  readonly agents: Agents;
+  readonly defaults: ContextDefaults;
+  readonly tools: Pick<RunTools, "of" | "rule" | "denial">;
+  readonly hooks: Pick<HookRegistry, "ask" | "notify">;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  /** The session tools among those that runs are offered. */
+  sessionTools(): Promise<readonly Tool[]>;
+  callSessionTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
+  isSandboxed(session: SessionRecord): boolean;
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** The session that a call is made for, and the agent whose rules hold for it. */
+interface CallPlace {
+  readonly agentId: string;
+  readonly sessionKey: string;
+  /** `null`: it does not exist yet. */
+  readonly session: SessionRecord | null;
+}
+
+interface OutsideCall extends CallPlace {
+  readonly id: string;
+  readonly tool: Tool;
+  readonly isSessionTool: boolean;
+  readonly context: RuntimeContext;
+  readonly options: ToolCallOptions;
+  readonly state: ToolCallContext["state"];
+}
+
+const longestError = 8000;
+
+/**
+ * Calls a tool as an agent in that session would, under the same rules and hooks. Outside of a run nobody can be asked for
+ * an approval, so a call that needs one is refused. A refusal and a failed call are results. A session that does not exist
+ * yet has only the session tools; those that set something off create it.
+ */
+export async function invokeTool(
+  parts: InvokeParts,
+  name: string,
+  args: Arguments,
+  options: ToolCallOptions,
+): Promise<ToolInvoked> {
+  const place = await placeOf(parts, options);
+  const agent = parts.agents.find(place.agentId);
+  const session = place.session ?? { meta: {} };
+  const own = agent?.definition?.tools?.some((tool) => tool.name === name) ?? false;
+  const sessionTool = own ? undefined : (await parts.sessionTools()).find((tool) => tool.name === name);
+  if (sessionTool !== undefined) return callSessionTool(parts, place, sessionTool, args, options);
+  if (agent === null) throw noSuchAgent(place.agentId);
+  const offered = await parts.tools.of(agent, null, session);
+  const tool = offered.find((each) => each.name === name);
+  if (tool === undefined) {
+    const denied = await parts.tools.denial(agent, session, name);
+    if (denied === null) throw noSuchTool(name, offered);
+    return refuseDenied(name, denied);
+  }
+  const { session: found, sessionKey } = place;
+  if (found === null) return noSuchSession(sessionKey);
+  const scope = { agentId: found.agentId, ...present({ userId: found.userId }) };
+  const work = async (modules: readonly StateModule[]) => {
+    const active = modules.find((module) => module instanceof ActiveTools);
+    if (active?.offers(tool, agent.onDemand) === false)
+      return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
+    const call = callOf(parts, place, tool, false, options);
+    return perform(parts, { ...call, state: stateByKey(modules) }, args);
+  };
+  const done = `The tool ${name} ran`;
+  return withState(parts.store.state, scope, found.sessionId, agent.state(), work, { done });
+}
+
+/** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */
+export async function callTool(
+  parts: InvokeParts,
+  name: string,
+  given: unknown,
+  options: ToolCallOptions,
+): Promise<ToolCalled> {
+  const args = given ?? {};
+  const tool = (await parts.sessionTools()).find((each) => each.name === name);
+  // The tool itself says what is wrong with its name or arguments.
+  if (tool === undefined || !isRecord(args)) return parts.callSessionTool(name, args, options);
+  const place = await placeOf(parts, options);
+  const { result, rootId } = await callSessionTool(parts, place, tool, args, options);
+  return { result, rootId };
+}
+
+/** The names of the session tools that the rules of a session allow. */
+export async function allowedSessionTools(
+  parts: InvokeParts,
+  context: RuntimeContext,
+): Promise<ReadonlySet<string>> {
+  const { agentId, session } = await placeOf(parts, context);
+  const agent = parts.agents.describe(agentId);
+  const allowed = (await parts.sessionTools()).filter(
+    (tool) => !("denied" in parts.tools.rule(agent, session ?? { meta: {} }, tool)),
+  );
+  return new Set(allowed.map(({ name }) => name));
+}
+
+async function placeOf(parts: InvokeParts, given: RuntimeContext): Promise<CallPlace> {
+  const resolved = resolveRuntimeContext(given, parts.defaults);
+  const found = await findFor(parts.store, resolved);
+  const session = found === null ? null : await withWorkingDirectory(parts, found);
+  const { agentId } = session ?? resolved;
+  return { agentId, sessionKey: resolved.sessionKey, session };
+}
+
+async function callSessionTool(
+  parts: InvokeParts,
+  place: CallPlace,
+  tool: Tool,
+  args: Arguments,
+  options: ToolCallOptions,
+): Promise<ToolInvoked> {
+  const agent = parts.agents.describe(place.agentId);
+  const ruled = parts.tools.rule(agent, place.session ?? { meta: {} }, tool);
+  if ("denied" in ruled) return refuseDenied(tool.name, ruled.denied);
+  return perform(parts, callOf(parts, place, ruled, true, options), args);
+}
+
+function callOf(
+  parts: InvokeParts,
+  place: CallPlace,
+  tool: Tool,
+  isSessionTool: boolean,
+  options: ToolCallOptions,
+): OutsideCall {
+  const { idempotencyKey, signal: _, onWait: _onWait, runId: _runId, ...given } = options;
+  const { session, sessionKey } = place;
+  const asker = session?.uid ?? sessionKey;
+  const id =
+    idempotencyKey === undefined ? parts.newId() : hashedId("call", asker, tool.name, idempotencyKey);
+  const context = session === null ? given : contextOf(parts, session);
+  return { ...place, id, tool, isSessionTool, context, options, state: {} };
+}
+
+async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): Promise<ToolInvoked> {
+  const { hooks, clock } = parts;
+  const { id, context: ctx, tool } = call;
+  const began = clock.now();
+  let made: ToolCallBlock = { type: "toolCall", id, name: tool.name, arguments: { ...args } };
+  const about = { toolCallId: id, toolName: tool.name, ctx };
+  const policy: CallPolicy = {
+    signal: call.options.signal ?? new AbortController().signal,
+    approve: async () => ({ approved: false, note: onlyInRuns(tool) }),
+    hooks: {
+      beforeToolCall: (block) => hooks.ask("before_tool_call", { ...about, arguments: block.arguments }),
+    },
+  };
+  const invoked = await callUnderPolicy(policy, tool, made, (checked, block) => {
+    made = block;
+    return execute(parts, call, checked, policy.signal);
+  }).then(
+    (answer) => {
+      made = answer.call;
+      return "refusal" in answer ? refused(answer.refusal.code, answer.refusal.error) : answer.output;
+    },
+    (error: unknown) => failed(parts, call, error),
+  );
+  const { isError, result } = invoked;
+  const content = "content" in result ? result.content : [{ type: "text", text: stringifyJson(result) }];
+  const message = {
+    role: "toolResult",
+    toolCallId: id,
+    toolName: tool.name,
+    content,
+    isError,
+  } as ToolResultMessage;
+  const durationMs = clock.now() - began;
+  await hooks.notify("after_tool_call", { ...about, arguments: made.arguments, result: message, durationMs });
+  return invoked;
+}
+
+async function execute(
+  parts: InvokeParts,
+  call: OutsideCall,
+  args: unknown,
+  signal: AbortSignal,
+): Promise<ToolInvoked> {
+  const { id, tool, session, options } = call;
+  if (call.isSessionTool || session === null) {
+    const called = await parts.callSessionTool(tool.name, args, { ...options, ...call.context });
+    const { isRefusal } = await import("../tools/refusal.ts");
+    return { ...called, isError: isRefusal(called.result) };
+  }
+  const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
+  // There is no run: what a tool would know of one is the call itself.
+  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
+  const around: ToolCallContext = {
+    about: { ...about, attachments: parts.files.attachments(session) },
+    toolCallId: id,
+    entryId: id,
+    signal,
+    state: call.state,
+    whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+  };
+  // A tool that never returns is left behind when its caller is gone.
+  return shown(parts, call, await unlessAborted(tool.execute(args, around), signal));
+}
+
+function failed(parts: InvokeParts, call: OutsideCall, error: unknown): ToolInvoked {
+  call.options.signal?.throwIfAborted();
+  // A session tool refuses by its result; what it throws is about its caller.
+  if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
+  const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
+  return shown(parts, call, {
+    content: [{ type: "text", text: cutText(text, longestError) }],
+    isError: true,
+  });
+}
+
+/** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
+function shown(
+  { isSandboxed }: InvokeParts,
+  { session }: OutsideCall,
+  output: Parameters<typeof hideInErrors>[0],
+): ToolInvoked {
+  const isHidden = session !== null && (session.userId !== null || isSandboxed(session));
+  const hide = (text: string) => withoutPathsOutside(session?.cwd ?? null, text);
+  const { content, isError = false } = isHidden ? hideInErrors(output, hide) : output;
+  return { result: { content }, isError, rootId: null };
+}
+
+function contextOf(
+  { store }: InvokeParts,
+  { userId, agentId, key: sessionKey, sessionId }: SessionRecord,
+): RuntimeContext {
+  return { ...contextIn(store, userId), agentId, sessionKey, sessionId };
+}
+
+function onlyInRuns({ name }: Tool): string {
+  const why = `A call of ${name} needs a person's approval, and only a run can ask for it.`;
+  return `${why} Have the agent call it in a turn.`;
+}
+
+function refuseDenied(name: string, denied: string): ToolInvoked {
+  const error = `The tool ${name} may not be called here: ${denied}.`;
+  return refused("forbidden", `${error} Change tools.allow or tools.deny to allow it.`);
+}
+
+function refused(code: "forbidden" | "invalid_arguments", error: string): ToolInvoked {
+  const status = code === "forbidden" ? "forbidden" : "error";
+  return { result: { status, code, error }, isError: true, rootId: null };
+}
+
+function noSuchTool(name: string, offered: readonly Tool[]): SkeinError {
+  const names = offered.map((tool) => tool.name).join(", ");
+  const advice = names === "" ? "In this session there are none" : `In this session there are ${names}`;
+  return new SkeinError("not_found", { what: "Tool", name, advice });
+}

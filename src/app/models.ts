@@ -1,0 +1,161 @@
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { ModelPrice, TurnModel } from "../agents/contract.ts";
+import type { LoopDeps } from "../agents/loop/waits.ts";
+import { loopDeps } from "../agents/loop/waits.ts";
+import { checkReachable, modelApi } from "../agents/models/open-model.ts";
+import { costOf, priceOf } from "../agents/models/prices.ts";
+import { keyedProviders, keyVariable } from "../config/default-model.ts";
+import type { ModelSettings } from "../config/model-settings.ts";
+import { modelSettings } from "../config/model-settings.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Environment } from "../config/variables.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { Usage } from "../core/messages.ts";
+import { own } from "../core/own.ts";
+import { present } from "../core/present.ts";
+import type { ModelPort } from "../sessions/running.ts";
+import { modelInfo } from "../transcript/model-table.ts";
+import type { ModelRef } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+
+/** Models of the user, by provider/model. */
+export type GivenModels = Readonly<Record<string, LanguageModelV4>>;
+
+export interface ModelSources {
+  readonly config: Pick<Config, "models">;
+  readonly env: Environment;
+  /** Models that somebody made, by provider/model: they go before all others. */
+  readonly given?: GivenModels;
+  readonly loop?: Partial<LoopDeps>;
+}
+
+/** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
+const rehearsal = "rehearsal";
+/** The provider under which the words of ACP agents stand: `acp/codex`. */
+const acp = "acp";
+const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
+
+/** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
+export function createModels(sources: ModelSources): ModelPort {
+  return {
+    turnModel: (name) => turnModel(sources, name),
+    summarizer: (model, options) => async (request) => {
+      const { summarizerOf } = await import("../agents/loop/summariser.ts");
+      const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
+      return summarizerOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
+    },
+  };
+}
+
+/** Throws where no model of this name can be asked: before a message for it is written. */
+export function checkUsable(
+  models: Pick<ModelPort, "turnModel">,
+  { given = {}, config }: Pick<ModelSources, "given" | "config">,
+  name: string,
+): void {
+  models.turnModel(name);
+  if (!Object.hasOwn(given, name)) checkReachable(parseModel(name), config.models);
+}
+
+/** The context window of a model; `null`: it is not known, or there is no such model. */
+export function windowOf(
+  models: Pick<ModelPort, "turnModel">,
+  name: string | undefined,
+): { readonly model: string; readonly contextWindow: number } | null {
+  if (name === undefined) return null;
+  try {
+    const { contextWindow } = models.turnModel(name).info;
+    return contextWindow === undefined ? null : { model: name, contextWindow };
+  } catch {
+    // The run names what is wrong with the model.
+    return null;
+  }
+}
+
+/** As it is charged: without a price there is no cost, which is not the same as none. */
+function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
+  return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };
+}
+
+function turnModel(sources: ModelSources, name: string): TurnModel {
+  const ref = parseModel(name);
+  const { provider, model } = ref;
+  const given = own(sources.given ?? {}, name);
+  if (provider === acp) return ofAcpAgent(ref);
+  const isRehearsal = provider === rehearsal;
+  if (isRehearsal && given === undefined && model !== "basic") {
+    const problem = "the rehearsal model that ships is rehearsal/basic";
+    throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
+  }
+  const settings = modelSettings(sources.config.models, provider, model);
+  const api = modelApi(ref, settings);
+  const known = modelInfo(provider, model, api);
+  const { contextWindow, maxOutput, vision } = settings;
+  const info = { ...known, ...present({ contextWindow, maxOutput, vision }) };
+  const sight = info.vision === false ? { images: null } : {};
+  const policy = resolveTranscriptPolicy({ ...ref, api, overrides: { ...sight, ...settings.overrides } });
+  const price = priceFor(settings, isRehearsal ? noCharge : priceOf(provider, model));
+  return {
+    provider,
+    model,
+    policy,
+    info,
+    price,
+    open: once(
+      async () => given ?? (isRehearsal ? openRehearsal() : opened(sources, { ...ref, api }, settings)),
+    ),
+  };
+}
+
+/** What is configured goes before what is known; without both sides there is no price. */
+function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
+  const configured = present(price);
+  if (Object.keys(configured).length === 0) return known;
+  // One that is changed in part is no longer the price list's.
+  const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
+  return input === undefined || output === undefined ? null : { input, output, ...rest };
+}
+
+async function openRehearsal(): Promise<LanguageModelV4> {
+  const { rehearsalModel } = await import("../agents/rehearsal/rehearsal-model.ts");
+  return rehearsalModel();
+}
+
+/** Whatever model it has: it is asked over its own protocol, and sees what it sees. */
+function ofAcpAgent(ref: ModelRef): TurnModel {
+  const { provider, model } = ref;
+  const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
+  const problem = "it stands for an ACP agent, which is no model";
+  const open = () =>
+    Promise.reject(new SkeinError("model_not_found", { model: `${provider}/${model}`, problem }));
+  return { provider, model, policy, info: {}, price: null, open };
+}
+
+/** One model for all attempts of a turn. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+async function opened(
+  { config, env }: ModelSources,
+  ref: ModelRef,
+  settings: ModelSettings,
+): Promise<LanguageModelV4> {
+  const { openModel } = await import("../agents/models/open-model.ts");
+  const provider = own(config.models.providers, ref.provider);
+  const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
+  const { baseUrl, type } = settings;
+  const headers = provider === undefined ? undefined : { ...provider.headers };
+  return openModel(ref, { ...present({ apiKey, baseUrl, headers }), type });
+}
+
+function keyFrom(env: Environment, provider: string): string | null {
+  const keyed = keyedProviders.find((each) => each.provider === provider);
+  const variable = keyed === undefined ? null : keyVariable(keyed, env);
+  return variable === null ? null : (env(variable) ?? null);
+}

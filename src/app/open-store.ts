@@ -1,0 +1,172 @@
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { LoadedConfig } from "../config/load.ts";
+import type { Clock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { Store } from "../store/contract.ts";
+import { beginExternal } from "../store/external-ledger.ts";
+import { ExternalStore } from "../store/external-store.ts";
+import { eraseRemoved } from "../store/files/erase.ts";
+import { workDbName } from "../store/files/layout.ts";
+import type { Recovery } from "../store/files/recover.ts";
+import { openWork } from "../store/files/recover.ts";
+import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
+import { openFilesStore } from "../store/files/store.ts";
+import { WorkDb } from "../store/files/work-db.ts";
+import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
+import type { WorkingStore } from "../store/spaces.ts";
+import { Spaces } from "../store/spaces.ts";
+import { Attendance } from "../store/work.ts";
+import { isOwnerGone } from "./process.ts";
+
+/** The store of a Skein: a folder of files, memory, or one that the caller brings along. Only the first has files. */
+export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
+
+/** The files of a store; `null`: it has none. */
+export function filesOf(store: SkeinStore): FilesStore | null {
+  return store.upkeep === undefined ? null : (store as FilesStore);
+}
+
+export interface StoreChoice {
+  /** Relative to `cwd`, which is by default the process's. */
+  readonly dir?: string;
+  readonly cwd?: string;
+  readonly memory?: boolean;
+  /** The caller's own; the caller closes it. */
+  readonly store?: Store;
+  readonly stores?: Readonly<Record<string, Store>>;
+}
+
+export interface OpenStoreParts {
+  readonly loaded: LoadedConfig;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  /** Who this process is, for changes that it may leave unfinished. */
+  readonly owner: string;
+  report(found: Recovery): void;
+  cwdFor: NonNullable<FilesStoreOptions["cwdFor"]>;
+}
+
+/** Opens the store of a Skein, with those that calls may name beside it. */
+export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Promise<Spaces<SkeinStore>> {
+  const home = await openHome(choice, parts);
+  const { newId, owner } = parts;
+  const { work } = home;
+  const beside = { ledger: work.ledger, newId, owner, isGone: isOwnerGone };
+  const attendance = new Attendance();
+  const spaces = new Spaces<SkeinStore>({
+    home: {
+      ...home,
+      work: {
+        ...work,
+        ledger: work.ledger,
+        attend: (attendant) => {
+          work.attend(attendant);
+          attendance.attend(attendant);
+        },
+      },
+    },
+    named: choice.stores ?? {},
+    open: (name, store) =>
+      new ExternalStore({ ...beside, name, store, attendance, erase: () => work.erase() }),
+    newId,
+  });
+  if (choice.store !== undefined) spaces.know(choice.store);
+  return spaces;
+}
+
+async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<SkeinStore> {
+  const { clock, newId, report, cwdFor } = parts;
+  const { config } = parts.loaded;
+  const { store } = choice;
+  if (store !== undefined) return isWorking(store) ? leftOpen(store) : openExternal(store, choice, parts);
+  if (choice.memory === true) return createMemoryStore({ clock, newId });
+  return openFilesStore({
+    root: config.store.path,
+    durability: config.durability,
+    lockTimeoutMs: config.lock.timeoutMs,
+    clock,
+    newId,
+    report,
+    cwdFor,
+  });
+}
+
+/** A store of this package keeps the runs of its sessions itself. */
+function isWorking(store: Store): store is WorkingStore {
+  return "work" in store;
+}
+
+function leftOpen(store: WorkingStore): WorkingStore {
+  return { ...store, close: async () => undefined };
+}
+
+/** The options of a Skein whose store is one of this package: the folder is the store's own. */
+export function placedByStore<O extends StoreChoice>(options: O): O {
+  const { store, cwd = "." } = options;
+  if (store === undefined || !isWorking(store)) return options;
+  const { root } = store as SkeinStore;
+  if (root === undefined) return { ...options, memory: true };
+  const dir = options.dir === undefined ? root : resolve(cwd, options.dir);
+  if (dir !== root) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `The store is in ${root}, and dir says ${dir}`,
+      advice: "Leave dir out: a store in a folder keeps its runs there",
+    });
+  }
+  return { ...options, dir: root };
+}
+
+function openExternal(store: Store, choice: StoreChoice, parts: OpenStoreParts): WorkingStore {
+  const { newId, owner } = parts;
+  const { ledger, erase, close } = openLedger(choice, parts);
+  const attendance = new Attendance();
+  const external = new ExternalStore({
+    store,
+    name: null,
+    ledger,
+    newId,
+    owner,
+    isGone: isOwnerGone,
+    attendance,
+    erase,
+  });
+  const { sessions, search, state, blobs, watch, work } = external;
+  return {
+    ...{ sessions, search, state, blobs, watch, work },
+    purgeUser: (userId) => external.purgeUser(userId),
+    close: async () => {
+      await external.close();
+      close();
+    },
+  };
+}
+
+type OwnLedger = Pick<ConstructorParameters<typeof ExternalStore>[0], "ledger" | "erase"> & { close(): void };
+
+/** Where the runs of a store elsewhere are kept. */
+function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: OpenStoreParts): OwnLedger {
+  if (memory === true) {
+    const ledger = createMemoryLedger();
+    return { ledger, erase: () => undefined, close: () => ledger.close() };
+  }
+  const from = loaded.sources.get("store")?.from ?? "default";
+  if (dir === undefined && from === "default") {
+    throw new SkeinError("invalid_arguments", {
+      problem: "A store of your own needs a folder for the runs of its sessions",
+      advice: "Pass dir, or memory: true for runs that end with the process",
+    });
+  }
+  const root = loaded.config.store.path;
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  const now = clock.now();
+  const work = openWork(join(root, workDbName), (path) => new WorkDb(path), now, report, false);
+  if (beginExternal(work.ledger, now))
+    return { ledger: work.ledger, erase: () => eraseRemoved(work), close: () => work.close() };
+  work.close();
+  throw new SkeinError("conflict", {
+    problem: `The folder ${root} is a folder of sessions`,
+    advice: "Choose another dir for the runs of your store",
+  });
+}

@@ -1,0 +1,130 @@
+import { readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { AgentDefinition } from "../agents/tools/define-agent.ts";
+import { selectTools } from "../agents/tools/select-tools.ts";
+import type { Channel } from "../channels/contract.ts";
+import { SkeinError } from "../core/errors.ts";
+import { isAcpKey } from "../core/keys.ts";
+import { isRecord } from "../core/shape.ts";
+import type { EmbeddedOptions } from "../runs/embedded/books.ts";
+import type { Agents } from "../sessions/agents.ts";
+import { layersOf } from "../sessions/run-tools.ts";
+import type { ProcessIdentity } from "../store/files/process-identity.ts";
+import { isGone, thisProcess } from "../store/files/process-identity.ts";
+import type { Acp } from "./acp.ts";
+
+export interface ClaimSources {
+  readonly agents: Agents;
+  readonly acp: Pick<Acp, "serves">;
+  /** What the code brings. */
+  readonly given: {
+    readonly app?: string;
+    readonly agents?: readonly AgentDefinition[];
+    readonly channels?: readonly Channel[];
+  };
+  channels(): ReadonlyMap<string, Channel>;
+}
+
+/** The runs that this process claims, and the messages that it delivers. */
+export function claimsHere(
+  sources: ClaimSources,
+): Pick<EmbeddedOptions, "app" | "agentHere" | "channelsHere"> {
+  const { agents, acp, given } = sources;
+  const own = given.channels ?? [];
+  const hasCode = (given.agents ?? []).length + own.length > 0;
+  const app = hasCode || given.app !== undefined ? appName(given.app) : "";
+  return {
+    app,
+    agentHere: (agentId, key, wanted) => {
+      if (isAcpKey(key)) return acp.serves(agentId, key) ? { app: null, tools: [] } : null;
+      const agent = agents.find(agentId);
+      if (agent === null) return null;
+      if (agent.definition === null) return { app: null, tools: [] };
+      const { tools } = selectTools(agent.definition.tools ?? [], layersOf(agent, wanted));
+      return { app, tools: tools.map(({ name }) => name) };
+    },
+    channelsHere: () =>
+      [...sources.channels().keys()].map((id) => ({
+        id,
+        app: own.some((channel) => channel.id === id) ? app : null,
+      })),
+  };
+}
+
+const longestName = 214;
+
+/**
+ * The name of the application that this process belongs to: `given`, else the name in the package.json nearest to the entry
+ * script, else the script's folder and file name. Without a script (`node -e`, a REPL) it is `node`.
+ */
+export function appName(given: string | undefined, script: string | null = entryScript()): string {
+  if (given !== undefined) return checkName(given);
+  if (script === null) return "node";
+  const folder = dirname(script);
+  return packageName(folder) ?? join(basename(folder), basename(script)).slice(-longestName);
+}
+
+/** `null`: there is no script. With `--eval`, the first argument of the program is in its place. */
+function entryScript(): string | null {
+  const isEval = process.execArgv.some((option) => /^(-p?e|-p|--eval|--print)(=|$)/.test(option));
+  return isEval || process.argv[1] === undefined ? null : realPath(process.argv[1]);
+}
+
+function checkName(name: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the name is printed in terminals.
+  if (typeof name === "string" && /^[^\u0000-\u001f\u007f]+$/.test(name.trim()) && name.length <= longestName)
+    return name.trim();
+  const problem = `The app name ${JSON.stringify(name)} is not usable`;
+  const advice = `Give one line of at most ${longestName} characters, such as "desk"`;
+  throw new SkeinError("invalid_arguments", { problem, advice });
+}
+
+/** `null`: there is no such file, as for a program inside a bundle or another virtual file system. */
+function realPath(script: string): string | null {
+  try {
+    return realpathSync(script);
+  } catch {
+    return null;
+  }
+}
+
+function packageName(folder: string): string | null {
+  const name = nameIn(join(folder, "package.json"));
+  if (name !== null) return name;
+  const parent = dirname(folder);
+  return parent === folder ? null : packageName(parent);
+}
+
+/** `null`: the file does not exist, is not readable JSON, or has no name, as the `{ "type": "module" }` of a subfolder. */
+function nameIn(file: string): string | null {
+  try {
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    const name = isRecord(value) ? value.name : null;
+    return typeof name === "string" && name.trim() !== "" ? name.trim().slice(0, longestName) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Who owns the runs that this process claims; `part` tells apart several in one process. */
+export function ownerHere(part: string): string {
+  return JSON.stringify({ ...thisProcess(), part });
+}
+
+/** Whether an owner is known to be dead; one that nobody can read is not. */
+export function isOwnerGone(owner: string): boolean {
+  const who = parsed(owner);
+  return isIdentity(who) && isGone(who);
+}
+
+function isIdentity(value: unknown): value is ProcessIdentity {
+  return isRecord(value) && typeof value.pid === "number" && typeof value.host === "string";
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // written by somebody else
+  }
+}

@@ -1,0 +1,397 @@
+import type { Entry } from "../core/entries.ts";
+import { SkeinError } from "../core/errors.ts";
+import type {
+  AssistantMessage,
+  BlobRef,
+  ImageBlock,
+  Message,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultMessage,
+} from "../core/messages.ts";
+import { KeyedMutex } from "../core/mutex.ts";
+import type { EntryDraft, MessageDraft } from "../core/seal.ts";
+import { isRecord } from "../core/shape.ts";
+import { cutText } from "../core/text.ts";
+import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
+import { createMissingResult } from "../transcript/steps/repair-tool-pairing.ts";
+import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool-results.ts";
+import type { HookRegistry } from "./hooks.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
+
+/** A change that the guard made to a message on its way in, for events, the log and `runs show`. */
+export interface GuardNote {
+  readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "image_left_out" | "synthetic_result";
+  readonly note: string;
+}
+
+/** What {@link guardedAppend} has done. */
+export interface GuardedAppend {
+  /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty: it was refused. */
+  readonly entries: readonly Entry[];
+  readonly notes: readonly GuardNote[];
+  /** Why nothing was written. The run goes on. */
+  readonly refused: string | null;
+  /** Under its id it stood there already. */
+  readonly wasThere?: true;
+}
+
+/** Where {@link guardedAppend} writes, and the hooks that may change or refuse a message. */
+export interface GuardDeps {
+  readonly store: Store;
+  /** Left out: none. */
+  readonly hooks?: HookRegistry;
+}
+
+/** How {@link guardedAppend} writes a message. */
+export interface GuardOptions extends Pick<AppendOptions, "fence"> {
+  readonly id?: string;
+  /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */
+  readonly lastMessageId?: string | null;
+  /** It was accepted as input, whoever's words it is: it brings an archived session back, as a user's do. */
+  readonly isInput?: boolean;
+  /** For hooks; left out: what the guard itself knows. */
+  readonly ctx?: RuntimeContext;
+}
+
+/** Base64 of 64 KB: images from this size on live as blobs. */
+const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
+const pathLimit = 200;
+/** A message with more calls than this is beyond any provider. */
+const mostCalls = 1000;
+const mostTries = 20;
+/** Characters of an invalid name that a note quotes. */
+const mostNamed = 80;
+/** The message by which a model hears that all calls of its answer were invalid. */
+export const invalidCallsType = "skein.invalid_calls";
+
+/**
+ * Appends a message so that the session can always be sent to a model: calls that can never be valid are removed, a result must
+ * answer an open call, calls left open get a synthetic result first, and large content is moved to blobs. `store.sessions.append`
+ * writes what it is given and checks none of this.
+ *
+ * @example
+ * ```ts
+ * import { createStore, guardedAppend } from "skein/store";
+ * const store = await createStore({ memory: true });
+ * const scope = { userId: "ann", agentId: "main" };
+ * const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/home/ann" });
+ * const { refused } = await guardedAppend({ store }, scope, sessionId, { role: "user", content: "Tea or coffee?" });
+ * ```
+ */
+export async function guardedAppend(
+  deps: GuardDeps,
+  scope: Scope & { readonly agentId: string },
+  sessionId: string,
+  message: MessageDraft,
+  options: GuardOptions = {},
+): Promise<GuardedAppend> {
+  const notes: GuardNote[] = [];
+  const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
+  const prepared = await prepare(deps, scope, ctx, message, notes);
+  if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
+  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    if (prepared.message.role === "toolResult") {
+      const { toolCallId } = prepared.message;
+      if (!calls.some(({ id }) => id === toolCallId))
+        return { refused: `no open call has the id ${toolCallId}` };
+      return { items: [itemOf(prepared.message, options.id)], notes };
+    }
+    const synthetic = calls.map(syntheticResult);
+    const told = calls.map(
+      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
+    );
+    return {
+      items: [
+        ...synthetic,
+        itemOf(prepared.message, options.id),
+        ...invalidCallsNote(prepared.message, notes),
+      ],
+      notes: [...notes, ...told],
+    };
+  });
+  const isInput = options.isInput === true || prepared.message.role === "user";
+  if (isInput && done.entries.length > 0) await unarchive(deps.store, scope, sessionId);
+  return done;
+}
+
+/** What the model sees that nobody said, as a `custom_message`: under the same rules for calls and for the last message. */
+export async function guardedNote(
+  deps: Pick<GuardDeps, "store">,
+  scope: Scope,
+  sessionId: string,
+  draft: EntryDraft,
+  options: Omit<GuardOptions, "ctx"> = {},
+): Promise<GuardedAppend> {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    const { id } = options;
+    return {
+      items: [...calls.map(syntheticResult), { draft, ...(id === undefined ? {} : { id }) }],
+      notes: [],
+    };
+  });
+  if (options.isInput === true) await unarchive(deps.store, scope, sessionId);
+  return done;
+}
+
+/** New input brings a session back that was archived. */
+async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
+  const session = await store.sessions.get(scope, sessionId);
+  if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
+}
+
+/** At a run's end: a synthetic result for each call that is still open. */
+export async function closeOpenCalls(
+  deps: GuardDeps,
+  scope: Scope,
+  sessionId: string,
+  options: Pick<GuardOptions, "fence" | "lastMessageId"> = {},
+): Promise<GuardedAppend> {
+  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    const notes = calls.map(
+      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
+    );
+    return { items: calls.map(syntheticResult), notes };
+  });
+}
+
+type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
+
+/** Writers of one session in this process take turns; those of other processes show as a conflict, and it is decided anew. */
+const turns = new WeakMap<Store, KeyedMutex>();
+
+function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
+  const [store, scope, sessionId] = args;
+  const queue = turns.get(store) ?? new KeyedMutex();
+  turns.set(store, queue);
+  return queue.run(JSON.stringify([scope.userId ?? null, sessionId.toLowerCase()]), () =>
+    decideAndAppend(...args),
+  );
+}
+
+/** Decides by the branch as it is, and writes only if it still is. */
+async function decideAndAppend(
+  store: Store,
+  scope: Scope,
+  sessionId: string,
+  options: Omit<GuardOptions, "ctx">,
+  decide: (path: readonly Entry[]) => Decision,
+): Promise<GuardedAppend> {
+  for (let tries = 1; ; tries++) {
+    const page = await lastTurn(store, scope, sessionId);
+    if (page === null)
+      throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
+    const known = options.id === undefined ? null : await store.sessions.entry(scope, sessionId, options.id);
+    if (known !== null) return { entries: [known], notes: [], refused: null, wasThere: true };
+    if (options.lastMessageId !== undefined && lastMessageOf(page.entries) !== options.lastMessageId)
+      throw new SkeinError("fenced", { sessionId });
+    const decision = decide(page.entries);
+    if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
+    const fence = options.fence === undefined ? {} : { fence: options.fence };
+    try {
+      const { entries } = await store.sessions.append(scope, sessionId, decision.items, {
+        ...fence,
+        expectedLeafId: page.leafId,
+      });
+      return { entries, notes: decision.notes, refused: null };
+    } catch (error) {
+      const moved = error instanceof SkeinError && error.code === "conflict";
+      if (!moved || tries === mostTries) throw error;
+    }
+  }
+}
+
+/** The end of the branch, as far back as the message whose calls may be open. */
+async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
+  const range = { along: "branch", limit: pathLimit } as const;
+  const page = await store.sessions.page(scope, sessionId, range);
+  const isWhole = page?.entries.some(
+    ({ type }, index) => type === "message" && !isResult(page.entries[index]),
+  );
+  if (page === null || isWhole === true || !page.hasEarlier) return page;
+  return store.sessions.page(scope, sessionId, { ...range, limit: mostCalls });
+}
+
+/** The last entry of a path that is a message, of whatever kind; `null`: it has none. */
+export function lastMessageOf(path: readonly Entry[]): string | null {
+  return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
+}
+
+function isResult(entry: Entry | undefined): boolean {
+  return entry?.type === "message" && entry.message.role === "toolResult";
+}
+
+async function prepare(
+  { store, hooks }: GuardDeps,
+  scope: Scope,
+  ctx: RuntimeContext,
+  given: MessageDraft,
+  notes: GuardNote[],
+): Promise<{ message: MessageDraft } | { refused: string }> {
+  let message = given;
+  if (message.role === "assistant")
+    message = { ...message, content: message.content.filter((block) => keepBlock(block, notes)) };
+  if (message.role === "toolResult" && hooks !== undefined) {
+    const asked = await hooks.ask("tool_result_persist", { message: message as ToolResultMessage, ctx });
+    if (asked.refuse !== null) return { refused: asked.refuse };
+    message = asked.message as MessageDraft;
+  }
+  const asked = await hooks?.ask("before_message_write", { message: message as Message, ctx });
+  if (asked !== undefined && asked.refuse !== null) return { refused: asked.refuse };
+  return { message: await withBlobs(store, scope, (asked?.message ?? message) as MessageDraft, notes) };
+}
+
+function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
+  if (block.type !== "toolCall") return true;
+  const call = block as Partial<ToolCallBlock>;
+  const problem = callProblem(call);
+  const name = JSON.stringify(cutText(String(call.name ?? ""), mostNamed));
+  if (problem !== null)
+    notes.push({ kind: "call_removed", note: `the tool call ${name} was left out: ${problem}` });
+  return problem === null;
+}
+
+/**
+ * An invalid call is left out, so it can have no result. When an answer has no other calls, the model hears of them in a
+ * message of their own, in the same write: a turn that is taken up after a crash goes on from it.
+ */
+function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
+  const invalid = notes.filter(({ kind }) => kind === "call_removed");
+  if (invalid.length === 0 || message.role !== "assistant") return [];
+  if (message.content.some(({ type }) => type === "toolCall")) return [];
+  const content = [
+    "[Skein] None of your tool calls could be made:",
+    ...invalid.map(({ note }) => `- ${note}.`),
+    "Call tools by their exact names, with an object of arguments, or answer without them.",
+  ].join("\n");
+  return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
+}
+
+/** Puts what is too large for a line into blobs. */
+export async function withBlobs(
+  store: Store,
+  scope: Scope,
+  message: MessageDraft,
+  notes: GuardNote[] = [],
+): Promise<MessageDraft> {
+  if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
+  // The words of a user are never cut: what no window holds was refused when it was sent.
+  const isCapped = message.role !== "user";
+  if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
+    return message;
+  const blocks =
+    typeof message.content === "string"
+      ? [{ type: "text" as const, text: message.content }]
+      : message.content;
+  const capped = isCapped ? await capResult(store, scope, blocks, notes) : blocks;
+  const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
+  return content.some((block, index) => block !== blocks[index]) ? { ...message, content } : message;
+}
+
+type Block = TextBlock | ImageBlock;
+
+async function capResult(
+  store: Store,
+  scope: Scope,
+  content: readonly Block[],
+  notes: GuardNote[],
+): Promise<Block[]> {
+  const texts = content.map((block) => (block.type === "text" ? block.text : ""));
+  const total = texts.reduce((sum, text) => sum + text.length, 0);
+  if (total <= maxResultCharacters) return [...content];
+  // Every note is as long as any other, so what is cut does not depend on it.
+  const noteOf = (sha256: string) =>
+    `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
+  const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
+  const blobs = await Promise.all(
+    texts.map((text, index) => (isCut[index] === true ? textToBlob(store, scope, text) : null)),
+  );
+  const capped = capTexts(texts, (index) => noteOf(blobs[index]?.sha256 ?? anyHash));
+  const kept = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
+  notes.push({
+    kind: "result_capped",
+    note: `a text of ${total} characters was cut; the whole is kept as blob ${kept.join(", ")}`,
+  });
+  return content.map((block, index) => {
+    if (block.type !== "text") return block;
+    const blob = blobs[index] ?? null;
+    return { ...block, text: capped[index] ?? "", ...(blob === null ? {} : { skein: { blob } }) };
+  });
+}
+
+const anyHash = "0".repeat(64);
+
+async function textToBlob(store: Store, scope: Scope, text: string): Promise<BlobRef> {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = await store.blobs.put(scope, bytes);
+  return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
+}
+
+/** An image becomes a text block that others can read, and that says where the image is. */
+async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
+  if (block.type !== "image" || block.data.length < imageLimit) return block;
+  const bytes = Buffer.from(block.data, "base64");
+  const sha256 = await store.blobs.put(scope, bytes);
+  const blob = { sha256, bytes: bytes.length, mimeType: block.mimeType, was: "image" };
+  notes.push({ kind: "image_to_blob", note: `an image of ${bytes.length} bytes is kept as blob ${sha256}` });
+  return {
+    type: "text",
+    text: `[image ${block.mimeType}, ${bytes.length} bytes, blob ${sha256}]`,
+    skein: { blob },
+  };
+}
+
+function syntheticResult(call: ToolCallBlock): AppendItem {
+  const details = { skein: { synthetic: true } };
+  return { draft: { type: "message", message: { ...createMissingResult(call), details } } };
+}
+
+function itemOf(message: MessageDraft, id: string | undefined): AppendItem {
+  return { draft: { type: "message", message }, ...(id === undefined ? {} : { id }) };
+}
+
+/** Tool calls that a branch still owes a result for, in the order of the calls. */
+export interface PendingCalls {
+  readonly calls: readonly ToolCallBlock[];
+  /** The entry of the assistant message that made them. */
+  readonly entryId: string | null;
+}
+
+const none: PendingCalls = { calls: [], entryId: null };
+/** A message that did not come to its end is not answered. */
+const broken = ["error", "aborted"];
+
+/** Looks back from the end of a path; entries that are no messages are passed by. */
+export function pendingCalls(path: readonly Entry[]): PendingCalls {
+  const answered = new Set<string>();
+  for (const entry of path.toReversed()) {
+    if (entry.type === "custom_message") return none;
+    if (entry.type !== "message") continue;
+    const { message } = entry;
+    if (message.role === "toolResult") answered.add(message.toolCallId);
+    else if (message.role !== "assistant" || broken.includes(message.stopReason ?? "")) return none;
+    else return { calls: callsOf(message).filter((call) => !answered.has(call.id)), entryId: entry.id };
+  }
+  return none;
+}
+
+export function callsOf(message: AssistantMessage): ToolCallBlock[] {
+  return message.content.filter((block) => block.type === "toolCall");
+}
+
+const toolName = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** What keeps a call from being made; `null`: nothing. */
+export function callProblem(call: {
+  readonly id?: unknown;
+  readonly name?: unknown;
+  readonly arguments?: unknown;
+}): string | null {
+  if (typeof call.id !== "string" || call.id === "") return "it has no id";
+  if (typeof call.name !== "string" || !toolName.test(call.name))
+    return `its name does not match ${toolName.source}`;
+  return isRecord(call.arguments) ? null : "its arguments are not an object";
+}

@@ -1,0 +1,104 @@
+import { lstat, mkdir, realpath, rmdir } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join } from "node:path";
+import { codeOf } from "../core/errors.ts";
+import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
+import type { Folder } from "../file-access/folders.ts";
+import { openFolder } from "../file-access/folders.ts";
+import type { AttachmentProblem } from "./attachments.ts";
+import { nameProblem } from "./attachments.ts";
+
+/** A folder for attachments, open, that was reached without following a link. Close it. */
+export interface OpenPlace {
+  /** Its real path. */
+  readonly folder: string;
+  readonly opened: Folder;
+  /** The folders that were made for it, the innermost first. */
+  readonly made: readonly string[];
+}
+
+/** Where files go: into the session's own folder, or to a path below its working directory. */
+export interface PlaceWish {
+  readonly owner: FileOwner;
+  readonly files: Pick<FileBoundary, "checkPath">;
+  readonly at: { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
+}
+
+/** What is wrong with a `mountPath` as it is written; `null`: nothing. */
+export function mountPathProblem(mountPath: string): AttachmentProblem | null {
+  const refuse = (why: string): AttachmentProblem => ({
+    code: "attachments_invalid_mount_path",
+    error: `attachments_invalid_mount_path: ${why}`,
+  });
+  const inside = "Use a relative path inside the child's cwd";
+  if (isAbsolute(mountPath) || /^[A-Za-z]:/.test(mountPath)) return refuse(`it is absolute. ${inside}.`);
+  for (const segment of segmentsOf(mountPath)) {
+    if (segment === "..") return refuse(`".." leads out of its folder. ${inside}.`);
+    const wrong = nameProblem(segment.normalize("NFC"));
+    if (wrong !== null) return refuse(`the folder name ${JSON.stringify(segment)} is not allowed: ${wrong}.`);
+  }
+  return null;
+}
+
+/**
+ * Opens a place for files of these names, and makes what is missing of it, 0700. A link, a file in the way, or a name that
+ * may not be written there refuses it; then the folders that were made are removed.
+ */
+export async function openPlace(
+  { at, owner, files }: PlaceWish,
+  names: readonly string[],
+): Promise<OpenPlace | AttachmentProblem> {
+  if ("own" in at) await mkdir(dirname(at.own), { recursive: true, mode: 0o700 });
+  else {
+    const problem = mountPathProblem(at.mountPath);
+    if (problem !== null) return problem;
+  }
+  const base = await realpath("own" in at ? dirname(at.own) : at.cwd);
+  const missing = "own" in at ? [basename(at.own)] : segmentsOf(at.mountPath);
+  const wanted = join(base, ...missing);
+  const isRefused = (folder: string) =>
+    names.find((name) => "refusal" in files.checkPath(owner, join(folder, name), "write"));
+  if (isRefused(wanted) !== undefined) return notAllowed(`${isRefused(wanted)} cannot be written there`);
+  const made: string[] = [];
+  const onMade = (path: string) => void made.unshift(path);
+  try {
+    const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
+    // A folder on the way may have been moved since.
+    const folder = await opened.realPath();
+    if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
+    await opened.close();
+    await closeEmpty(made);
+    return notAllowed("the folder leads elsewhere");
+  } catch (error) {
+    await closeEmpty(made);
+    if (!["ENOTDIR", "ELOOP", "EMLINK"].includes(codeOf(error))) throw error;
+    return notAllowed("one of its folders is a link, or no folder");
+  }
+}
+
+function notAllowed(why: string): AttachmentProblem {
+  const code = "attachments_path_not_allowed";
+  return { code, error: `${code}: ${why}` };
+}
+
+/** Removes folders that are empty. */
+export async function closeEmpty(folders: readonly string[]): Promise<void> {
+  for (const folder of folders) {
+    const isGone = await rmdir(folder).then(
+      () => true,
+      () => false,
+    );
+    if (!isGone) return;
+  }
+}
+
+/** A folder, and not a link to one. */
+export async function isRealFolder(path: string): Promise<boolean> {
+  return lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+function segmentsOf(mountPath: string): readonly string[] {
+  return mountPath.replace(/^(?:\.\/)+|\/+$/g, "").split("/");
+}

@@ -1,0 +1,224 @@
+import { createHash } from "node:crypto";
+import { isRecord } from "../core/shape.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+
+/** A file that is handed to a new session, as it was given. */
+export interface GivenAttachment {
+  readonly name: string;
+  readonly content: string;
+  readonly encoding?: "utf8" | "base64";
+  readonly mimeType?: string;
+}
+
+/** The same, read and found right. */
+export interface Attachment {
+  /** NFC. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly sha256: string;
+  readonly mimeType?: string;
+}
+
+/** What is said of a file instead of its content. */
+export interface AttachmentFacts {
+  readonly name: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface AttachmentReceipt {
+  readonly count: number;
+  readonly totalBytes: number;
+  readonly files: readonly AttachmentFacts[];
+}
+
+/** Why attachments are not taken: `code` for programs, `error` for people and models. */
+export interface AttachmentProblem {
+  readonly code: `attachments_${string}`;
+  readonly error: string;
+}
+
+export interface AttachmentLimits {
+  readonly maxFileBytes: number;
+  readonly maxTotalBytes: number;
+}
+
+export const mostAttachments = 50;
+export const manifestName = "manifest.json";
+
+/** Names of files that come from a model: they become one segment of a path, on whatever system, and nothing else. */
+
+const maxNameBytes = 200;
+/** Devices on Windows, with whatever ending. */
+const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
+
+/** What is wrong with a name that is in NFC already; `null`: nothing. */
+export function nameProblem(name: string): string | null {
+  if (name === "") return "it is empty";
+  if (!name.isWellFormed()) return "it is not well-formed Unicode";
+  if (new TextEncoder().encode(name).length > maxNameBytes) return `it is longer than ${maxNameBytes} bytes`;
+  if (escapeToLine(name) !== name) return "it has a control character";
+  if (/[/\\:*?"<>|]/.test(name)) return 'it has one of / \\ : * ? " < > |';
+  if (name.startsWith(".")) return "it begins with a dot";
+  if (/[.\s]$/u.test(name) || /^\s/u.test(name)) return "it begins with a blank, or ends in a blank or dot";
+  if (devices.test(name)) return "it is the name of a device";
+  return foldedName(name) === manifestName ? `${manifestName} is the list of the files itself` : null;
+}
+
+/** Two names that some file system takes for one have one fold. */
+export function foldedName(name: string): string {
+  return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
+}
+
+const mimeTypeForm = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/i;
+const base64Form = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** Reads files out of arguments. Sizes are counted before anything is decoded, and one mistake refuses all of them. */
+export function readAttachments(
+  given: readonly GivenAttachment[],
+  limits: AttachmentLimits,
+): { readonly attachments: readonly Attachment[] } | AttachmentProblem {
+  if (given.length > mostAttachments) {
+    return problem("file_count_exceeded", `maxFiles=${mostAttachments}`);
+  }
+  return namesProblem(given) ?? sizesProblem(given, limits) ?? decoded(given);
+}
+
+export function receiptOf(files: readonly Attachment[]): AttachmentReceipt {
+  return {
+    count: files.length,
+    totalBytes: files.reduce((sum, { bytes }) => sum + bytes.length, 0),
+    files: files.map(({ name, bytes, sha256 }) => ({ name, bytes: bytes.length, sha256 })),
+  };
+}
+
+function namesProblem(given: readonly GivenAttachment[]): AttachmentProblem | null {
+  const folds = new Set<string>();
+  for (const { name: written, mimeType } of given) {
+    const name = written.normalize("NFC");
+    const wrong = nameProblem(name);
+    if (wrong !== null) return problem("invalid_name", shown(written), wrong);
+    const fold = foldedName(name);
+    if (folds.has(fold)) return problem("duplicate_name", shown(name));
+    folds.add(fold);
+    if (mimeType !== undefined && !mimeTypeForm.test(mimeType))
+      return problem("invalid_mime_type", `name=${shown(name)}`, "write it as type/subtype");
+  }
+  return null;
+}
+
+function sizesProblem(given: readonly GivenAttachment[], limits: AttachmentLimits): AttachmentProblem | null {
+  const { maxFileBytes, maxTotalBytes } = limits;
+  let totalBytes = 0;
+  for (const file of given) {
+    const bytes = sizeOf(file);
+    const name = shown(file.name.normalize("NFC"));
+    if (bytes === null) return problem("invalid_base64_or_too_large", `name=${name}`);
+    if (bytes > maxFileBytes) {
+      return problem("file_bytes_exceeded", `name=${name} bytes=${bytes} maxFileBytes=${maxFileBytes}`);
+    }
+    totalBytes += bytes;
+    if (totalBytes > maxTotalBytes) {
+      return problem("total_bytes_exceeded", `totalBytes=${totalBytes} maxTotalBytes=${maxTotalBytes}`);
+    }
+  }
+  return null;
+}
+
+/** In bytes, without decoding it; `null`: it is no base64. */
+export function sizeOf({ content, encoding }: Pick<GivenAttachment, "content" | "encoding">): number | null {
+  if (encoding !== "base64") return Buffer.byteLength(content, "utf8");
+  if (content.length % 4 !== 0) return null;
+  const padding = content.endsWith("==") ? 2 : content.endsWith("=") ? 1 : 0;
+  return (content.length / 4) * 3 - padding;
+}
+
+function decoded(
+  given: readonly GivenAttachment[],
+): { readonly attachments: readonly Attachment[] } | AttachmentProblem {
+  const attachments: Attachment[] = [];
+  for (const { name: written, content, encoding, mimeType } of given) {
+    const name = written.normalize("NFC");
+    if (isNote(content)) {
+      const advice =
+        "the transcript keeps a note instead of the content, and that is what was given; send the content again";
+      return problem("content_missing", `name=${shown(name)}`, advice);
+    }
+    const bytes = encoding === "base64" ? fromBase64(content) : fromText(content);
+    if (bytes === null) {
+      return encoding === "base64"
+        ? problem("invalid_base64_or_too_large", `name=${shown(name)}`)
+        : problem("invalid_text", `name=${shown(name)}`, "it is not well-formed Unicode; use base64");
+    }
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    attachments.push({ name, bytes, sha256, ...(mimeType === undefined ? {} : { mimeType }) });
+  }
+  return { attachments };
+}
+
+/** Strictly: the alphabet, its padding, and no bits beyond the last byte. */
+function fromBase64(content: string): Uint8Array | null {
+  if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
+  const bytes = Buffer.from(content, "base64");
+  return bytes.toString("base64") === content ? bytes : null;
+}
+
+function fromText(content: string): Uint8Array | null {
+  return content.isWellFormed() ? Buffer.from(content, "utf8") : null;
+}
+
+function problem(name: string, facts: string, why?: string): AttachmentProblem {
+  const code = `attachments_${name}` as const;
+  return { code, error: `${code} (${facts})${why === undefined ? "" : `: ${why}`}` };
+}
+
+function shown(name: string): string {
+  return name === "" ? "empty" : escapeToLine(cutText(name, 100));
+}
+
+/** In transcripts a note stands in the place of a file's content: its size and sum, as they are in the receipt. */
+
+const form = /^\[not kept here: (\d{1,15}) bytes, sha256 ([0-9a-f]{64})\]$/;
+
+export function isNote(content: string): boolean {
+  return form.test(content);
+}
+
+export function hasNotes(given: readonly Pick<GivenAttachment, "content">[]): boolean {
+  return given.some(({ content }) => isNote(content));
+}
+
+/** The arguments of a call as its transcript has them: every attachment's content is a note. The same object if there is none. */
+export function withoutContents(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { attachments } = args;
+  if (!Array.isArray(attachments) || !attachments.some(hasContent)) return args;
+  return { ...args, attachments: attachments.map((each) => (hasContent(each) ? noted(each) : each)) };
+}
+
+/** The receipt of files, by their contents or by the notes in their place. */
+export function receiptByNotes(given: readonly GivenAttachment[]): AttachmentReceipt {
+  const files = given.map(factsOf);
+  return { count: files.length, totalBytes: files.reduce((sum, { bytes }) => sum + bytes, 0), files };
+}
+
+function factsOf({ name: written, content, encoding }: GivenAttachment): AttachmentFacts {
+  const name = written.normalize("NFC");
+  const [, bytes, sha256] = form.exec(content) ?? [];
+  if (bytes !== undefined && sha256 !== undefined) return { name, bytes: Number(bytes), sha256 };
+  const decoded = Buffer.from(content, encoding === "base64" ? "base64" : "utf8");
+  return { name, bytes: decoded.length, sha256: createHash("sha256").update(decoded).digest("hex") };
+}
+
+type WithContent = Record<string, unknown> & { readonly content: string };
+
+function hasContent(value: unknown): value is WithContent {
+  return isRecord(value) && typeof value.content === "string" && !isNote(value.content);
+}
+
+function noted(given: WithContent): Record<string, unknown> {
+  // As it came, before it was read: a word in other capitals is that word.
+  const isBase64 = typeof given.encoding === "string" && given.encoding.trim().toLowerCase() === "base64";
+  const encoding = isBase64 ? "base64" : "utf8";
+  const { bytes, sha256 } = factsOf({ name: "", content: given.content, encoding });
+  return { ...given, content: `[not kept here: ${bytes} bytes, sha256 ${sha256}]` };
+}

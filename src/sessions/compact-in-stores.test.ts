@@ -1,0 +1,380 @@
+import { afterAll, describe, expect, test } from "vitest";
+import {
+  allIds,
+  answered,
+  base,
+  begin,
+  bound,
+  removeRoots,
+  roots,
+  said,
+  scope,
+  stores,
+} from "../../test/support/compactable.ts";
+import { textOfTokens } from "../../test/support/conversation.ts";
+import { diligent, goodNotes } from "../../test/support/long-story.ts";
+import { assistantMessage } from "../../test/support/session-text.ts";
+import { parseSession } from "../core/parse-session.ts";
+import type { EntryDraft } from "../core/seal.ts";
+import { SessionTree } from "../core/tree.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
+import { openFilesStore } from "../store/files/store.ts";
+import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
+import { compactSession } from "./compact.ts";
+import { HookRegistry } from "./hooks.ts";
+
+afterAll(removeRoots);
+
+describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
+  async function opened() {
+    const store = await (stores[kind] as () => Promise<Store>)();
+    const session = await begin(store);
+    const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
+    const compact = (summarize: Summarize) =>
+      compactSession({ store }, scope, session, { ...base, summarize });
+    /** Answers once something else is done. */
+    const onceDone = (act: () => Promise<unknown>): Summarize => {
+      let acted = false;
+      return async ({ prompt }) => {
+        if (!acted) await act();
+        acted = true;
+        return goodNotes(prompt);
+      };
+    };
+    return { store, ids, compact, onceDone };
+  }
+
+  test("[CMP17] what is said meanwhile stays, behind what is kept", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(
+      onceDone(() => store.sessions.append(scope, "s", [{ id: "new", draft: said("and now?") }])),
+    );
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(await ids()).toEqual([outcome.entryId, ...allIds.slice(12), "new"]);
+    expect(await store.sessions.entry(scope, "s", outcome.entryId)).toMatchObject({ parentId: "new" });
+    await store.close();
+  });
+
+  test("[CMP17] of two compactions one is kept, the other is a conflict, and nothing is lost", async () => {
+    const { store, ids, compact } = await opened();
+    const both = Promise.withResolvers<void>();
+    let waiting = 0;
+    const summarize: Summarize = async ({ prompt }) => {
+      waiting += 1;
+      if (waiting === 2) both.resolve();
+      await both.promise;
+      return goodNotes(prompt);
+    };
+    const outcomes = await Promise.all([compact(summarize), compact(summarize)]);
+    const [won] = outcomes.filter(({ done }) => done);
+    expect(outcomes.filter(({ done }) => !done)).toMatchObject([
+      { reason: "conflict", note: "another compaction came first" },
+    ]);
+    expect(await ids()).toEqual([won?.done === true ? won.entryId : "", ...allIds.slice(12)]);
+    const page = await store.sessions.page(scope, "s", { along: "all", limit: 1000 });
+    expect(page?.entries.filter(({ type }) => type === "compaction")).toHaveLength(1);
+    await store.close();
+  });
+
+  test.each<[string, string | null, boolean]>([
+    ["before the kept part", "a3", false],
+    ["before the root", null, false],
+    ["within the kept part", "a7", true],
+  ])("[CMP17] a branch that moved to %s", async (_, target, holds) => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.branch(scope, "s", target)));
+    if (!holds) {
+      expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+      expect(await ids()).toEqual(target === null ? [] : allIds.slice(0, 8));
+    } else {
+      expect(outcome).toMatchObject({ done: true });
+      expect((await ids()).slice(1)).toEqual(["u6", "a6", "u7", "a7"]);
+    }
+    await store.close();
+  });
+
+  test("[CMP17] what was redacted meanwhile is not brought back by a summary", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.redact(scope, "s", ["u2"])));
+    expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+
+  test("[CMP17] a stream of other writes does not keep it from being written", async () => {
+    const { store, ids, compact } = await opened();
+    let count = 0;
+    let isDone = false;
+    const others = (async () => {
+      while (!isDone && count < 2000) {
+        await store.sessions.append(scope, "s", [{ id: `n${count++}`, draft: said("x") }]);
+        if (count % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const outcome = await compact(async ({ prompt }) => goodNotes(prompt));
+    isDone = true;
+    await others;
+    const names = Array.from({ length: count }, (_, index) => `n${index}`);
+    const kept = (await ids()).filter((id) => !outcome.done || id !== outcome.entryId);
+    if (outcome.done) expect(kept).toEqual([...allIds.slice(12), ...names]);
+    else expect([outcome.reason, kept]).toEqual(["conflict", [...allIds, ...names]]);
+    await store.close();
+  });
+
+  const late = (draft: EntryDraft) => (store: Store) =>
+    store.sessions.append(scope, "s", [{ id: "late", draft }]);
+  test.each<[string, (store: Store) => Promise<unknown>, object, readonly string[]]>([
+    ["a word", late(said("and now?")), { done: true }, [...allIds.slice(12), "late"]],
+    [
+      "another compaction",
+      late({ type: "compaction", summary: "x", firstKeptEntryId: "u7", tokensBefore: 1 }),
+      { done: false, reason: "conflict" },
+      ["late", ...allIds.slice(14)],
+    ],
+    [
+      "a move",
+      (store) => store.sessions.branch(scope, "s", "a1"),
+      { done: false, reason: "conflict" },
+      allIds.slice(0, 4),
+    ],
+  ])("[CMP17] %s at the last moment, between the look and the write", async (_, act, expected, context) => {
+    const { store, ids } = await opened();
+    let isFirst = true;
+    const sessions: Store["sessions"] = Object.create(store.sessions, {
+      append: {
+        value: async (...args: Parameters<Store["sessions"]["append"]>) => {
+          if (isFirst) await act(store);
+          isFirst = false;
+          return store.sessions.append(...args);
+        },
+      },
+      ...bound(store.sessions, ["page", "context", "entry"]),
+    });
+    const options = { ...base, summarize: diligent().summarize };
+    const outcome = await compactSession({ store: { sessions } }, scope, { sessionId: "s" }, options);
+    expect(outcome).toMatchObject(expected);
+    expect(await ids()).toEqual(outcome.done ? [outcome.entryId, ...context] : context);
+    await store.close();
+  });
+
+  test("[CMP17] a run that lost its session writes nothing", async () => {
+    const { store, ids } = await opened();
+    const { summarize } = diligent();
+    const options = { ...base, summarize, fence: () => false };
+    await expect(compactSession({ store }, scope, { sessionId: "s" }, options)).rejects.toMatchObject({
+      code: "fenced",
+    });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+});
+
+describe.each(Object.keys(stores))("a session that is larger than what is read of it, in %s", (kind) => {
+  // A budget of 64,000 bytes; keeps about 3,200 tokens.
+  const window = 8000;
+  const count = 400;
+  const marked = Array.from({ length: count }, (_, index) => [
+    { id: `u${index}`, draft: said(`mark-${index}. ${textOfTokens(60)}`) },
+    { id: `a${index}`, draft: answered(`tail-${index}. ${textOfTokens(60)}`) },
+  ]).flat();
+  const marks = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, index) => [
+      `mark-${from + index}.`,
+      `tail-${from + index}.`,
+    ]).flat();
+
+  async function opened() {
+    const store = await (stores[kind] as () => Promise<Store>)();
+    const session = await store.sessions.create(scope, {
+      key: "agent:main:session:s",
+      sessionId: "s",
+      cwd: "/w",
+    });
+    return { store, session };
+  }
+  /** As another process finds it: a long log is opened by its tail. */
+  const reopened = async (store: Store): Promise<Store> => {
+    if (kind === "memory") return store;
+    await store.close();
+    return openFilesStore({
+      root: roots.at(-1) ?? "",
+      durability: "os",
+      index: "in place",
+      tailBytes: 20_000,
+    });
+  };
+  const compactIt = (store: Store, session: SessionRecord, summarize: Summarize) =>
+    compactSession({ store }, scope, session, { ...base, contextWindow: window, summarize });
+
+  test("[CMP10] all of it reaches the summarizer, the newest first", async () => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked);
+    const store = await reopened(first);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(outcome.chunks).toBeGreaterThan(10);
+    expect(outcome.tokensBefore).toBeGreaterThan(count * 100);
+    const prompts = requests.map(({ prompt }) => prompt);
+    const kept = Number(outcome.firstKeptEntryId.slice(1));
+    const all = prompts.join("\n");
+    expect(marks(0, kept).filter((mark) => !all.includes(mark))).toEqual([]);
+    expect(prompts.at(-1)).toContain("mark-0.");
+    expect(prompts[0]).toContain(`tail-${kept - 1}.`);
+    const context = await store.sessions.context(scope, "s");
+    expect(context?.entryIds).toEqual([outcome.entryId, ...marked.map(({ id }) => id).slice(2 * kept)]);
+    await store.close();
+  });
+
+  test("[CMP10] it ends where the previous compaction's kept part begins, and minds the previous summary", async () => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked.slice(0, 100));
+    const draft = {
+      type: "compaction",
+      summary: "The very first.",
+      firstKeptEntryId: "u30",
+      tokensBefore: 1,
+    } as const;
+    await first.sessions.append(scope, "s", [{ id: "c0", draft }, ...marked.slice(100)]);
+    const store = await reopened(first);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
+    if (!outcome.done) throw new Error(outcome.note);
+    const all = requests.map(({ prompt }) => prompt).join("\n");
+    const kept = Number(outcome.firstKeptEntryId.slice(1));
+    expect(marks(30, kept).filter((mark) => !all.includes(mark))).toEqual([]);
+    expect(marks(0, 30).filter((mark) => all.includes(mark))).toEqual([]);
+    expect(requests.at(-1)?.prompt).toContain("The very first.");
+    await store.close();
+  });
+
+  test("[CMP10] what the context leaves out by an edit is left out of the older part too", async () => {
+    const { store } = await opened();
+    await store.sessions.append(scope, "s", marked);
+    const path = (await store.sessions.page(scope, "s", { along: "branch", limit: 1 }))?.leafId ?? null;
+    const edit = (id: string, parentId: string | null, targetId: string, replacement: unknown) => ({
+      type: "context_edit",
+      id,
+      parentId,
+      timestamp: "2026-01-01T00:00:00.000Z",
+      targetId,
+      replacement,
+    });
+    const lines = [
+      ...marked.map(({ id, draft }, index) => ({
+        ...draft,
+        id,
+        parentId: marked[index - 1]?.id ?? null,
+        timestamp: "2026-01-01T00:00:00.000Z",
+      })),
+      edit("x1", path, "u3", null),
+      edit("x2", "x1", "u4", { content: "other words" }),
+    ];
+    const text = [{ type: "session", version: 3, id: "t", cwd: "/w" }, ...lines]
+      .map((line) => JSON.stringify(line))
+      .join("\n");
+    const tree = SessionTree.from(parseSession(`${text}\n`));
+    const init = { key: "agent:main:session:t", sessionId: "t", cwd: "/w" };
+    const session = await store.sessions.adopt(scope, init, tree);
+    await store.sessions.append(scope, "t", [{ draft: said("go on") }, { draft: answered("yes") }]);
+    const { requests, summarize } = diligent();
+    const outcome = await compactIt(store, session, summarize);
+    expect(outcome).toMatchObject({ done: true });
+    const all = requests.map(({ prompt }) => prompt).join("\n");
+    expect(["mark-3.", "mark-4."].filter((mark) => all.includes(mark))).toEqual([]);
+    for (const expected of ["mark-2.", "mark-5.", "[User]: other words"]) expect(all).toContain(expected);
+    await store.close();
+  });
+
+  test.each<[string, string, (store: Store) => Promise<unknown>]>([
+    ["a redaction of what was read", "mark-0.", (store) => store.sessions.redact(scope, "s", ["u100"])],
+    ["a move once all was read", "mark-0.", (store) => store.sessions.branch(scope, "s", "u5")],
+    ["a move while it is read", "mark-340.", (store) => store.sessions.branch(scope, "s", "u5")],
+  ])("[CMP17] %s is a conflict", async (_, at, disturb) => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked);
+    const store = await reopened(first);
+    const outcome = await compactIt(store, session, async ({ prompt }) => {
+      if (prompt.includes(at)) await disturb(store);
+      return goodNotes(prompt);
+    });
+    expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    await store.close();
+  });
+
+  test("[CMP16] the request under way is the newest, though it lies beyond what is read", async () => {
+    const { store: first, session } = await opened();
+    let calls = 0;
+    const step = (): EntryDraft[] => {
+      const id = `c${calls++}`;
+      const call = { type: "toolCall" as const, id, name: "look", arguments: {} };
+      const content = [{ type: "text" as const, text: textOfTokens(500) }];
+      return [
+        { type: "message", message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" } },
+        {
+          type: "message",
+          message: { role: "toolResult", toolCallId: id, toolName: "look", content, isError: false },
+        },
+      ];
+    };
+    const add = (store: Store, ...drafts: EntryDraft[]) =>
+      store.sessions.append(
+        scope,
+        "s",
+        drafts.map((draft) => ({ draft })),
+      );
+    const steps = (count: number) => Array.from({ length: count }, step).flat();
+    await add(first, said("OLD-REQUEST"), ...steps(20));
+    const one = await compactIt(first, session, diligent().summarize);
+    expect(one).toMatchObject({ summary: expect.stringMatching(/under way\n> OLD-REQUEST$/) });
+    const note: EntryDraft = { type: "custom_message", customType: "n", content: "NOTE", display: true };
+    await add(first, answered("done"), said("NEW-REQUEST"), ...steps(60), note, ...steps(60));
+    const store = await reopened(first);
+    const two = await compactIt(store, session, diligent().summarize);
+    expect(two).toMatchObject({ summary: expect.stringMatching(/under way\n> NEW-REQUEST$/) });
+    expect(JSON.stringify(two)).not.toContain("OLD-REQUEST");
+    await add(store, answered("done"), said("LAST-REQUEST"), ...steps(80));
+    const hooks = new HookRegistry();
+    hooks.on("before_compaction", ({ isCut }) => ({ summary: `By a hook, cut: ${isCut}.` }));
+    const options = { ...base, contextWindow: window, summarize: diligent().summarize };
+    expect(await compactSession({ store, hooks }, scope, session, options)).toMatchObject({
+      summary: "By a hook, cut: true.\n\n## The request under way\n> LAST-REQUEST",
+    });
+    await store.close();
+  });
+
+  test("[CMP10] where what is read has no place to cut at, more is read", async () => {
+    const { store, session } = await opened();
+    const call = { type: "toolCall" as const, id: "c", name: "look", arguments: {} };
+    await store.sessions.append(scope, "s", [
+      ...marked.slice(0, 200),
+      { id: "ask", draft: said("look") },
+      {
+        id: "call",
+        draft: {
+          type: "message",
+          message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" },
+        },
+      },
+      {
+        id: "found",
+        draft: {
+          type: "message",
+          message: {
+            role: "toolResult",
+            toolCallId: "c",
+            toolName: "look",
+            content: [],
+            details: { raw: "x".repeat(100_000) },
+            isError: false,
+          },
+        },
+      },
+    ]);
+    const outcome = await compactIt(store, session, diligent().summarize);
+    expect(outcome).toMatchObject({ done: true });
+    const context = await store.sessions.context(scope, "s");
+    expect(context?.entryIds.slice(-3)).toEqual(["ask", "call", "found"]);
+    await store.close();
+  });
+});

@@ -1,0 +1,268 @@
+import { SkeinError } from "../core/errors.ts";
+import { readAgentId } from "../core/names.ts";
+import type { Steps } from "../core/slices.ts";
+import { Slices } from "../core/slices.ts";
+import { importClaudeCode } from "../interchange/import-claude-code.ts";
+import { importCodex } from "../interchange/import-codex.ts";
+import { importPi } from "../interchange/import-pi.ts";
+import { importSession, recognizeSource } from "../interchange/import-session.ts";
+import type { ImportedSession } from "../interchange/imported-session.ts";
+import { planOpenclawFolder } from "../interchange/openclaw-folder.ts";
+import type {
+  FailedRow,
+  IgnoredRow,
+  ImportedRow,
+  ImportPayload,
+  SkippedRow,
+} from "../protocol/interchange.ts";
+import type { ImportSettings, ImportWish, SessionImporter } from "./import.ts";
+
+/** A transcript to be read, and what is known of it from beside. */
+export interface Source {
+  /** What it is called in reports: a path, or a name that somebody gave. */
+  readonly file: string;
+  readonly wish: ImportWish;
+  /** Named by the user, not found in a folder. */
+  readonly isNamed: boolean;
+  /** Its content. Throws as a disk does. */
+  read(): Uint8Array;
+}
+
+export interface Sources<S extends Source = Source> {
+  readonly sources: readonly S[];
+  /** What was seen to be amiss before any transcript was read. */
+  readonly failed: readonly FailedRow[];
+}
+
+/** Refuses to give several sessions the same name, before any of them is imported. */
+export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
+  if (sources.length < 2 || (key === undefined && label === undefined)) return;
+  const problem = `A key or a label names one session, and there are ${sources.length} files`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Import that file alone" });
+}
+
+/** Imports one after the other; what fails costs nothing else. `from`: `null` finds out what each is. */
+export async function importAll(
+  importer: SessionImporter,
+  { sources, failed: before }: Sources,
+  from: Program | null,
+  update: (done: number, total: number) => void = () => undefined,
+): Promise<ImportPayload> {
+  const slices = new Slices();
+  const imported: ImportedRow[] = [];
+  const skipped: SkippedRow[] = [];
+  const ignored: IgnoredRow[] = [];
+  const failed: FailedRow[] = [...before];
+  for (const [index, source] of sources.entries()) {
+    update(index, sources.length);
+    const { file } = source;
+    try {
+      const bytes = source.read();
+      const why = otherProgram(source, bytes, from);
+      if (why !== null && source.isNamed) throw wrongProgram(file, why);
+      if (why !== null) {
+        ignored.push({ file, why });
+        continue;
+      }
+      const session = await slices.run(readSource(source, bytes, from));
+      const outcome = await importer.import(session, source.wish);
+      if ("imported" in outcome) imported.push({ file, ...outcome.imported });
+      else skipped.push({ file, ...outcome.skipped });
+    } catch (error) {
+      failed.push(failedRow(file, error));
+    }
+    await slices.turn();
+  }
+  update(sources.length, sources.length);
+  return importPayload({ imported, failed, skipped, ignored });
+}
+
+/** Lists that may be absent are left out when they are empty. */
+export function importPayload({
+  imported,
+  failed,
+  skipped,
+  ignored,
+}: Required<ImportPayload>): ImportPayload {
+  return {
+    imported,
+    failed,
+    ...(skipped.length === 0 ? {} : { skipped }),
+    ...(ignored.length === 0 ? {} : { ignored }),
+  };
+}
+
+function wrongProgram(file: string, why: string): SkeinError {
+  const advice = "Name its program, or none, and it is recognized";
+  return new SkeinError("invalid_arguments", { problem: `${splitPath(file).name} is a file ${why}`, advice });
+}
+
+/** Programs that sessions can be imported from, as `--from` names them. */
+export const programs = ["pi", "openclaw", "claude-code", "codex"] as const;
+export type Program = (typeof programs)[number];
+
+const readers = {
+  pi: importPi,
+  openclaw: importPi,
+  "claude-code": importClaudeCode,
+  codex: importCodex,
+} as const satisfies Record<Program, unknown>;
+
+const programNames: Readonly<Record<Program | "skein", string>> = {
+  skein: "Skein",
+  pi: "pi",
+  openclaw: "OpenClaw",
+  "claude-code": "Claude Code",
+  codex: "Codex",
+};
+
+interface Named {
+  readonly file: string;
+  readonly isNamed: boolean;
+}
+
+/**
+ * Why a transcript is not imported with `--from`, `null` if it is: only sessions of that program are. A file that the user names is
+ * read as the user says, unless it is another program's.
+ */
+export function otherProgram({ isNamed }: Named, bytes: Uint8Array, from: Program | null): string | null {
+  if (from === null) return null;
+  const found = recognizeSource(bytes);
+  if (isOf(from, found) || (found === null && isNamed)) return null;
+  if (found === null) return "of no program that is known";
+  return `of ${programNames[found]}, not of ${programNames[from]}`;
+}
+
+/** Reads one transcript that {@link otherProgram} has nothing against. */
+export function* readSource(
+  { file, isNamed }: Named,
+  bytes: Uint8Array,
+  from: Program | null,
+): Steps<ImportedSession> {
+  const options = { file: splitPath(file).name };
+  if (from !== null && isNamed) return orNothing(file, yield* readers[from](bytes, options));
+  const imported = yield* importSession(bytes, options);
+  if (imported === null) throw noSession(file, "it is of no program that is known");
+  return orNothing(file, imported);
+}
+
+function isOf(program: Program, source: ReturnType<typeof recognizeSource>): boolean {
+  const known = program === "openclaw" ? "pi" : program;
+  return source === known || (source === "skein" && known === "pi");
+}
+
+/** A session in which nothing was understood is none. */
+function orNothing(file: string, imported: ImportedSession): ImportedSession {
+  if (imported.tree.size > 0) return imported;
+  throw noSession(file, "nothing in it is an entry");
+}
+
+function noSession(file: string, problem: string): SkeinError {
+  return new SkeinError("not_a_session", { file, problem });
+}
+
+/** A file as `sessions.import` is given it: the name is for reports, and no path that anybody opens. */
+export interface GivenFile {
+  readonly name: string;
+  readonly content: string;
+}
+
+/**
+ * The transcripts among files, each with what a list beside it says. Rows of a list whose transcript was not given are left alone:
+ * it may come with the next call.
+ */
+export function sourcesAmong(files: readonly GivenFile[], agentId: string): Sources {
+  const failed: FailedRow[] = [];
+  const lists = new Map<string, { agentId: string; wishes: ReadonlyMap<string, ImportWish> }>();
+  for (const { name: file, content } of files.filter(({ name }) => isList(name))) {
+    const { folder } = splitPath(file);
+    try {
+      const list = readList({ file, folder }, new TextEncoder().encode(content), agentId);
+      const wishes = new Map(list.rows.map(({ name, wish }) => [name, wish]));
+      lists.set(folder, { agentId: list.agentId, wishes });
+      failed.push(...list.failed);
+    } catch (error) {
+      failed.push(failedRow(file, error));
+    }
+  }
+  const sources = files
+    .filter(({ name }) => !isList(name))
+    .map(({ name: file, content }): Source => {
+      const { folder, name } = splitPath(file);
+      const list = lists.get(folder);
+      const wish = list?.wishes.get(name) ?? (list === undefined ? {} : { agentId: list.agentId });
+      return { file, wish, isNamed: true, read: () => new TextEncoder().encode(content) };
+    });
+  return { sources: rowsFirst(sources), failed };
+}
+
+function isList(file: string): boolean {
+  return splitPath(file).name === listName;
+}
+
+/** Those of a list before the others, who must not take their keys. */
+function rowsFirst(sources: readonly Source[]): Source[] {
+  const isRow = ({ wish }: Source) => wish.sessionId !== undefined;
+  return [...sources.filter(isRow), ...sources.filter((each) => !isRow(each))];
+}
+
+/** OpenClaw's list of the sessions of one agent, beside their transcripts. */
+export const listName = "sessions.json";
+
+export interface ListedSessions {
+  /** Whose they are: as the folder says, else as was given. A transcript beside the list is that agent's too. */
+  readonly agentId: string;
+  readonly rows: readonly {
+    /** The transcript, a name within the folder of the list. */
+    readonly name: string;
+    readonly wish: ImportWish;
+  }[];
+  readonly failed: readonly FailedRow[];
+}
+
+/** What the list in a folder says of the transcripts there. Throws where it is no list. */
+export function readList(
+  { file, folder }: { readonly file: string; readonly folder: string },
+  content: Uint8Array,
+  defaultAgent: string,
+): ListedSessions {
+  const inPath = /(?:^|[\\/])agents[\\/]([^\\/]+)[\\/]sessions$/.exec(folder)?.[1] ?? "";
+  const agentId = readAgentId(inPath) ?? defaultAgent;
+  const { sessions, refused } = planOpenclawFolder(content, { agentId });
+  return {
+    agentId,
+    rows: sessions.map(({ key, keyNote, sessionId, file: name, meta, notKept }) => {
+      const notes = keyNote === null ? [] : [{ what: keyNote, count: 1 }];
+      return { name, wish: { agentId, key, sessionId, meta, notKept: [...notes, ...notKept] } };
+    }),
+    failed: refused.map(({ sourceKey, problem }) => ({
+      file,
+      code: "invalid_entry",
+      error: `The row "${sourceKey}" was left out: ${problem}.`,
+    })),
+  };
+}
+
+/** A file that could not be imported, and why; the others go on. */
+export function failedRow(file: string, error: unknown): FailedRow {
+  const { code, message } = error instanceof SkeinError ? error : asSkeinError(file, error as Error);
+  return { file, code, error: message };
+}
+
+function asSkeinError(file: string, error: Error): SkeinError {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") {
+    const advice = "The list names it, but it is not there";
+    return new SkeinError("not_found", { what: "File", name: file, advice }, { cause: error });
+  }
+  if (code === "ERR_FS_FILE_TOO_LARGE") return new SkeinError("too_large", { what: file }, { cause: error });
+  if (code === undefined) return new SkeinError("internal", { problem: error.message }, { cause: error });
+  const advice = "Check that you may read it";
+  return new SkeinError("unreadable_file", { file, problem: error.message, advice }, { cause: error });
+}
+
+/** Folder and name of a path, of whatever machine it comes from; a bare name is in the folder "". */
+export function splitPath(path: string): { readonly folder: string; readonly name: string } {
+  const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
+  return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };
+}

@@ -1,0 +1,280 @@
+import { SkeinError } from "../core/errors.ts";
+import { readKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import { isRecord } from "../core/shape.ts";
+import type { ImportedSession, ImportLoss } from "../interchange/imported-session.ts";
+import { standInId, toSessionId } from "../interchange/imported-session.ts";
+import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
+import type {
+  Json,
+  Scope,
+  SessionInit,
+  SessionMeta,
+  SessionStore,
+  TrashedSession,
+} from "../store/contract.ts";
+import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
+import { nameNew } from "./find-session.ts";
+
+/** What a list of sessions beside the transcripts says of one; everything may be left out. */
+export interface ImportWish {
+  /** Whose folder the transcript is in. */
+  readonly agentId?: string;
+  readonly key?: string;
+  readonly sessionId?: string;
+  readonly meta?: SessionMeta;
+  readonly notKept?: readonly ImportLoss[];
+}
+
+/** What the operator decides about the imported sessions. Everything may be left out. */
+export interface ImportSettings {
+  /** A key, a short key or a session id, as for a new session. For one session only. */
+  readonly key?: string | undefined;
+  /** For one session only. */
+  readonly label?: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly model?: string | undefined;
+  readonly sendPolicy?: "allow" | "deny" | undefined;
+  readonly delivery?: NonNullable<SessionMeta["delivery"]> | undefined;
+  /** Applies the keys, working directories and metadata that the files state. */
+  readonly keepMetadata?: boolean | undefined;
+}
+
+export interface ImporterOptions {
+  /** The agent of sessions whose folder names none. */
+  readonly agentId: string;
+  readonly dryRun: boolean;
+  readonly settings?: ImportSettings;
+  readonly clock: { now(): number };
+  /** The working directory of an agent's session; `null` asks for the default. Throws for a folder that is not allowed. */
+  cwdFor(agentId: string, wanted: string | null): string;
+}
+
+export type ImportOutcome =
+  | { readonly imported: Omit<ImportedRow, "file"> }
+  | { readonly skipped: Omit<SkippedRow, "file"> };
+
+/**
+ * Brings sessions of other programs into a store, one after the other. What was imported before is skipped: it is known
+ * by where it came from. What a file states about its session takes effect only where the operator says so; otherwise
+ * `importedFrom.claimed` keeps it for display. A stated key or label that is taken is left out.
+ */
+export class SessionImporter {
+  readonly #sessions: SessionStore;
+  readonly #scope: Scope;
+  readonly #options: ImporterOptions;
+  readonly #settings: ImportSettings;
+  /** What this run has taken, or would have, were it not dry: session ids with what came from where, keys, labels. */
+  readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
+  readonly #names = new Set<string>();
+  /** Looked at once, for a thousand files may be imported. */
+  #trashed: readonly TrashedSession[] | null = null;
+
+  constructor(sessions: SessionStore, scope: Scope, options: ImporterOptions) {
+    this.#sessions = sessions;
+    this.#scope = scope;
+    this.#options = options;
+    this.#settings = options.settings ?? {};
+  }
+
+  async import(source: ImportedSession, wish: ImportWish = {}): Promise<ImportOutcome> {
+    const notes: ImportLoss[] = [...source.notKept, ...(wish.notKept ?? [])];
+    const wanted = wish.sessionId ?? toSessionId(source.sessionId);
+    let sessionId = wanted;
+    let known = await this.#knownSession(sessionId, source);
+    if (known === "taken") {
+      sessionId = standInId(`${source.source} ${source.tree.header.skein?.uid} ${wanted}`);
+      known = await this.#knownSession(sessionId, source);
+      const what = "The session ID was left out: another session has it.";
+      notes.push({ what, count: 1, example: wanted });
+    }
+    if (known === "taken") throw taken("session ID", sessionId);
+    if (known !== null) return { skipped: known };
+    const own = metaOf(source.tree.header, source.tree.entries());
+    const claims: Claims = {
+      key: wish.key ?? own.key,
+      cwd: source.cwd,
+      meta: { ...own.meta, ...wish.meta },
+    };
+    const key = await this.#keyFor(
+      claims,
+      { agentId: wish.agentId ?? this.#options.agentId, sessionId },
+      notes,
+    );
+    const label = await this.#labelFor(claims, key, notes);
+    const cwd = this.#cwdFor(claims, key, notes);
+    const origin = originOf(source, claims, this.#options.clock.now());
+    const { model, sendPolicy, delivery } = this.#settings;
+    const { label: _claimed, ...meta } = this.#metaFor(claims);
+    const set = present({ model, sendPolicy, delivery: delivery && { ...delivery } });
+    const applied = { ...meta, ...set, ...present({ label }) };
+    this.#noteClaims(claims, { key, cwd, meta: applied }, notes);
+    const init: SessionInit = { key, sessionId, cwd, meta: { ...applied, importedFrom: origin } };
+    if (!this.#options.dryRun) await this.#sessions.adopt(this.#scope, init, source.tree);
+    this.#ids.set(sessionId.toLowerCase(), { key, origin });
+    this.#names.add(`key ${key}`);
+    if (label !== null) this.#names.add(labelClaim(key, label));
+    return {
+      imported: { key, sessionId, entries: source.tree.size, notKept: notes.map((note) => ({ ...note })) },
+    };
+  }
+
+  /** Why the session is skipped; `taken`: a session from elsewhere has the ID; `null`: the ID is free. */
+  async #knownSession(
+    sessionId: string,
+    source: ImportedSession,
+  ): Promise<Omit<SkippedRow, "file"> | "taken" | null> {
+    const id = sessionId.toLowerCase();
+    const now = this.#ids.get(id);
+    if (now !== undefined) {
+      const why = isSame(now.origin, source) ? "named twice" : "another file has the same session id";
+      return { key: now.key, sessionId, why };
+    }
+    const found = await this.#sessions.get(this.#scope, sessionId);
+    if (found !== null) {
+      if (found.uid === source.tree.header.skein?.uid)
+        return { key: found.key, sessionId, why: "an export of this very session" };
+      if (!isFrom(found.meta.importedFrom, source)) return "taken";
+      const isOld = !isSame(found.meta.importedFrom, source);
+      const why = isOld ? "imported before, and changed since" : "imported before";
+      return { key: found.key, sessionId, why };
+    }
+    this.#trashed ??= await this.#sessions.trashed(this.#scope);
+    const inTrash = this.#trashed.find((each) => each.sessionId.toLowerCase() === id);
+    return inTrash === undefined ? null : { key: inTrash.key, sessionId, why: "in the trash" };
+  }
+
+  #metaFor({ meta }: Claims): SessionMeta {
+    return this.#settings.keepMetadata === true ? readMeta(meta) : harmlessMeta(meta);
+  }
+
+  /** The operator's key, which must be free; else the stated one where that is kept; else one by the session id. */
+  async #keyFor(
+    claims: Claims,
+    place: { readonly agentId: string; readonly sessionId: string },
+    notes: ImportLoss[],
+  ): Promise<string> {
+    const { key: set, keepMetadata } = this.#settings;
+    if (set === undefined) return this.#freeKey(keepMetadata === true ? claims.key : null, place, notes);
+    const { key } = nameNew(set, { agentId: place.agentId }, { newId: () => place.sessionId });
+    if (await this.#isTaken(key)) throw taken("key", key);
+    return key;
+  }
+
+  async #labelFor({ meta }: Claims, key: string, notes: ImportLoss[]): Promise<string | null> {
+    const { label: set, keepMetadata } = this.#settings;
+    if (set === undefined)
+      return keepMetadata === true ? this.#freeLabel(readMeta(meta).label, key, notes) : null;
+    if (await this.#isLabelTaken(key, set)) throw taken("label", set);
+    return set;
+  }
+
+  /** The operator's folder, which must be allowed; else the stated one where that is kept; else the agent's default. */
+  #cwdFor(claims: Claims, key: string, notes: ImportLoss[]): string {
+    const { cwd: set, keepMetadata } = this.#settings;
+    const agentId = agentOf(key) ?? this.#options.agentId;
+    if (set !== undefined) return this.#options.cwdFor(agentId, set);
+    if (keepMetadata !== true || claims.cwd === "") return this.#options.cwdFor(agentId, null);
+    try {
+      return this.#options.cwdFor(agentId, claims.cwd);
+    } catch (error) {
+      if (!(error instanceof SkeinError)) throw error;
+      const what = "The working directory is not there or not allowed: the agent's own is used.";
+      notes.push({ what, count: 1, example: claims.cwd });
+      return this.#options.cwdFor(agentId, null);
+    }
+  }
+
+  /** Names the claims that would have an effect and have none. */
+  #noteClaims(
+    claims: Claims,
+    applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
+    notes: ImportLoss[],
+  ): void {
+    if (this.#settings.keepMetadata === true) return;
+    const ignored = [
+      ...(claims.key === null || claims.key === applied.key ? [] : ["key"]),
+      ...(claims.cwd === "" || claims.cwd === applied.cwd ? [] : ["cwd"]),
+      ...Object.keys(readMeta(claims.meta)).filter((field) => applied.meta[field] === undefined),
+    ];
+    if (ignored.length === 0) return;
+    const what = "Metadata of the file is kept for display only; --keep-metadata applies it.";
+    notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
+  }
+
+  /** The key that was wished for, where it is a key, means one session and is free; else one by the session id. */
+  async #freeKey(
+    wished: string | null,
+    place: { readonly agentId: string; readonly sessionId: string },
+    notes: ImportLoss[],
+  ): Promise<string> {
+    const agentId = wished === null ? null : agentOf(wished);
+    const own = `agent:${agentId ?? place.agentId}:session:${place.sessionId}`;
+    if (wished === null || wished === own) return own;
+    if (agentId !== null && !(await this.#isTaken(wished))) return wished;
+    const why = agentId === null ? "it is no key of an agent's session" : "another session has it";
+    notes.push({ what: `The key was left out: ${why}.`, count: 1, example: wished });
+    return own;
+  }
+
+  async #freeLabel(wished: string | undefined, key: string, notes: ImportLoss[]): Promise<string | null> {
+    if (wished === undefined) return null;
+    if (!(await this.#isLabelTaken(key, wished))) return wished;
+    notes.push({ what: "The label was left out: another session has it.", count: 1, example: wished });
+    return null;
+  }
+
+  async #isLabelTaken(key: string, label: string): Promise<boolean> {
+    if (this.#names.has(labelClaim(key, label))) return true;
+    const lookup = { by: "label", label, agentId: agentOf(key) ?? this.#options.agentId } as const;
+    return (await this.#sessions.find(this.#scope, lookup)).length > 0;
+  }
+
+  async #isTaken(key: string): Promise<boolean> {
+    if (this.#names.has(`key ${key}`)) return true;
+    return (await this.#sessions.find(this.#scope, { by: "key", key })).length > 0;
+  }
+}
+
+/** What a file states about its session. */
+interface Claims {
+  readonly key: string | null;
+  readonly cwd: string;
+  readonly meta: SessionMeta;
+}
+
+function taken(what: "key" | "label" | "session ID", name: string): SkeinError {
+  const problem = `Another session has the ${what} "${name}"`;
+  return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
+}
+
+/** `null` for what is no key, and for those that belong to no agent. */
+function agentOf(key: string): string | null {
+  const parsed = readKey(key);
+  return "problem" in parsed || parsed.form === "special" ? null : parsed.agentId;
+}
+
+function labelClaim(key: string, label: string): string {
+  return `label ${agentOf(key)} ${label}`;
+}
+
+/** Where a session came from, as its metadata keep it. */
+function originOf(
+  { source, sessionId, tree }: ImportedSession,
+  { key, cwd, meta }: Claims,
+  now: number,
+): Json {
+  const { imported } = tree.header.skein ?? {};
+  const about = isRecord(imported) ? (claimsForDisplay(imported as Record<string, Json>) as object) : {};
+  const claimed = claimsForDisplay({ ...present({ key }), cwd, ...meta });
+  const importedAt = new Date(now).toISOString();
+  return { ...about, source, sessionId, entries: tree.size, importedAt, claimed };
+}
+
+function isFrom(origin: unknown, { source, sessionId }: ImportedSession): boolean {
+  return isRecord(origin) && origin.source === source && origin.sessionId === sessionId;
+}
+
+function isSame(origin: unknown, session: ImportedSession): boolean {
+  return isFrom(origin, session) && isRecord(origin) && origin.entries === session.tree.size;
+}

@@ -1,0 +1,268 @@
+import type { ParsedKey } from "../core/keys.ts";
+import { parseKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type {
+  SearchPayload,
+  SessionListPayload,
+  SessionRow,
+  TrashListPayload,
+  TrashRow,
+} from "../protocol/session-list.ts";
+import type { RunStore, SessionWork } from "../runs/contract.ts";
+import type {
+  ListedSession,
+  Scope,
+  SearchQuery,
+  SessionMeta,
+  SessionPage,
+  SessionReach,
+  SessionRecord,
+  SessionStore,
+  Store,
+  TrashedSession,
+} from "../store/contract.ts";
+
+/** What a list can say that only its store's home knows. */
+export interface ListPlace {
+  readonly path?: string;
+  /** By uid. */
+  transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
+  /** What goes on in the sessions; left out: rows do not say. */
+  readonly runs?: Pick<RunStore, "work">;
+  /** From what the index has of it; left out: rows do not say. */
+  detailsOf?(session: ListedSession): RowDetails;
+}
+
+/** As many as a store gives in one page. */
+const mostAtATime = 1000;
+
+/** A page of `sessions.list`: from the index, no transcript is opened. Its sessions may be those of several users. */
+export async function listPayload(
+  sessions: SessionStore,
+  page: SessionPage,
+  place: ListPlace = {},
+): Promise<SessionListPayload> {
+  const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
+  const paths = place.transcriptPaths?.(page.sessions);
+  // Every list of a store that is behind spends time on catching up.
+  const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
+  const rows = page.sessions.map((session) =>
+    listRow(session, {
+      childSessions: children.get(session.userId)?.get(session.key),
+      bytes: session.digest.bytes,
+      transcriptPath: paths?.get(session.uid),
+      work: works?.get(session.uid),
+      details: place.detailsOf?.(session),
+    }),
+  );
+  return present({
+    count: rows.length,
+    sessions: rows,
+    nextCursor: page.nextCursor,
+    indexing: page.behind === 0 ? null : { behind: page.behind },
+    path: place.path,
+  });
+}
+
+/** A session with what its entries come to; `null`: the index does not have it. The record may be older than its last archiving. */
+export async function listedSession(
+  sessions: SessionStore,
+  { userId, agentId, key, uid, meta }: SessionRecord,
+): Promise<ListedSession | null> {
+  const wasArchived = meta.archived === true;
+  for (const archived of [wasArchived, !wasArchived]) {
+    const page = await sessions.list(
+      { ...present({ userId }), agentId },
+      {
+        reach: { treeOf: key, descendants: false, agentIds: [] },
+        archived,
+        includeGlobal: true,
+        includeUnknown: true,
+        limit: mostAtATime,
+      },
+    );
+    const found = page.sessions.find((each) => each.uid === uid);
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+/**
+ * The keys of what sessions spawned, by the key of who did: of any agent, archived ones last; `reach`: of these alone.
+ * One question for all of them: a page of sessions would else be two for each.
+ */
+export async function childrenOf(
+  sessions: SessionStore,
+  { userId }: Scope,
+  parents: readonly string[],
+  reach?: SessionReach,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const scope = userId === undefined ? {} : { userId };
+  const query = { spawnedBy: parents, limit: mostAtATime, ...present({ reach }) };
+  const children = new Map<string, string[]>();
+  if (parents.length === 0) return children;
+  for (const archived of [false, true]) {
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const page: SessionPage = await sessions.list(scope, {
+        ...query,
+        archived,
+        ...(cursor === "" ? {} : { cursor }),
+      });
+      for (const { key, meta } of page.sessions) addTo(children, meta.spawnedBy ?? "", key);
+      cursor = page.nextCursor;
+    }
+  }
+  return children;
+}
+
+/** The same of a page, by user: keys are unique for a user. */
+async function childrenByUser(
+  sessions: SessionStore,
+  parents: readonly ListedSession[],
+): Promise<Map<string | null, ReadonlyMap<string, readonly string[]>>> {
+  const children = new Map<string | null, ReadonlyMap<string, readonly string[]>>();
+  for (const [userId, own] of Map.groupBy(parents, (parent) => parent.userId)) {
+    const keys = own.map(({ key }) => key);
+    children.set(userId, await childrenOf(sessions, present({ userId }), keys));
+  }
+  return children;
+}
+
+function addTo(children: Map<string, string[]>, parent: string, key: string): void {
+  const known = children.get(parent);
+  if (known === undefined) children.set(parent, [key]);
+  else known.push(key);
+}
+
+/** The trash of a scope. */
+export async function listTrash(
+  sessions: SessionStore,
+  scope: Scope,
+  place: Pick<ListPlace, "path"> = {},
+): Promise<TrashListPayload> {
+  const rows = (await sessions.trashed(scope)).map(trashRow);
+  return present({ count: rows.length, sessions: rows, path: place.path });
+}
+
+/** `sessions.search`. */
+export async function searchSessions(store: Store, scope: Scope, query: SearchQuery): Promise<SearchPayload> {
+  const { hits, behind } = await store.search.search(scope, query);
+  const rows = hits.map(({ key, sessionId, entryId, role, time, snippet }) => ({
+    key,
+    sessionId,
+    entryId,
+    role,
+    time,
+    snippet,
+  }));
+  return present({ count: rows.length, hits: rows, indexing: behind === 0 ? null : { behind } });
+}
+
+/** What a list's row says beside what the store's record does. */
+export interface RowExtras {
+  readonly transcriptPath?: string | undefined;
+  readonly childSessions?: readonly string[] | undefined;
+  readonly bytes?: number;
+  /** Left out: not known. */
+  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt"> | undefined;
+  readonly details?: RowDetails | undefined;
+}
+
+/** What a row says where it is asked for, as its reader may see it. */
+export interface RowDetails {
+  readonly cwd?: string;
+  readonly summary?: string;
+}
+
+/** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */
+export function listRow(session: ListedSession, extras: RowExtras = {}): SessionRow {
+  const { key, kind, sessionId, updatedAt, meta, name, userId, digest } = session;
+  const { delivery } = meta;
+  const children = extras.childSessions ?? [];
+  return present({
+    key,
+    kind,
+    channel: channelOf(parseKey(key), meta),
+    label: meta.label,
+    displayName: meta.displayName ?? name,
+    deliveryContext:
+      delivery === undefined
+        ? undefined
+        : present({ channel: delivery.channel, to: delivery.to, accountId: delivery.accountId }),
+    updatedAt,
+    sessionId,
+    model: modelOf(session),
+    contextTokens: digest.contextTokens,
+    totalTokens: digest.totalTokens,
+    estimatedCostUsd: digest.costUsd,
+    ...workFields(updatedAt, extras.work),
+    childSessions: children.length === 0 ? undefined : [...children],
+    spawnedBy: meta.spawnedBy,
+    thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
+    verboseLevel: meta.verboseLevel,
+    systemSent: flag(meta.systemSent),
+    abortedLastRun: flag(meta.abortedLastRun) ?? (extras.work?.status === "aborted" ? true : undefined),
+    sendPolicy: meta.sendPolicy,
+    ...lastTarget(session.meta),
+    userId,
+    bytes: extras.bytes,
+    transcriptPath: extras.transcriptPath,
+    cwd: extras.details?.cwd,
+    summary: extras.details?.summary,
+  });
+}
+
+/** A session in the trash as `sessions.list` shows it. */
+export function trashRow({
+  key,
+  kind,
+  sessionId,
+  label,
+  removedAt,
+  bytes,
+  userId,
+}: TrashedSession): TrashRow {
+  return present({ key, kind, sessionId, label, removedAt, bytes, userId });
+}
+
+/** The model that was chosen for the session, else the one that answered last. */
+export function modelOf({ meta, digest }: ListedSession): string | null {
+  if (meta.model !== undefined) return meta.model;
+  return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
+}
+
+/** `startedAt`: of the first run. `runtimeMs`: up to the end of the last, or to the last entry while one is open. */
+function workFields(updatedAt: number, work: RowExtras["work"]) {
+  if (work === undefined) return {};
+  const { status, startedAt, endedAt } = work;
+  const runtimeMs = startedAt === null ? null : Math.max(0, (endedAt ?? updatedAt) - startedAt);
+  return { status, startedAt, endedAt, runtimeMs };
+}
+
+/** The channel of a session, from its key and what is known of it. */
+export function channelOf(key: ParsedKey, meta: SessionMeta): string {
+  if (key.form === "cron" || key.form === "hook" || key.form === "node") return "internal";
+  const named = key.form === "direct" || key.form === "group" ? key.channel : undefined;
+  return meta.channel ?? meta.delivery?.channel ?? text(meta.lastChannel) ?? named ?? "unknown";
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function flag(value: unknown): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}
+
+/** The delivery context as a whole, else where the last reply went. */
+function lastTarget({
+  delivery,
+  ...meta
+}: SessionMeta): Pick<SessionRow, "lastChannel" | "lastTo" | "lastAccountId"> {
+  const { channel, to, accountId } = delivery ?? {
+    channel: text(meta.lastChannel),
+    to: text(meta.lastTo),
+    accountId: text(meta.lastAccountId),
+  };
+  return present({ lastChannel: channel, lastTo: to, lastAccountId: accountId });
+}

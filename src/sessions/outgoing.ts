@@ -1,0 +1,95 @@
+import type { Channel } from "../channels/contract.ts";
+import type { DeliveryError } from "../channels/delivery-error.ts";
+import { deliveryError } from "../channels/delivery-error.ts";
+import type { SendPolicy } from "../channels/send-policy.ts";
+import { decideSend } from "../channels/send-policy.ts";
+import type { Webhook } from "../channels/webhook/create.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
+import { cutText } from "../core/text.ts";
+import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
+import { isSilentReply } from "../runs/sequels/silent-reply.ts";
+import type { SessionRecord } from "../store/contract.ts";
+
+/** Gives a letter to the session that it is for; `null`: there is none. */
+type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
+
+/** What leaves for channels, and how it gets there. */
+export class Outgoing {
+  readonly #channels: ReadonlyMap<string, Channel>;
+  readonly #policy: SendPolicy;
+
+  constructor(channels: ReadonlyMap<string, Channel>, policy: SendPolicy) {
+    this.#channels = channels;
+    this.#policy = policy;
+  }
+
+  /** The row that goes with the end of a run; none where nobody is to be told, or may be. */
+  of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
+    const { deliverTo: target } = run.options;
+    if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
+    const channel = this.#channels.get(target.channel);
+    if (isWebhook(channel) && channel.isInboundOnly) return [];
+    const { action } = decideSend(this.#policy, {
+      sessionKey: session.key,
+      channel: target.channel,
+      ...present({ override: session.meta.sendPolicy }),
+    });
+    if (action === "deny") return [];
+    const { runId } = run;
+    return [{ session: sessionRefOf(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
+  }
+
+  async deliver(row: OutboxRow, signal: AbortSignal, toSession: ToSession): Promise<unknown> {
+    const { session, target, text, idempotencyKey, runId } = row;
+    if (target.channel === "session") return handOver(row, toSession);
+    const channel = this.#channels.get(target.channel);
+    if (channel === undefined) throw unreachable(target.channel, target.to);
+    const { key: sessionKey, userId, agentId } = session;
+    return channel.deliver({ text, idempotencyKey, sessionKey, runId, userId, agentId, signal }, target);
+  }
+}
+
+async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> {
+  const { channel, to } = row.target;
+  const accepted = await toSession(row).catch((error: unknown) => {
+    if (!(error instanceof SkeinError) || error.code !== "budget_exceeded") throw error;
+    // Nobody gives a root more: to try again would give the same.
+    throw deliveryError(channel, error.message, { permanent: true });
+  });
+  if (accepted === null) throw unreachable(channel, to);
+  return { runId: accepted.run.runId };
+}
+
+function unreachable(channel: string, to: string | undefined): DeliveryError {
+  const problem =
+    channel === "session"
+      ? `the session ${to ?? ""} is gone, and there is none that spawned it`
+      : `there is no channel named ${channel}`;
+  // Another process on the same folder may have the channel: it is left for it, for as long as any that fails.
+  return deliveryError(channel, problem, { permanent: channel === "session" });
+}
+
+const longestQuote = 200;
+
+/** Tells the session that sent a message that nobody got it. It stands in the conversation, and no model is asked. */
+export async function tellOfDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
+  const { outboxId, session, target, text, lastError, endedAt } = row;
+  const to = target.to === undefined ? "" : ` to ${target.to}`;
+  const why = lastError === null ? "" : ` (${lastError})`;
+  const content = `[Skein] A message${to} over ${target.channel} was not delivered${why}: ${cutText(text, longestQuote)}`;
+  await runs.accept({
+    session,
+    kind: "note",
+    message: { role: "custom", customType: "skein.outbox", content, display: true },
+    // Sent again, and dead again, it is told again.
+    idempotencyKey: `dead:${outboxId}:${endedAt ?? 0}`,
+    queueMode: "followup",
+    isDelivery: true,
+  });
+}
+
+export function isWebhook(channel: Channel | undefined): channel is Webhook {
+  return channel !== undefined && "handler" in channel && typeof channel.handler === "function";
+}

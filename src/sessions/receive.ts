@@ -1,0 +1,82 @@
+import { isDeepStrictEqual } from "node:util";
+import type { InboundMessage } from "../channels/contract.ts";
+import type { RoutingSettings } from "../channels/route-inbound.ts";
+import { routeInbound } from "../channels/route-inbound.ts";
+import type { AcceptedInbound } from "../channels/webhook/inbound.ts";
+import { inboundKey } from "../channels/webhook/inbound.ts";
+import type { Content, Provenance } from "../core/messages.ts";
+import { present } from "../core/present.ts";
+import { cutText } from "../core/text.ts";
+import type { RunStore } from "../runs/contract.ts";
+import { runIdOf } from "../runs/embedded/rows.ts";
+import type { Store } from "../store/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
+import type { AcceptDeps } from "./accept.ts";
+import { acceptInput, findFor } from "./accept.ts";
+import type { ContextDefaults } from "./runtime-context.ts";
+import { resolveRuntimeContext } from "./runtime-context.ts";
+
+const longestPeerName = 200;
+
+export interface ReceiveDeps {
+  readonly store: Store;
+  readonly runs: RunStore;
+  readonly routing: RoutingSettings;
+  readonly defaults: ContextDefaults;
+  serves(agentId: string, key: string): boolean;
+  modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
+}
+
+/** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
+export async function receive(
+  { store, runs, routing, defaults, serves, modelWindow }: ReceiveDeps,
+  message: InboundMessage,
+  idempotencyKey = inboundKey(message),
+): Promise<AcceptedInbound> {
+  const route = routeInbound(message, routing);
+  const { userId, delivery } = route;
+  const { agentId, sessionKey } = (await boundSession({ store, runs }, message, userId)) ?? route;
+  const { channel } = message;
+  const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
+  const { run, isNew } = await acceptInput({ store, runs, serves, modelWindow }, context, {
+    kind: "channel",
+    runId: runIdOf(userId, idempotencyKey),
+    idempotencyKey,
+    content: contentOf(message),
+    options: { deliverTo: delivery, origin: "channel" },
+    provenance: { kind: "external_user", sourceChannel: channel, ...groupSender(message) },
+  });
+  const session = isNew ? await findFor(store, context) : null;
+  if (session !== null && !isDeepStrictEqual(session.meta.delivery, delivery))
+    await store.sessions.patch(scopeOfSession(session), session.sessionId, {
+      channel,
+      delivery: { ...delivery },
+    });
+  return { runId: run.runId, sessionKey: run.session.key, isNew };
+}
+
+/** The session that the thread of a message belongs to; `null`: to none, or to one that is not there any more. */
+async function boundSession(
+  { store, runs }: Pick<ReceiveDeps, "store" | "runs">,
+  { channel, accountId, threadId }: InboundMessage,
+  userId: string | null,
+): Promise<{ readonly agentId: string; readonly sessionKey: string } | null> {
+  if (threadId === undefined) return null;
+  const key = await runs.boundTo(userId, { channel, threadId, ...present({ accountId }) });
+  if (key === null) return null;
+  const [session] = await store.sessions.find(present({ userId }), { by: "key", key });
+  return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
+}
+
+/** In a group, who of it wrote the message; elsewhere the session says so. */
+function groupSender({ group, peer, peerName }: InboundMessage): Partial<Provenance> {
+  if (group === undefined) return {};
+  const name = peerName === undefined ? null : cutText(peerName, longestPeerName);
+  return { sourcePeer: peer, ...present({ sourcePeerName: name }) };
+}
+
+function contentOf({ text, images = [] }: InboundMessage): Content {
+  if (images.length === 0) return text;
+  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
+  return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
+}

@@ -1,0 +1,182 @@
+import type { Config } from "../config/sections/all.ts";
+import type { SessionKind } from "../core/keys.ts";
+import { parseKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type { Claim } from "../runs/contract.ts";
+import type { Scope, SessionRecord, Store } from "../store/contract.ts";
+import { isRealInput } from "../store/digest.ts";
+import { countInWords, timeInWords } from "./in-words.ts";
+import type { RunningDeps, RunPlace } from "./running.ts";
+
+export type ResetRules = Config["session"]["reset"];
+export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
+
+export interface ResetQuestion {
+  readonly rules: ResetRules;
+  readonly kind: SessionKind;
+  /** `null`: the session is on none. */
+  readonly channel: string | null;
+  /** When a person last said something, by the session's digest; `null`: nobody has. */
+  readonly lastInputAt: number | null;
+  readonly now: number;
+  /** Of the hour in `daily`; left out: this machine's. */
+  readonly timeZone?: string;
+}
+
+export interface ResetDecision {
+  readonly reset: boolean;
+  /** Whose rule it was. */
+  readonly rule: "channel" | "kind" | "general";
+  /** One sentence. */
+  readonly why: string;
+}
+
+/** Whether new input begins a new session under the same key. */
+export function decideReset(question: ResetQuestion): ResetDecision {
+  const { of, rule } = ruleFor(question);
+  const { reset, why } = decideBy(rule, question);
+  const whose = {
+    channel: `channel ${question.channel}`,
+    kind: `kind ${question.kind}`,
+    general: "all sessions",
+  };
+  return { reset, rule: of, why: `${why} (rule of ${whose[of]}).` };
+}
+
+function ruleFor({ rules, kind, channel }: ResetQuestion): { of: ResetDecision["rule"]; rule: ResetRule } {
+  const byChannel = channel === null ? null : own(rules.byChannel, channel);
+  if (byChannel !== null) return { of: "channel", rule: byChannel };
+  const byKind = own(rules.byKind, kind);
+  return byKind === null ? { of: "general", rule: rules } : { of: "kind", rule: byKind };
+}
+
+function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision, "reset" | "why"> {
+  const { lastInputAt, now, timeZone } = question;
+  if (rule.mode === "none") return { reset: false, why: "Sessions are not reset" };
+  if (lastInputAt === null) return { reset: false, why: "Nobody has said anything yet" };
+  const ago = `the last input was ${timeInWords(now - lastInputAt)} ago`;
+  if (rule.mode === "idle") {
+    const limit = countInWords(rule.minutes, "minute");
+    return { reset: now - lastInputAt >= rule.minutes * 60_000, why: `Idle is ${limit}, and ${ago}` };
+  }
+  const since = lastDayBreak(now, rule.atHour, timeZone);
+  const hour = `${String(rule.atHour).padStart(2, "0")}:00`;
+  const began = `The day began at ${hour}, ${timeInWords(now - since)} ago`;
+  return { reset: since > lastInputAt, why: `${began}, and ${ago}` };
+}
+
+/** Not what an object inherits: "constructor" may be the name of a channel. */
+function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
+  return Object.hasOwn(table, key) ? (table[key] ?? null) : null;
+}
+
+type Deps = Pick<RunningDeps, "store" | "ends" | "settings" | "clock">;
+
+const pageSize = 200;
+const fromPeople: readonly string[] = ["user", "channel"];
+
+/**
+ * The session that the key has moved on to, before this input is taken; `null`: it stays. The run goes along: its owner
+ * asks for it, under the run's fence.
+ */
+export async function resetIfDue(
+  { store, ends, settings, clock }: Deps,
+  { scope, session, ctx }: RunPlace,
+  { run, how }: Claim,
+  fence: () => boolean,
+): Promise<SessionRecord | null> {
+  if (settings.reset.mode === "none" && hasNoRules(settings.reset)) return null;
+  if (how === "woken" || !fromPeople.includes(run.kind)) return null;
+  const { key, sessionId, kind, meta } = session;
+  // Its key has moved on already.
+  if (parseKey(key).form === "reset") return null;
+  // Its turn has begun here already.
+  if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
+  const { reset, why } = decideReset({
+    rules: settings.reset,
+    kind,
+    channel: meta.channel ?? null,
+    lastInputAt: await lastInputAt(store, scope, sessionId),
+    now: clock.now(),
+  });
+  if (!reset) return null;
+  const done = await ends.reset(scope, session, { why, ctx, fence });
+  return "cancel" in done ? null : done.fresh;
+}
+
+function hasNoRules({ byKind, byChannel }: RunningDeps["settings"]["reset"]): boolean {
+  return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
+}
+
+/** When a person last said something in it, on its branch; read from the end, however far the index is behind. */
+async function lastInputAt({ sessions }: Store, scope: Scope, sessionId: string): Promise<number | null> {
+  for (let before: string | undefined; ; ) {
+    const range = { along: "branch", limit: pageSize, ...present({ before }) } as const;
+    const page = await sessions.page(scope, sessionId, range);
+    const found = page?.entries.findLast((entry) => entry.type === "message" && isRealInput(entry.message));
+    if (found !== undefined) return Date.parse(found.timestamp) || null;
+    before = page?.entries[0]?.id;
+    if (page === null || !page.hasEarlier) return null;
+  }
+}
+
+const secondMs = 1000;
+const dayMs = 86_400_000;
+
+/**
+ * The last moment, `now` included, at which a new day began: the first moment of a date at which the local clock shows
+ * this hour or later. Where the clock skips the hour, that is the moment of the skip; where it shows it twice, the first.
+ */
+export function lastDayBreak(now: number, atHour: number, timeZone?: string): number {
+  const clock = wallClock(timeZone);
+  const today = Math.floor(clock(now) / dayMs) * dayMs;
+  const breakOf = (date: number) => firstMomentAt(date + atHour * 3600 * secondMs, clock);
+  // Tomorrow's too: where the clock goes back over midnight, tomorrow has begun once already.
+  return [today + dayMs, today, today - dayMs].map(breakOf).find((moment) => moment <= now) as number;
+}
+
+/** What a clock on the wall shows at a moment, as if it were UTC. */
+type WallClock = (moment: number) => number;
+
+function wallClock(timeZone: string | undefined): WallClock {
+  const format = new Intl.DateTimeFormat("en-US", {
+    ...(timeZone === undefined ? {} : { timeZone }),
+    calendar: "gregory",
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  return (moment) => {
+    const parts = new Map(format.formatToParts(moment).map(({ type, value }) => [type, Number(value)]));
+    const part = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? 0;
+    const shown = Date.UTC(
+      part("year"),
+      part("month") - 1,
+      part("day"),
+      part("hour"),
+      part("minute"),
+      part("second"),
+    );
+    return shown + (((moment % secondMs) + secondMs) % secondMs);
+  };
+}
+
+/** The first moment at which the clock shows this or later. */
+function firstMomentAt(shown: number, clock: WallClock): number {
+  const offsetAt = (moment: number) => clock(moment) - moment;
+  const [before, after] = [shown - offsetAt(shown - dayMs), shown - offsetAt(shown + dayMs)];
+  const exact = [before, after].filter((moment) => clock(moment) === shown);
+  if (exact.length > 0) return Math.min(...exact);
+  // The clock skips it: look for the moment of the skip.
+  let [early, late] = [Math.min(before, after), Math.max(before, after)];
+  while (late - early > 1) {
+    const middle = Math.floor((early + late) / 2);
+    if (clock(middle) >= shown) late = middle;
+    else early = middle;
+  }
+  return late;
+}

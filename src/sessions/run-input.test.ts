@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import type { MessageDraft } from "../core/seal.ts";
+import type { Claim, Run } from "../runs/contract.ts";
+import { bringArrivals, missingText } from "./run-input.ts";
+import type { RunWriter } from "./run-writer.ts";
+import type { RunPlace } from "./running.ts";
+
+type Deps = Parameters<typeof bringArrivals>[0];
+
+/** A session that keeps what is said under its id, and books that may be cut off. */
+function ground() {
+  const said = new Map<string, MessageDraft>();
+  const merged: string[] = [];
+  const cut = { behind: Number.POSITIVE_INFINITY };
+  const writer = {
+    say: async (message: MessageDraft, id: string) => {
+      const wasThere = said.has(id);
+      if (!wasThere) said.set(id, message);
+      return { refused: null, wasThere };
+    },
+  } as unknown as RunWriter;
+  const steered = async (_: unknown, runId: string) => {
+    if (merged.length >= cut.behind) throw new Error("killed");
+    merged.push(runId);
+  };
+  const bring = (...ids: readonly string[]) =>
+    bringArrivals({ runs: { steered } } as unknown as Deps, {} as RunPlace, writer, {
+      held: { runId: "parent", fence: 1 },
+      arrivals: ids.filter((id) => !merged.includes(id)).map(arrival),
+      stillOpen: [],
+      endedSilent: [],
+    } as unknown as Claim);
+  const words = () => [...said.values()].map((message) => (message.role === "user" ? message.content : ""));
+  return { bring, words, merged, cut };
+}
+
+function arrival(id: string): Run {
+  return { runId: id, entryId: `entry-${id}`, message: { role: "user", content: `word of ${id}` } } as Run;
+}
+
+describe("what a run woke for", () => {
+  test.each([0, 1, 2])(
+    "[CRS7] is there once, where the process died behind %i of it and more has come since",
+    async (behind) => {
+      const { bring, words, merged, cut } = ground();
+      cut.behind = behind;
+      await expect(bring("a", "b", "c")).rejects.toThrow("killed");
+      cut.behind = Number.POSITIVE_INFINITY;
+      await bring("a", "b", "c", "late");
+      expect(words()).toEqual(["word of a", "word of b", "word of c", "word of late"]);
+      expect(merged.toSorted()).toEqual(["a", "b", "c", "late"]);
+    },
+  );
+
+  test("[CRS7] is not said again by one that was let go, because the run that took it was given up", async () => {
+    const { bring, words, cut } = ground();
+    cut.behind = 0;
+    await expect(bring("a", "b")).rejects.toThrow("killed");
+    cut.behind = Number.POSITIVE_INFINITY;
+    await bring("b");
+    expect(words()).toEqual(["word of a", "word of b"]);
+  });
+});
+
+test.each<[readonly string[], readonly string[], string | null]>([
+  [[], [], null],
+  [["a", "b"], [], "[Skein] The time to wait is over. Still open: a, b."],
+  [[], ["c"], "[Skein] Ended without a reply: c."],
+  [["a"], ["c"], "[Skein] Ended without a reply: c. The time to wait is over. Still open: a."],
+])("[RUN25] open %j, ended without a word %j: a woken sleeper is told %j", (open, ended, text) => {
+  expect(missingText(open, ended)).toBe(text);
+});

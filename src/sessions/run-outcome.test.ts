@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import type { Claim } from "../runs/contract.ts";
+import { RunStopped } from "../runs/worker.ts";
+import { notForEver } from "./run-outcome.ts";
+
+const run = { runId: "r1", fence: 2, options: {}, deadline: 1, startedAt: 0, session: { agentId: "main" } };
+const claim = { run, held: { runId: "r1", fence: 2 } } as unknown as Claim;
+
+function watched() {
+  const done: unknown[] = [];
+  const runs = {
+    end: async (...args: unknown[]) => void done.push(["end", ...args]),
+    release: async (held: unknown) => void done.push(["release", held]),
+  };
+  return { done, runs };
+}
+
+test.each([
+  ["aborted", ["end", { runId: "r1", fence: 2 }, { state: "aborted" }]],
+  ["timeout", ["end", { runId: "r1", fence: 2 }, { state: "timeout" }]],
+  ["closing", ["release", { runId: "r1", fence: 2 }]],
+] as const)(
+  "[LIB11] %s: who hangs is left behind, and the run is settled without it",
+  async (why, expected) => {
+    const { done, runs } = watched();
+    const stop = new AbortController();
+    const hangs = notForEver(
+      () => new Promise(() => undefined),
+      runs,
+      () => undefined,
+      1,
+    );
+    const running = hangs(claim, stop.signal);
+    stop.abort(new RunStopped(why));
+    await running;
+    expect(done).toMatchObject([expected]);
+  },
+);
+
+test("[LIB11] who listens ends by itself, and what is not ours any more is left alone", async () => {
+  const { done, runs } = watched();
+  const listening = notForEver(
+    async () => undefined,
+    runs,
+    () => undefined,
+    1,
+  );
+  await listening(claim, AbortSignal.abort(new RunStopped("aborted")));
+  const lost = notForEver(
+    () => new Promise(() => undefined),
+    runs,
+    () => undefined,
+    1,
+  );
+  await lost(claim, AbortSignal.abort(new RunStopped("lost")));
+  const failing = notForEver(
+    async () => Promise.reject(new Error("broken")),
+    runs,
+    () => undefined,
+    1,
+  );
+  await expect(failing(claim, new AbortController().signal)).rejects.toThrow("broken");
+  expect(done).toEqual([]);
+});

@@ -1,0 +1,79 @@
+import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
+import type { Claim, Outcome, Run, RunStore } from "../runs/contract.ts";
+import { timeoutText } from "../runs/states.ts";
+import { isFenced, RunStopped } from "../runs/worker.ts";
+import { HookStop } from "./hooks.ts";
+
+/**
+ * How a run ends that could not go on; `null`: it is not ours to end. Errors of stores, hooks and tools may quote a connection
+ * string or a key, so every text is redacted.
+ */
+export function outcomeOf(error: unknown, run: Run, redact: (text: string) => string): Outcome | null {
+  if (error instanceof RunStopped) return stoppedOutcome(error, run);
+  if (error instanceof SkeinError && error.code === "fenced") return null;
+  const code =
+    error instanceof SkeinError ? error.code : error instanceof HookStop ? "hook_stopped" : "internal";
+  const text = error instanceof HookStop ? error.message : messageWithoutPaths(error);
+  return { state: "error", code, error: redact(text) };
+}
+
+/** How a run ends that was told to stop; `null`: another process has it, or will. */
+export function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
+  switch (why) {
+    case "aborted":
+      return { state: "aborted", code: "aborted", error: "The run was aborted." };
+    case "timeout":
+      return { state: "timeout", code: "timeout", error: timeoutText(run) };
+    case "lost":
+    case "closing":
+      return null;
+  }
+}
+
+type Execute = (claim: Claim, signal: AbortSignal) => Promise<void>;
+
+/** So long is waited for whoever was told to stop: a hook or a state module of the user's may hang. */
+const usualPatienceMs = 5000;
+
+/**
+ * Runs are stopped even where something does not listen: it is left behind, and the run ended without it. What it writes
+ * later is refused by the fence.
+ */
+export function notForEver(
+  execute: Execute,
+  runs: Pick<RunStore, "end" | "release">,
+  report: (error: unknown) => void,
+  patienceMs = usualPatienceMs,
+): Execute {
+  return async (claim, signal) => {
+    const late = Promise.withResolvers<"late">();
+    let timer: NodeJS.Timeout | undefined;
+    const onAbort = () => {
+      timer = setTimeout(() => late.resolve("late"), patienceMs);
+    };
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    const work = execute(claim, signal);
+    const first = await Promise.race([work, late.promise]).finally(() => {
+      signal.removeEventListener("abort", onAbort);
+      clearTimeout(timer);
+    });
+    if (first !== "late") return;
+    work.catch(report);
+    await leave(claim, signal, runs);
+  };
+}
+
+async function leave(
+  { run, held }: Claim,
+  { reason }: AbortSignal,
+  runs: Pick<RunStore, "end" | "release">,
+): Promise<void> {
+  const outcome = reason instanceof RunStopped ? stoppedOutcome(reason, run) : null;
+  try {
+    if (outcome !== null) await runs.end(held, outcome);
+    else if (reason instanceof RunStopped && reason.why === "closing") await runs.release(held);
+  } catch (error) {
+    if (!isFenced(error)) throw error;
+  }
+}

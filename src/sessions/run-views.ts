@@ -1,0 +1,129 @@
+import { present } from "../core/present.ts";
+import type { SessionRef } from "../core/session-ref.ts";
+import { cutText } from "../core/text.ts";
+import type { ApprovalPayload, OutboxRowPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
+import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
+
+/** Runs, approvals and messages of the outbox, as methods and commands show them. Pure. */
+
+const longestPreview = 200;
+
+/** `seen`: what was said, as its reader may see it; before it is cut, for half a secret is not known as one. */
+export function runRow(
+  run: Run,
+  waits: RunWaits | null = null,
+  seen: (text: string) => string = (text) => text,
+): RunRowPayload {
+  const { runId, session, state, kind, lane, queueMode, seq, root, createdAt, startedAt, endedAt } = run;
+  return present({
+    runId,
+    ...whose(session),
+    agentId: session.agentId,
+    state,
+    kind,
+    lane,
+    queueMode,
+    preview: cutText(seen(inputText(run)), longestPreview),
+    seq,
+    rootId: root.rootId,
+    hops: root.hops,
+    createdAt,
+    startedAt,
+    endedAt,
+    deadline: endedAt === null ? run.deadline : null,
+    model: run.options.model,
+    startedBy: run.startedBy,
+    mergedInto: run.mergedInto,
+    keptFor: run.keptFor,
+    waitsFor: waits === null || waits.runIds.length === 0 ? null : [...waits.runIds],
+    wakeAt: waits?.wakeAt,
+    abortRequested: run.abortRequested && endedAt === null ? true : null,
+    ownerGone: waits?.isOwnerGone,
+    lost: run.lost === 0 ? null : run.lost,
+    retryOf: run.retryOf,
+    retriedAs: run.retriedAs,
+    app: run.app,
+    waitsForApp: waits?.app,
+    missingTools: waits === null || waits.missingTools.length === 0 ? null : [...waits.missingTools],
+    ...outcomeOf(run),
+    usage: usageOf(run),
+  });
+}
+
+/** What `agent.wait` answers of a run. */
+export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayload {
+  const { runId, session, outcome } = run;
+  return {
+    runId,
+    sessionKey: session.key,
+    sessionId: session.sessionId,
+    finished: outcome !== null,
+    state: outcome?.state ?? run.state,
+    ...present({ waitsForApp: waits?.app }),
+    ...outcomeOf(run),
+    usage: usageOf(run),
+  };
+}
+
+export function approvalRow(approval: Approval): ApprovalPayload {
+  const { approvalId, runId, session, toolCallId, toolName, requestedAt, expiresAt } = approval;
+  const { answer, resolvedAt, by } = approval;
+  return present({
+    approvalId,
+    runId,
+    ...whose(session),
+    toolCallId,
+    toolName,
+    arguments: { ...approval.arguments },
+    requestedAt,
+    expiresAt,
+    answer,
+    resolvedAt,
+    by,
+  });
+}
+
+export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
+  const { outboxId, session, runId, target, text, state, attempts, createdAt, nextAt, endedAt } = row;
+  return present({
+    outboxId,
+    ...whose(session),
+    runId,
+    target: { ...target },
+    text,
+    state,
+    attempts,
+    createdAt,
+    nextAt: state === "queued" ? nextAt : null,
+    endedAt,
+    lastError: row.lastError,
+    receipt: row.receipt,
+    app: row.app,
+    waitsForChannel: row.waitsForChannel ? true : null,
+  });
+}
+
+function whose({ key, sessionId, userId }: SessionRef) {
+  return present({ sessionKey: key, sessionId, userId });
+}
+
+function usageOf({ usage }: Run): SentPayload["usage"] {
+  const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0, totalTokens = 0, costUsd } = usage;
+  return { input, output, cacheRead, cacheWrite, totalTokens, ...present({ costUsd }) };
+}
+
+function outcomeOf({ outcome }: Run) {
+  if (outcome === null) return {};
+  const { state, code, error, reply, output } = outcome;
+  const failed = state !== "ok" || error !== undefined;
+  const told = { code: code ?? state, message: error ?? `The run ended as ${state}.` };
+  return present({ reply, output, error: failed ? told : null });
+}
+
+/** The text of what was said; an image by its type. */
+export function inputText({ message }: Run): string {
+  const { content } = message as { readonly content?: unknown };
+  if (typeof content === "string") return content;
+  const blocks = Array.isArray(content) ? (content as { type: string; text?: string }[]) : [];
+  return blocks.map((block) => block.text ?? `[${block.type}]`).join(" ");
+}

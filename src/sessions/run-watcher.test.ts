@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { systemClock } from "../core/clock.ts";
+import { EventBus } from "../core/events.ts";
+import type { Run } from "../runs/contract.ts";
+import { RunWatcher } from "./run-watcher.ts";
+
+const unused = { approval: async () => null, list: async () => [] };
+
+test("[LIB6] who waits for a run that is not there hears so at once", async () => {
+  const watcher = new RunWatcher({ ...unused, get: async () => null }, new EventBus(), systemClock);
+  await expect(watcher.untilEnded("nowhere")).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("[LIB6] who waits for a run that is purged meanwhile does not wait for ever", async () => {
+  let known: Run | null = { outcome: null } as Run;
+  const watcher = new RunWatcher({ ...unused, get: async () => known }, new EventBus(), systemClock);
+  const ended = watcher.untilEnded("r");
+  known = null;
+  await expect(ended).rejects.toMatchObject({ code: "not_found" });
+});

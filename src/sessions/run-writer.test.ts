@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import type { Claim } from "../runs/contract.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import { HookRegistry } from "./hooks.ts";
+import { RunWriter } from "./run-writer.ts";
+import type { RunningDeps } from "./running.ts";
+
+async function begun() {
+  const store = createMemoryStore();
+  const scope = { agentId: "main" };
+  const session = await store.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
+  const deps = {
+    store,
+    hooks: new HookRegistry(),
+    runs: { isHeld: () => true } as unknown as RunningDeps["runs"],
+    emit: () => undefined,
+    clock: { now: () => 0 },
+  };
+  const claim = { held: { runId: "r", fence: 1 }, leafId: null } as Claim;
+  const writer = await RunWriter.begin(deps, { scope, session, ctx: { ...scope, store } }, claim);
+  const others = (id: string) =>
+    store.sessions.append(scope, "s", [
+      { draft: { type: "message", message: { role: "user", content: "Not ours." } }, id },
+    ]);
+  const ids = async () =>
+    (await store.sessions.page(scope, "s", { along: "branch", limit: 100 }))?.entries.map(({ id }) => id);
+  return { writer, others, ids };
+}
+
+const wake = { type: "custom_message", customType: "skein.wake", content: "Awake.", display: true } as const;
+const hello = { role: "user", content: "Hello" } as const;
+
+describe("what a run writes", () => {
+  test("[LIB12] a note that the model sees is refused once somebody else has said something", async () => {
+    const { writer, others, ids } = await begun();
+    await writer.say(hello, "mine");
+    await others("theirs");
+    await expect(writer.note(wake, "note")).rejects.toMatchObject({ code: "fenced" });
+    await writer.note({ type: "custom", customType: "x", data: {} }, "beside");
+    expect(await ids()).toEqual(["mine", "theirs", "beside"]);
+  });
+
+  test("[LIB12] a note that is there already changes nothing of where the run stands", async () => {
+    const { writer, ids } = await begun();
+    await writer.note(wake, "note");
+    await writer.say(hello, "mine");
+    expect((await writer.note(wake, "note"))?.id).toBe("note");
+    await writer.say(hello, "more");
+    expect(await ids()).toEqual(["note", "mine", "more"]);
+  });
+});

@@ -1,0 +1,263 @@
+import { createTreeCheck } from "../access/visibility/decide-access.ts";
+import { refuseFailedLookup } from "../access/visibility/refusal.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { keyMeant } from "../core/references.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
+import { cutText } from "../core/text.ts";
+import type {
+  Accepted,
+  AcceptRequest,
+  Party,
+  ReplySequel,
+  RequestDigests,
+  RootRef,
+  Run,
+  RunOptions,
+} from "../runs/contract.ts";
+import { digestRequest, findConflict } from "../runs/same-request.ts";
+import { messageContext } from "../runs/sequels/exchange-prompts.ts";
+import { longestQuote } from "../runs/sequels/untrusted.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
+import { checkTextSize } from "./accept.ts";
+import { withBlobs } from "./append.ts";
+import type { Caller } from "./between.ts";
+import { acceptRequest, deliveryRunId } from "./delivery.ts";
+import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
+import { awaitReply } from "./reply-wait.ts";
+import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-target.ts";
+import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
+
+/** As long as a timer of the platform can be. */
+const longestWaitSeconds = 2_000_000;
+
+/**
+ * Says something in another session. The input is durable when this gives a result; the same call again finds what the first
+ * has done, and gives the same.
+ */
+export async function sendToSession(
+  deps: SendDeps,
+  caller: Caller,
+  request: SendRequest,
+): Promise<SendResult> {
+  const runId = deliveryRunId(caller.userId, caller.callId);
+  const refused = (refusal: SendRefusal): SendResult => ({ runId, ...refusal });
+  const known = await deps.runs.get(runId, caller.userId);
+  if (known !== null) {
+    if (!isOurs(known, caller)) return refused(taken);
+    const isNote = request.role === "assistant";
+    const repeated = { content: request.message, isNote, digests: sendDigests(deps, caller, request) };
+    const conflict = findConflict(known, repeated);
+    if (conflict === null) return resultOf(deps, caller, known, request);
+    return refused({ status: "error", code: conflict.code, error: conflict.message });
+  }
+  if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
+  const target = await sendTarget(deps, caller, request);
+  if ("refusal" in target) return refused(target.refusal);
+  const accepted = await accept(deps, caller, target.session, request);
+  if ("status" in accepted) return refused(accepted);
+  return isOurs(accepted.run, caller) ? resultOf(deps, caller, accepted.run, request) : refused(taken);
+}
+
+const taken: SendRefusal = {
+  status: "error",
+  code: "conflict",
+  error: "Another session has sent something under this idempotency key. Use another one.",
+};
+
+/** An outside caller may name a call as somebody else has: that one's reply is not for them. */
+function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
+  return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
+}
+
+export async function accept(
+  deps: SendDeps,
+  caller: Caller,
+  target: SessionRecord,
+  request: SendRequest,
+): Promise<Accepted | (SendRefusal & Pick<SendResult, "budget">)> {
+  const sessionKey = deps.access.display(caller, target.key);
+  const seconds = Math.min(request.timeoutSeconds ?? 0, longestWaitSeconds);
+  const until = seconds > 0 ? deps.clock.now() + seconds * 1000 : null;
+  let isKin: boolean;
+  try {
+    isKin = caller.session === null || (await isRelated(deps, caller.session, target));
+  } catch (error) {
+    return { ...refusalOf(refuseFailedLookup(error)), sessionKey };
+  }
+  try {
+    const { agentId, key, meta } = target;
+    await checkTextSize(request.message, () => deps.modelWindow(agentId, key, meta.model));
+    return await deps.runs.accept(await sendInput(deps, caller, target, request, { until, isKin }));
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    const budget = error.code === "budget_exceeded" ? error.details : undefined;
+    return { status: "error", code: error.code, error: error.message, sessionKey, ...present({ budget }) };
+  }
+}
+
+async function resultOf(
+  deps: SendDeps,
+  caller: Caller,
+  { runId, kind, session }: Run,
+  { timeoutSeconds = 0 }: SendRequest,
+): Promise<SendResult> {
+  const sent = { runId, status: "sent", sessionKey: deps.access.display(caller, session.key) } as const;
+  if (kind === "note") return sent;
+  // Somebody outside of every session can be brought nothing.
+  const delivery = caller.session === null ? undefined : pendingDelivery;
+  const pending: SendResult = { ...sent, ...present({ delivery }) };
+  if (!(timeoutSeconds > 0)) return pending;
+  const awaited = await awaitReply(deps, caller, runId);
+  const later =
+    delivery === undefined
+      ? "its reply can be read there later"
+      : "its reply comes to you as a message of its own";
+  switch (awaited.how) {
+    case "ended":
+      return endedResult(sent, awaited.run);
+    case "late": {
+      const app = (await deps.runs.waits(runId))?.app;
+      return {
+        ...pending,
+        ...present({ waitsForApp: app }),
+        status: "timeout",
+        note: `No reply within ${timeoutSeconds} seconds. The session goes on, and ${later}; do not send again.`,
+      };
+    }
+    case "circle":
+      return {
+        ...pending,
+        code: "wait_cycle",
+        note: `Not waited for: that session waits, itself or through others, for this one. The message is delivered, and ${later}.`,
+      };
+    case "unawaited":
+      return pending;
+  }
+}
+
+type Sent = Pick<SendResult, "runId" | "sessionKey">;
+
+function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult {
+  const named = { runId, ...present({ sessionKey }) };
+  const { state = "error", code, error, reply = "" } = outcome ?? {};
+  if (state === "ok") return { ...named, status: "ok", reply };
+  const status = state === "aborted" ? "aborted" : "error";
+  return {
+    ...named,
+    status,
+    code: code ?? state,
+    error: error ?? `The turn of that session ended as: ${state}.`,
+    ...present({ reply: reply.trim() === "" ? null : reply }),
+  };
+}
+
+/** The message as input of its target, with all that its end sets off. */
+export async function sendInput(
+  deps: Pick<SendDeps, "store" | "settings" | "owner">,
+  caller: Caller,
+  target: SessionRecord,
+  request: SendRequest,
+  { until, isKin }: { readonly until: number | null; readonly isKin: boolean },
+): Promise<AcceptRequest> {
+  const isNote = request.role === "assistant";
+  const asker = caller.session;
+  const options: RunOptions = {
+    ...(isNote ? {} : sendOptions(deps, caller, target, request, isKin)),
+    requestDigests: sendDigests(deps, caller, request),
+  };
+  const input = acceptRequest(
+    {
+      id: caller.callId,
+      from: asker === null ? null : sessionRefOf(asker),
+      // A note is nothing that its sender could wait for.
+      runId: isNote ? null : (caller.run?.runId ?? null),
+      kind: isNote ? "note" : "send",
+      text: request.message,
+      root: rootOf(caller),
+      tool: "sessions_send",
+      isBetweenStrangers: !isNote && !isKin,
+      options,
+      ...present({ channel: asker === null ? null : channelOf(asker) }),
+    },
+    target,
+  );
+  const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(deps, caller), until };
+  const message = await withBlobs(deps.store, scopeOfSession(target), input.message);
+  return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
+}
+
+/** What makes a send the same one again. A key counts as the same key however it is written. */
+export function sendDigests(
+  { settings: { scope } }: Pick<SendDeps, "settings">,
+  { agentId }: Pick<Caller, "agentId">,
+  { sessionKey, role = "user", timeoutSeconds = 0, ...rest }: SendRequest,
+): RequestDigests {
+  const key = sessionKey === undefined ? undefined : (keyMeant(sessionKey, { agentId, scope }) ?? sessionKey);
+  return digestRequest({ ...rest, sessionKey: key, role, timeoutSeconds });
+}
+
+function sendOptions(
+  { settings }: Pick<SendDeps, "settings">,
+  caller: Caller,
+  target: SessionRecord,
+  { message }: SendRequest,
+  isKin: boolean,
+): RunOptions {
+  const origin = "inter_session";
+  // Outside of every session there is nobody whom a reply could be brought to.
+  if (caller.session === null) return { origin };
+  const sequel: ReplySequel = {
+    type: "reply",
+    asker: partyOf(caller.session),
+    target: partyOf(target),
+    request: cutText(message, longestQuote),
+    turns: isKin ? 0 : settings.maxPingPongTurns,
+    ...present({
+      // Between parent and child there is nothing to announce.
+      announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
+      deliverTo: answerTarget({ run: caller.run, session: caller.session }),
+    }),
+  };
+  return { origin, extraSystemPrompt: messageContext(sequel.asker, sequel.target), sequel };
+}
+
+function rootOf({ run, callId }: Caller): RootRef {
+  if (run === null) return { rootId: callId, hops: 0 };
+  return { rootId: run.root.rootId, hops: run.root.hops + 1 };
+}
+
+/** A spawned session without a thread has the channel of its parent, to whom its words go. */
+function hasOnlyItsParents({ meta }: SessionRecord): boolean {
+  return meta.spawnedBy !== undefined && meta.ownThread !== true;
+}
+
+function waiterOf({ owner }: Pick<SendDeps, "owner">, { run }: Caller) {
+  return run === null ? { owner } : { runId: run.runId };
+}
+
+function partyOf(session: SessionRecord): Party {
+  const { key, sessionId } = session;
+  return { key, sessionId, ...present({ channel: channelOf(session) }) };
+}
+
+/** Whether one spawned the other, at any depth. */
+export async function isRelated(
+  { store }: Pick<SendDeps, "store">,
+  one: SessionRecord,
+  other: SessionRecord,
+): Promise<boolean> {
+  const scope = present({ userId: one.userId });
+  const isIn = createTreeCheck(async (key) => {
+    const [session] = await store.sessions.find(scope, { by: "key", key });
+    return session?.meta.spawnedBy ?? null;
+  });
+  const asTarget = ({ userId, agentId, key, meta }: SessionRecord) => ({
+    userId,
+    agentId,
+    key,
+    spawnedBy: meta.spawnedBy ?? null,
+  });
+  return (await isIn(one.key, asTarget(other))) || (await isIn(other.key, asTarget(one)));
+}

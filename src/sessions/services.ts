@@ -1,0 +1,211 @@
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { isReservedUserId } from "../core/space.ts";
+import type { Calls } from "../protocol/methods/calls.ts";
+import type { Params, Result } from "../protocol/methods/method-table.ts";
+import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../runs/contract.ts";
+import { withPlainUsers } from "../store/spaces.ts";
+import { noSuchRun } from "./run-error.ts";
+import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
+
+/** The methods of a gateway that the library calls in its own process. */
+export type ServiceMethod =
+  | "sessions.list"
+  | "sessions.get"
+  | "sessions.search"
+  | "sessions.create"
+  | "sessions.branch"
+  | "sessions.fork"
+  | "sessions.rename"
+  | "sessions.reset"
+  | "chat.history";
+
+export type UserCalls = Calls<ServiceMethod>;
+
+/**
+ * Loads the handlers with the first call, and throws once the Skein is closed. `user`: only this one's sessions; left out:
+ * those of the user that a call names.
+ */
+export type ServiceCalls = (user?: string) => Promise<UserCalls>;
+
+/** The methods for a user, and how their parameters name it: a user of a space is not for callers to name. */
+export async function callsFor(
+  calls: ServiceCalls,
+  userId: string | null,
+): Promise<{ calls: UserCalls; userId?: string }> {
+  if (userId !== null && isReservedUserId(userId)) return { calls: await calls(userId) };
+  return { calls: await calls(), ...present({ userId }) };
+}
+
+/** Which sessions of a user: those in the store of the Skein and the user's own folders, unless something else is named. */
+type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
+
+/**
+ * Lists, finds, reads and creates sessions. The parameters and results are those of the gateway's methods of the same
+ * names, and so are the checks. `userId` selects whose sessions are meant; without it, those of the unnamed user.
+ *
+ * @example
+ * ```ts
+ * import type { SessionService } from "skein";
+ * async function lastReplies(sessions: SessionService, userId: string) {
+ *   const { sessions: rows } = await sessions.list({ userId, limit: 5 });
+ *   return Promise.all(rows.map(({ key }) => sessions.history({ sessionKey: key, userId, limit: 1 })));
+ * }
+ * ```
+ */
+export class SessionService {
+  readonly #calls: ServiceCalls;
+  readonly #enter: ContextDefaults["enter"];
+
+  constructor(calls: ServiceCalls, enter: ContextDefaults["enter"]) {
+    this.#calls = calls;
+    this.#enter = enter;
+  }
+
+  /** Lists sessions, most recently active first. */
+  async list(query: InSpace<Params<"sessions.list">> = {}): Promise<Result<"sessions.list">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("sessions.list", params);
+  }
+
+  /** Returns what is known of one session besides its entries. Throws `not_found`. */
+  async get(session: InSpace<Params<"sessions.get">>): Promise<Result<"sessions.get">> {
+    const { calls, params } = await this.#at(session);
+    return calls.call("sessions.get", params);
+  }
+
+  /** Returns a page of a session's active branch, oldest message first. Throws `not_found`. */
+  async history(query: InSpace<Params<"chat.history">>): Promise<Result<"chat.history">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("chat.history", params);
+  }
+
+  /** Searches the full text of sessions, best match first. */
+  async search(query: InSpace<Params<"sessions.search">>): Promise<Result<"sessions.search">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("sessions.search", params);
+  }
+
+  /** Creates an empty session. Throws `conflict` if its key or ID is taken. */
+  async create(session: InSpace<Params<"sessions.create">> = {}): Promise<Result<"sessions.create">> {
+    const { calls, params } = await this.#at(session);
+    return calls.call("sessions.create", params);
+  }
+
+  async #at<Query extends { readonly userId?: string }>({
+    store,
+    namespace,
+    ...query
+  }: InSpace<Query>): Promise<{ calls: UserCalls; params: Query }> {
+    const userId = this.#enter({ ...present({ userId: query.userId, store, namespace }) });
+    const { calls, ...named } = await callsFor(this.#calls, userId);
+    const { userId: _given, ...rest } = query;
+    return { calls, params: { ...rest, ...named } as unknown as Query };
+  }
+}
+
+/**
+ * Reads and controls runs. Every method takes an optional `userId`; with it, runs of other users do not exist.
+ *
+ * @example
+ * ```ts
+ * import type { RunService } from "skein";
+ * async function abortQueued(runs: RunService) {
+ *   for (const { runId } of await runs.list({ states: ["queued"] })) await runs.abort(runId);
+ * }
+ * ```
+ */
+export class RunService {
+  readonly #runs: () => RunStore;
+
+  constructor(runs: () => RunStore) {
+    this.#runs = runs;
+  }
+
+  /** Lists runs, newest first. */
+  async list(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
+    return withPlainUsers(await this.#runs().list(query, userId));
+  }
+
+  /** Returns a run, or `null` if there is none. */
+  async get(runId: string, userId?: string | null): Promise<Run | null> {
+    return withPlainUsers(await this.#runs().get(runId, userId));
+  }
+
+  /** Aborts a run and returns its state afterwards. Throws `not_found`. */
+  async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
+    const state = (await this.get(runId, userId)) === null ? null : await this.#runs().abort(runId, reason);
+    if (state === null) throw noSuchRun(runId);
+    return state;
+  }
+
+  /**
+   * Queues the input of a run that ended as `lost_too_often` again. Returns the new run; retrying twice returns the same one.
+   * Throws `not_found`, and `conflict` for a run that was not lost.
+   */
+  async retry(runId: string, userId?: string | null): Promise<Run> {
+    const known = await this.get(runId, userId);
+    const accepted = known === null ? null : await this.#runs().retry(runId);
+    if (accepted === null) throw noSuchRun(runId);
+    return withPlainUsers(accepted.run);
+  }
+
+  /**
+   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its session is no
+   * longer reserved for that app either. A released run is returned as it is. Throws `not_found`, and `conflict` for a run
+   * of an app that is running or has ended.
+   */
+  async release(runId: string, userId?: string | null): Promise<Run> {
+    const known = await this.get(runId, userId);
+    const released = known === null ? null : await this.#runs().releaseApp(runId);
+    if (released === null) throw noSuchRun(runId);
+    return withPlainUsers(released);
+  }
+}
+
+/**
+ * Lists and answers tool calls that wait for approval.
+ *
+ * @example
+ * ```ts
+ * import type { ApprovalService } from "skein";
+ * async function approveReads(approvals: ApprovalService) {
+ *   for (const { approvalId, toolName } of await approvals.list())
+ *     if (toolName === "read") await approvals.resolve(approvalId, "approved", "policy");
+ * }
+ * ```
+ */
+export class ApprovalService {
+  readonly #runs: () => RunStore;
+
+  constructor(runs: () => RunStore) {
+    this.#runs = runs;
+  }
+
+  /** Lists pending approvals, oldest first. `open: false` adds the answered ones; `limit` keeps the newest. */
+  async list(
+    { open = true, ...query }: ApprovalQuery = {},
+    userId?: string | null,
+  ): Promise<readonly Approval[]> {
+    const which = { ...query, ...present({ open: open ? true : null }) };
+    return withPlainUsers(await this.#runs().approvals(which, userId));
+  }
+
+  /** Answers an approval. The first answer is final; later ones return it. Throws `not_found`. */
+  async resolve(
+    approvalId: string,
+    answer: "approved" | "denied",
+    by: string | null = null,
+    userId?: string | null,
+  ): Promise<Approval> {
+    const known = await this.#runs().approval(approvalId);
+    const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
+    const resolved = isTheirs ? await this.#runs().resolveApproval(approvalId, answer, by) : null;
+    if (resolved !== null) return withPlainUsers(resolved);
+    throw new SkeinError("not_found", {
+      what: "Approval",
+      name: approvalId,
+      advice: "See which are open with skein runs ls",
+    });
+  }
+}

@@ -1,0 +1,242 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { agentPolicy, spawnGround, subagents, wish } from "../../test/support/spawning.ts";
+import { resolveReference } from "../core/references.ts";
+import type { Run } from "../runs/contract.ts";
+import type { SessionMeta } from "../store/contract.ts";
+import type { AcpDirectory, BetweenDeps } from "./between.ts";
+import { HookRegistry } from "./hooks.ts";
+import { spawnChild } from "./spawn.ts";
+import type { SpawnRequest } from "./spawn-request.ts";
+import { requestProblem } from "./spawn-request.ts";
+import { toldOfEnd } from "./spawn-run.ts";
+
+let folder = "";
+
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "spawn-acp-")));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
+
+/** A ground with ACP agents; by default each tells its session at once. */
+function acpGround(
+  acp: Partial<AcpDirectory> = {},
+  more: Partial<BetweenDeps> = {},
+  agents = [agentPolicy("main")],
+) {
+  const ground = spawnGround(folder, agents, {
+    acp: {
+      names: ["codex", "pi"],
+      defaultAgent: null,
+      untilAgentSessionId: async (run) => {
+        await link(run);
+        return "their-1";
+      },
+      ...acp,
+    },
+    ...more,
+  });
+  const link = async ({ session }: Pick<Run, "session">, agentSessionId = "their-1") => {
+    const { meta } = (await ground.store.sessions.get({}, session.sessionId)) ?? { meta: {} as SessionMeta };
+    const kept = meta.acp as Record<string, string>;
+    await ground.store.sessions.patch({}, session.sessionId, { acp: { ...kept, agentSessionId } });
+  };
+  return { ...ground, link };
+}
+
+describe("arguments of a spawn over ACP", () => {
+  test.each<[Partial<SpawnRequest>, string]>([
+    [{ tools: [] }, "tools is unsupported for runtime=acp; use runtime=subagent or leave it out"],
+    [
+      { mountPath: "in" },
+      "attachments are currently unsupported for runtime=acp; use runtime=subagent or remove attachments",
+    ],
+    [
+      { mode: "session", cleanup: "delete" },
+      'cleanup="delete" does not go with mode="session": the session stays for further messages.',
+    ],
+    [
+      { resumeSessionId: "a\nb" },
+      'resumeSessionId must be one line without control characters, got "a\\u000ab"',
+    ],
+    [{ resumeSessionId: "x".repeat(513) }, "resumeSessionId has 513 characters, and 512 is the most"],
+    [{ model: "x".repeat(257) }, "model has 257 characters, and 256 is the most"],
+    [{ thinking: "a\u0007" }, 'thinking must be one line without control characters, got "a\\u0007"'],
+  ])("[ASP2] %j is refused", (more, error) => {
+    expect(requestProblem(acpWish(more))).toEqual({ status: "error", code: "invalid_arguments", error });
+  });
+
+  test("[ASP2] a model and a level of the agent's own are passed on as they are", async () => {
+    const { deps, books, store, caller } = acpGround();
+    const given = { model: "Opus (best)", thinking: "ultra", resumeSessionId: "x".repeat(512) };
+    expect(await spawnChild(deps, await caller(), acpWish(given))).toMatchObject({ status: "ok" });
+    const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
+    expect(child?.meta.acp).toEqual({ ...given, agentSessionId: "their-1" });
+    expect(child?.meta).not.toHaveProperty("model");
+    expect(child?.meta).not.toHaveProperty("thinkingLevel");
+  });
+});
+
+describe("a child over ACP", () => {
+  test("[ASP1] is a session of the agent's name with the parent's lineage, and is given the task alone", async () => {
+    const { deps, books, store, caller } = acpGround();
+    const delivery = { channel: "desk", to: "ann" };
+    const run = { runId: "parent-run", root: { rootId: "r", hops: 2 }, options: {} } as Run;
+    const from = await caller({ channel: "desk", delivery, sendPolicy: "deny" }, { run });
+    const result = await spawnChild(deps, from, acpWish({ label: "pages", streamTo: "parent" }));
+    const [request] = books.requests;
+    const spawnId = request?.child?.spawnId ?? "";
+    expect(spawnId).toMatch(/^[0-9a-f]{16}$/);
+    expect(result).toEqual({
+      status: "ok",
+      runId: request?.runId,
+      agentSessionId: "their-1",
+      childSessionKey: `agent:codex:acp:${spawnId}`,
+      label: "pages",
+      mode: "run",
+      note: expect.stringContaining("sessions_yield"),
+    });
+    expect(request).toMatchObject({
+      kind: "spawn",
+      message: { role: "user", content: "Count the pages", provenance: { sourceTool: "sessions_spawn" } },
+      root: { rootId: "r", hops: 3 },
+      startedBy: "parent-run",
+      options: { streamTo: "parent", sequel: { type: "child", label: "pages" } },
+      child: { parentKey: "agent:main:main", maxChildren: 2, archiveAfterMs: 3_600_000 },
+    });
+    const child = await store.sessions.get({}, request?.session.sessionId ?? "");
+    expect(child).toMatchObject({ agentId: "codex", cwd: folder, userId: null });
+    expect(child?.meta).toMatchObject({
+      spawnedBy: "agent:main:main",
+      spawnDepth: 1,
+      spawnLimit: 2,
+      role: "leaf",
+      spawnMode: "run",
+      rootId: "r",
+      channel: "desk",
+      delivery,
+      sendPolicy: "deny",
+      acp: { agentSessionId: "their-1" },
+    });
+  });
+
+  test("[ASP1] has a place for what its agent tells from its first moment, and a key that its parent finds it by", async () => {
+    const { deps, store, caller } = acpGround({ untilAgentSessionId: async () => null });
+    const { childSessionKey } = await spawnChild(deps, await caller(), acpWish());
+    const asker = { agentId: "main", key: "agent:main:main" };
+    const found = await resolveReference(String(childSessionKey), asker, (by) => store.sessions.find({}, by));
+    expect(found?.meta.acp).toEqual({});
+  });
+
+  test("[ASP1] is of the default agent where none is named, and a label that is taken gets a number", async () => {
+    const { deps, caller } = acpGround({ defaultAgent: "pi" });
+    const labels: unknown[] = [];
+    for (const callId of ["1", "2"]) {
+      const { agentId: _, ...unnamed } = acpWish({ label: "a" });
+      const { label, childSessionKey } = await spawnChild(deps, await caller({}, { callId }), unnamed);
+      labels.push(label, String(childSessionKey).split(":")[1]);
+    }
+    expect(labels).toEqual(["a", "pi", "a (2)", "pi"]);
+  });
+
+  test("[ASP1] is bound to a thread as any other", async () => {
+    const channels = { opener: () => async () => "t1" };
+    const { deps, books, caller } = acpGround({}, { channels });
+    const from = await caller({ delivery: { channel: "desk", to: "ann" } });
+    const result = await spawnChild(deps, from, acpWish({ thread: true, mode: "session" }));
+    expect(result).toMatchObject({ threadId: "t1", mode: "session" });
+    expect(books.threads.get("desk/t1")).toBe(result.childSessionKey);
+  });
+
+  test("[ASP9] is told to hooks as what it is, when it is made and when it ends", async () => {
+    const hooks = new HookRegistry();
+    const told: unknown[] = [];
+    hooks.on("subagent_spawning", ({ runtime, agentId }) => void told.push(runtime, agentId));
+    hooks.on("subagent_spawned", ({ runtime, childSessionKey }) => void told.push(runtime, childSessionKey));
+    const { deps, books, caller } = acpGround({}, { hooks });
+    const { runId, childSessionKey } = await spawnChild(deps, await caller(), acpWish());
+    expect(told).toEqual(["acp", "codex", "acp", childSessionKey]);
+    expect(toldOfEnd(books.end(String(runId), "done"))).toMatchObject({ runtime: "acp", result: "done" });
+  });
+});
+
+describe("the order of checks over ACP", () => {
+  const everything: Partial<SpawnRequest> = { sandbox: "require", cwd: "/", thread: true, mode: "session" };
+  const deep: SessionMeta = { spawnedBy: "agent:main:session:top", spawnDepth: 2, role: "orchestrator" };
+
+  interface Wrong {
+    readonly meta?: SessionMeta;
+    readonly children?: number;
+    readonly overBudget?: boolean;
+    readonly sandboxed?: boolean;
+  }
+
+  async function refusalOf(request: Partial<SpawnRequest>, wrong: Wrong) {
+    const { deps, books, caller } = acpGround();
+    for (let at = 0; at < (wrong.children ?? 0); at++)
+      await spawnChild(deps, await caller(wrong.meta, { callId: `${at}` }), acpWish());
+    books.overBudget = wrong.overBudget ?? false;
+    const from = await caller(wrong.meta, { callId: "last", sandboxed: wrong.sandboxed ?? false });
+    return spawnChild(deps, from, wish({ runtime: "acp", ...everything, ...request }));
+  }
+
+  const all: Wrong = { meta: deep, overBudget: true, sandboxed: true };
+  test.each<[string, Partial<SpawnRequest>, Wrong]>([
+    ["acp_unavailable", {}, all],
+    ["invalid_agent_id", { agentId: "no such id" }, all],
+    ["agent_not_allowed", { agentId: "other" }, all],
+    ["depth_exceeded", { agentId: "codex" }, all],
+    ["children_exceeded", { agentId: "codex" }, { children: 2, overBudget: true, sandboxed: true }],
+    ["budget_exceeded", { agentId: "codex" }, { overBudget: true, sandboxed: true }],
+    ["sandbox_restricted", { agentId: "codex", sandbox: "inherit" }, { sandboxed: true }],
+    ["sandbox_restricted", { agentId: "codex" }, {}],
+    ["cwd_not_allowed", { agentId: "codex", sandbox: "inherit" }, {}],
+    ["thread_unavailable", { agentId: "codex", sandbox: "inherit", cwd: "." }, {}],
+    ["ok", { agentId: "codex", sandbox: "inherit", cwd: ".", thread: false }, {}],
+  ])("[ASP3] %s comes before what is behind it", async (code, request, wrong) => {
+    const result = await refusalOf(request, wrong);
+    expect(result.code ?? result.status).toBe(code);
+  });
+
+  test("[ASP3] which agents there are beside those that are allowed nobody learns by being refused", async () => {
+    const { deps, caller } = acpGround();
+    const told = async (agentId: string) =>
+      (await spawnChild(deps, await caller(), acpWish({ agentId }))).error;
+    expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy (allowed: codex, pi)');
+    expect(await told("main")).toBe('ACP agent "main" is not allowed by policy (allowed: codex, pi)');
+  });
+
+  test("[ASP3] one that is allowed for sub-agents alone is no ACP agent, and the other way round", async () => {
+    const own = agentPolicy("main", { subagents: { ...subagents, allowAgents: ["*"] } });
+    const { deps, caller } = acpGround({}, {}, [own, agentPolicy("other")]);
+    expect(await spawnChild(deps, await caller(), acpWish({ agentId: "other" }))).toMatchObject({
+      code: "agent_not_allowed",
+    });
+    expect(await spawnChild(deps, await caller(), wish({ agentId: "codex" }))).toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  test("[ASP3] without a default agent one has to be named", async () => {
+    const { deps, caller } = acpGround();
+    expect(await spawnChild(deps, await caller(), wish({ runtime: "acp" }))).toEqual({
+      status: "error",
+      code: "acp_unavailable",
+      error:
+        "No ACP agent was named, and there is no default. Pass `agentId` (one of codex, pi), or set `acp.defaultAgent` in the configuration.",
+    });
+  });
+
+  test("[ASP3] a folder inside the parent's is taken", async () => {
+    mkdirSync(join(folder, "inside"));
+    const { deps, books, store, caller } = acpGround();
+    await spawnChild(deps, await caller(), acpWish({ cwd: "inside" }));
+    const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
+    expect(child?.cwd).toBe(join(folder, "inside"));
+  });
+});

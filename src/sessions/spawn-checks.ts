@@ -1,0 +1,238 @@
+import { resolve } from "node:path";
+import { SkeinError } from "../core/errors.ts";
+import { readAgentId } from "../core/names.ts";
+import { escapeToLine } from "../core/text.ts";
+import type { DeliveryTarget, RootRef } from "../runs/contract.ts";
+import { inLine } from "../runs/sequels/untrusted.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { checkTextSize } from "./accept.ts";
+import { mountPathProblem } from "./attachment-place.ts";
+import type { Attachment } from "./attachments.ts";
+import { hasNotes, readAttachments } from "./attachments.ts";
+import type { AgentPolicy, BetweenDeps, Caller } from "./between.ts";
+import { spawnerOf } from "./child-tools.ts";
+import {
+  acpAllowedProblem,
+  allowedProblem,
+  childrenProblem,
+  depthLimit,
+  depthOf,
+  depthProblem,
+  forbidden,
+  isChildSandboxed,
+  sandboxProblem,
+  thinkingProblem,
+  toolsProblem,
+} from "./spawn-limits.ts";
+import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
+
+/** On what terms a child is made, once nothing is in the way. */
+export interface SpawnTerms {
+  /** The agent that spawns. */
+  readonly own: AgentPolicy;
+  readonly target: SpawnTarget;
+  /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
+  readonly above: AgentPolicy | null;
+  readonly depth: number;
+  /** Of the whole lineage. */
+  readonly maxDepth: number;
+  readonly sandboxed: boolean;
+  readonly cwd: string;
+  /** Opens the thread that it is to be bound to; `null`: none is wanted. */
+  readonly openThread: ((title: string) => Promise<DeliveryTarget & { readonly threadId: string }>) | null;
+  readonly attachments: readonly Attachment[];
+}
+
+/** The agent that the child is of. */
+export interface SpawnTarget extends Pick<AgentPolicy, "id" | "sandboxed"> {
+  /** How deep it lets its sessions spawn; 0: not at all. */
+  readonly maxSpawnDepth: number;
+}
+
+/** Who spawns, from which session, under which root. */
+export interface Spawner extends Caller {
+  readonly session: SessionRecord;
+}
+
+/** The agent that is meant. Where none is named: the asker's own, or over ACP the one that is configured for that. */
+export function targetAgentId(
+  { acp }: Pick<BetweenDeps, "acp">,
+  caller: Caller,
+  { agentId: named, runtime }: SpawnRequest,
+): string | SpawnRefusal {
+  const agentId = named ?? (runtime === "acp" ? acp.defaultAgent : caller.agentId);
+  if (agentId === null) return noAcpAgent(acp.names);
+  const id = readAgentId(agentId);
+  if (id !== null) return id;
+  const { message } = new SkeinError("invalid_agent_id", { agentId, pattern: "[a-z0-9][a-z0-9_-]{0,63}" });
+  return { status: "error", code: "invalid_agent_id", error: message };
+}
+
+function noAcpAgent(names: readonly string[]): SpawnRefusal {
+  const error = `No ACP agent was named, and there is no default. Pass \`agentId\` (one of ${names.join(", ")}), or set \`acp.defaultAgent\` in the configuration.`;
+  return { status: "error", code: "acp_unavailable", error };
+}
+
+/**
+ * Every check in its order; the first that fails is the answer. Children and budget are looked at here so that the order of
+ * refusals is right, and decided for good where the child is made.
+ */
+export async function checkSpawn(
+  deps: BetweenDeps,
+  caller: Spawner,
+  request: SpawnRequest,
+  root: RootRef,
+): Promise<SpawnTerms | SpawnRefusal> {
+  const agents = checkAgents(deps, caller, request);
+  if ("status" in agents) return agents;
+  const { own, target } = agents;
+  const { meta } = caller.session;
+  const max = own.subagents.maxSpawnDepth;
+  const sandboxed = isChildSandboxed(caller.sandboxed, own, target);
+  const refused =
+    depthProblem(meta, max) ??
+    (await openChildrenProblem(deps, caller, own)) ??
+    (await budgetProblem(deps, root)) ??
+    sandboxProblem(request, caller.sandboxed, sandboxed);
+  if (refused !== null) return refused;
+  const place = checkCwd(deps, caller, request, target);
+  if ("status" in place) return place;
+  const thread = checkThread(deps, caller, request);
+  if ("status" in thread) return thread;
+  const unfit =
+    thinkingProblem(request, deps.checkModel) ??
+    toolsProblem(request.tools) ??
+    (await taskSizeProblem(deps, request, target));
+  if (unfit !== null) return unfit;
+  const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
+  if (mount !== null) return { status: "error", ...mount };
+  // Notes stand for files that an earlier try may have left where they belong: whoever makes the child looks.
+  const read = hasNotes(request.attachments)
+    ? { attachments: [] }
+    : readAttachments(request.attachments, own.subagents.attachments);
+  if ("code" in read) return { status: "error", ...read };
+  const { attachments } = read;
+  const { openThread } = thread;
+  return {
+    own,
+    target,
+    above: meta.spawnedBy === undefined ? null : deps.agents.find(spawnerOf(meta, own.id)),
+    depth: depthOf(meta) + 1,
+    maxDepth: depthLimit(meta, max),
+    sandboxed,
+    ...place,
+    openThread,
+    attachments,
+  };
+}
+
+/** Who is not allowed is not told whether there is such an agent. */
+function checkAgents(
+  deps: BetweenDeps,
+  caller: Caller,
+  request: SpawnRequest,
+): { readonly own: AgentPolicy; readonly target: SpawnTarget } | SpawnRefusal {
+  const { agents, acp } = deps;
+  const targetId = targetAgentId(deps, caller, request);
+  if (typeof targetId !== "string") return targetId;
+  const own = agents.find(caller.agentId);
+  if (own === null) return noSuchAgent(caller.agentId);
+  const isAcp = request.runtime === "acp";
+  const refused = isAcp ? acpAllowedProblem(acp, targetId) : allowedProblem(own, targetId);
+  if (refused !== null) return refused;
+  // It runs on the host, and has no tools of ours to spawn with.
+  if (isAcp) return { own, target: { id: targetId, sandboxed: false, maxSpawnDepth: 0 } };
+  const target = agents.find(targetId);
+  if (target === null) return noSuchAgent(targetId);
+  const { id, sandboxed, subagents } = target;
+  return { own, target: { id, sandboxed, maxSpawnDepth: subagents.maxSpawnDepth } };
+}
+
+function noSuchAgent(agentId: string): SpawnRefusal {
+  const error = `Agent not found: ${escapeToLine(agentId)} (agents_list shows those that there are)`;
+  return { status: "error", code: "not_found", error };
+}
+
+async function openChildrenProblem(
+  { runs }: BetweenDeps,
+  { userId, session }: Spawner,
+  { subagents }: AgentPolicy,
+): Promise<SpawnRefusal | null> {
+  const open = await runs.children(userId, session.key, { open: true });
+  return childrenProblem(open.length, subagents.maxChildren);
+}
+
+async function budgetProblem({ runs }: BetweenDeps, root: RootRef): Promise<SpawnRefusal | null> {
+  try {
+    await runs.checkBudget(root);
+    return null;
+  } catch (error) {
+    return limitRefusal(error) ?? Promise.reject(error);
+  }
+}
+
+/** An agent over ACP has a model that is not known here. */
+async function taskSizeProblem(
+  { modelWindow }: BetweenDeps,
+  { task, model, runtime }: SpawnRequest,
+  { id }: SpawnTarget,
+): Promise<SpawnRefusal | null> {
+  if (runtime === "acp") return null;
+  try {
+    await checkTextSize(task, () => modelWindow(id, "", model));
+    return null;
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { status: "error", code: error.code, error: error.message };
+  }
+}
+
+/** A limit that the transaction found passed, as a refusal; `null`: it is something else. */
+export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null {
+  if (!(error instanceof SkeinError)) return null;
+  const code: string = error.code;
+  if (code === "children_exceeded" && max !== undefined) return childrenProblem(max, max);
+  if (code === "children_exceeded") return forbidden(code, error.message);
+  if (code === "budget_exceeded")
+    return { status: "error", code, error: error.message, budget: { ...error.details } };
+  return null;
+}
+
+/** A folder that does not exist is refused in the same words as one that is not allowed. */
+function checkCwd(
+  { files }: Pick<BetweenDeps, "files">,
+  { userId, session }: Spawner,
+  { cwd: given }: SpawnRequest,
+  target: SpawnTarget,
+): { readonly cwd: string } | SpawnRefusal {
+  const owner = { userId, agentId: target.id };
+  if (given === undefined) {
+    // The parent's is not the child's where it is the workspace of another agent.
+    const isAllowed = "path" in files.checkPath(owner, session.cwd, "read");
+    return { cwd: isAllowed ? session.cwd : files.defaultCwd(owner) };
+  }
+  const choice = files.resolveCwd(owner, resolve(session.cwd, given), { parent: session });
+  if ("cwd" in choice) return choice;
+  const error = `cwd "${inLine(given, 300)}" is no folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
+  return forbidden("cwd_not_allowed", error);
+}
+
+function checkThread(
+  { channels }: BetweenDeps,
+  { session }: Spawner,
+  { thread }: SpawnRequest,
+): Pick<SpawnTerms, "openThread"> | SpawnRefusal {
+  if (!thread) return { openThread: null };
+  const { delivery } = session.meta;
+  if (delivery === undefined) {
+    const error = "thread=true needs a channel: this session was never reached over one.";
+    return { status: "error", code: "thread_unavailable", error };
+  }
+  const open = channels.opener(delivery.channel);
+  if (open === null) {
+    const error = `Thread bindings are unavailable for ${escapeToLine(delivery.channel)}.`;
+    return { status: "error", code: "thread_unavailable", error };
+  }
+  const { threadId: _, ...target } = delivery;
+  return { openThread: async (title) => ({ ...target, threadId: await open(target, title) }) };
+}

@@ -1,0 +1,157 @@
+import { createHash } from "node:crypto";
+import { childRunId, hashedId } from "../core/hashed-id.ts";
+import { formatKey } from "../core/keys.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { GivenAttachment } from "./attachments.ts";
+
+/** A wish to spawn, with every default in it. */
+export interface SpawnRequest {
+  readonly task: string;
+  readonly label?: string;
+  readonly runtime: "subagent" | "acp";
+  readonly agentId?: string;
+  readonly resumeSessionId?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly cwd?: string;
+  /** 0: none. */
+  readonly runTimeoutSeconds?: number;
+  readonly thread: boolean;
+  readonly mode: "run" | "session";
+  readonly cleanup: "keep" | "delete";
+  readonly sandbox: "inherit" | "require";
+  readonly streamTo?: "parent";
+  readonly tools?: readonly unknown[];
+  readonly background: boolean;
+  readonly context: "isolated" | "fork";
+  readonly attachments: readonly GivenAttachment[];
+  readonly mountPath?: string;
+}
+
+/** Why nothing was spawned, as the tool answers it. */
+export interface SpawnRefusal {
+  readonly status: "error" | "forbidden";
+  readonly code: string;
+  readonly error: string;
+  /** Of `budget_exceeded`: the limit and the figures. */
+  readonly budget?: Readonly<Record<string, string | number>>;
+  /** A thread that was opened for it already. */
+  readonly threadId?: string;
+}
+
+/** What arguments that are read one by one are not right with together; `null`: nothing. */
+export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
+  const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
+  const line = lineProblem(request, "label", Number.POSITIVE_INFINITY);
+  if (line !== null) return line;
+  if (runtime !== "acp" && streamTo !== undefined) {
+    return unfit(`streamTo is only supported for runtime=acp; got runtime=${runtime}`);
+  }
+  if (runtime !== "acp" && resumeSessionId !== undefined) {
+    return unfit(`resumeSessionId is only supported for runtime=acp; got runtime=${runtime}`);
+  }
+  const ofAcp = runtime === "acp" ? acpProblem(request) : null;
+  if (ofAcp !== null) return ofAcp;
+  if (mode === "session" && cleanup === "delete") {
+    return unfit('cleanup="delete" does not go with mode="session": the session stays for further messages.');
+  }
+  if (mountPath === undefined || attachments.length > 0) return null;
+  return unfit("attachAs says where attachments go, and there are none.");
+}
+
+/** What somebody else's agent cannot be told. Whether it can be told a model or how much to think, it says itself. */
+function acpProblem(request: SpawnRequest): SpawnRefusal | null {
+  const { attachments, mountPath, tools, context } = request;
+  if (attachments.length > 0 || mountPath !== undefined) {
+    return unfit(
+      "attachments are currently unsupported for runtime=acp; use runtime=subagent or remove attachments",
+    );
+  }
+  const given = { tools, 'context="fork"': context === "fork" ? true : undefined };
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (name !== undefined) {
+    return unfit(`${name} is unsupported for runtime=acp; use runtime=subagent or leave it out`);
+  }
+  return (
+    lineProblem(request, "resumeSessionId", longestSessionId) ??
+    lineProblem(request, "model", longestWord) ??
+    lineProblem(request, "thinking", longestWord)
+  );
+}
+
+const longestSessionId = 512;
+const longestWord = 256;
+
+function lineProblem(
+  request: SpawnRequest,
+  name: "label" | "resumeSessionId" | "model" | "thinking",
+  longest: number,
+): SpawnRefusal | null {
+  const value = request[name];
+  if (value === undefined) return null;
+  if (value.length > longest)
+    return unfit(`${name} has ${value.length} characters, and ${longest} is the most`);
+  const shown = escapeToLine(value);
+  return shown === value
+    ? null
+    : unfit(`${name} must be one line without control characters, got "${shown}"`);
+}
+
+export function unfit(error: string): SpawnRefusal {
+  return { status: "error", code: "invalid_arguments", error };
+}
+
+/** The names of a child. They follow from the call that spawns it, so that the same call again finds the first one's. */
+export interface SpawnNames {
+  readonly spawnId: string;
+  readonly key: string;
+  readonly sessionId: string;
+  readonly runId: string;
+}
+
+const longestLabel = 512;
+
+export function spawnNames(
+  parent: SessionRecord,
+  callId: string,
+  agentId: string,
+  runtime: "subagent" | "acp",
+): SpawnNames {
+  // The parent's uid keeps two users with one idempotency key apart: spawn ids are unique in the store.
+  const spawnId = createHash("sha256")
+    .update(JSON.stringify([parent.uid, callId]))
+    .digest("hex")
+    .slice(0, 16);
+  return {
+    spawnId,
+    key: formatKey(
+      runtime === "acp"
+        ? { form: "acp", agentId, spawnId }
+        : { form: "subagent", agentId, parentSessionId: parent.sessionId, spawnId },
+    ),
+    sessionId: hashedId("child session", parent.uid, callId),
+    runId: childRunId(parent.uid, callId),
+  };
+}
+
+/** A label that others may have already: as it is, then with ` (2)`, ` (3)` …, within the longest that there may be. */
+export function numberedLabel(label: string, number: number): string {
+  return withEnding(label, number === 1 ? "" : ` (${number})`);
+}
+
+/** A label that nobody else has, whatever others have. */
+export function markedLabel(label: string, spawnId: string): string {
+  return withEnding(label, ` (${spawnId.slice(0, 8)})`);
+}
+
+/** Whether a child's label is one that its parent gave, or what was made of it because others may have it. */
+export function isGivenLabel(label: string, given: string, spawnId: string): boolean {
+  if (label === given || label === markedLabel(given, spawnId)) return true;
+  const number = Number(/ \((\d{1,6})\)$/.exec(label)?.[1]);
+  return number > 1 && label === numberedLabel(given, number);
+}
+
+function withEnding(label: string, ending: string): string {
+  return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
+}

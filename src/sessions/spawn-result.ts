@@ -1,0 +1,117 @@
+import { present } from "../core/present.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { Run } from "../runs/contract.ts";
+import { agentSessionIdOf } from "./acp-link.ts";
+import { receiptByNotes } from "./attachments.ts";
+import type { BetweenDeps, Caller } from "./between.ts";
+import { awaitChild } from "./reply-wait.ts";
+import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
+
+const longestEntry = 100;
+
+export type SpawnResult = Readonly<Record<string, unknown>>;
+
+export const pushed =
+  "The result is pushed: it arrives in this session as a message when the sub-agent ends. Do not poll. To wait for it, end your turn with sessions_yield.";
+export const late = "Its result was not waited for to the end: it arrives in this session as a message.";
+export const circle =
+  "To wait for it would close a circle of waits, so it was not waited for: its result arrives in this session as a message.";
+
+/** What a spawn answers, the first time and every time that the same call is made again. */
+export async function spawnResult(
+  deps: BetweenDeps,
+  caller: Caller,
+  request: SpawnRequest,
+  { spawnId, runId }: SpawnNames,
+  run: Run,
+): Promise<SpawnResult> {
+  const { sequel } = run.options;
+  const told = {
+    status: "ok",
+    runId,
+    childSessionKey: `subagent:${spawnId}`,
+    ...present({ label: sequel?.type === "child" ? sequel.label : undefined }),
+    mode: request.mode,
+    ...present({ threadId: run.options.deliverTo?.threadId }),
+    ...(request.attachments.length === 0 ? {} : { attachments: receiptByNotes(request.attachments) }),
+  };
+  const ungranted = await ungrantedNote(deps, run, request);
+  const noted = (note: string) => ({ note: ungranted === null ? note : `${note} ${ungranted}` });
+  if (request.background) return { ...told, ...noted(pushed) };
+  const waited = await awaitChild(deps, caller, runId);
+  if (waited === "late") return { ...told, ...noted(late) };
+  if (waited === "circle") return { ...told, code: "wait_cycle", ...noted(circle) };
+  return { ...told, ...present({ note: ungranted }), ...endOf(waited) };
+}
+
+/** What came of a child that was waited for. */
+export function endOf({ state, outcome, usage }: Run): SpawnResult {
+  return {
+    result: outcome?.reply ?? "",
+    outcome: outcome?.state ?? state,
+    ...present({ error: outcome?.error }),
+    usage,
+  };
+}
+
+/** Nothing that was asked for is passed over in silence. */
+async function ungrantedNote(
+  { ungrantedTools }: BetweenDeps,
+  { session }: Run,
+  { tools }: SpawnRequest,
+): Promise<string | null> {
+  if (tools === undefined || tools.length === 0) return null;
+  const entries = tools.map((entry) => String(entry).trim());
+  const { unknown, denied } = await ungrantedTools(session, entries);
+  const quoted = (names: readonly string[]) =>
+    names.map((name) => `"${escapeToLine(cutText(name, longestEntry))}"`).join(", ");
+  const sentences = [
+    ...(unknown.length === 0
+      ? []
+      : [`Of tools, ${quoted(unknown)} fits no tool of agent ${session.agentId}, and allows nothing.`]),
+    ...(denied.length === 0 ? [] : [`Not granted, because the child may not use them: ${quoted(denied)}.`]),
+  ];
+  return sentences.length === 0 ? null : sentences.join(" ");
+}
+
+const endedAlready = "It has ended already: this is its result, and no message follows.";
+const untold = "The agent has not told the id of its session yet.";
+
+/**
+ * What a spawn over ACP answers, once the agent has told its session, or at the end if that is asked for. A run that ends
+ * before is the answer itself, and then nothing is announced.
+ */
+export async function acpResult(
+  deps: BetweenDeps,
+  caller: Caller,
+  { background, mode }: SpawnRequest,
+  { key, runId }: SpawnNames,
+  run: Run,
+): Promise<SpawnResult> {
+  const linked = () => deps.acp.untilAgentSessionId(run, caller.signal);
+  const waited = await awaitChild(deps, caller, runId, background ? linked : undefined);
+  const agentSessionId = await agentSessionIdOf(deps.store, run.session);
+  const { sequel, deliverTo } = run.options;
+  const told = {
+    status: "ok",
+    runId,
+    ...present({ threadId: deliverTo?.threadId, agentSessionId }),
+    childSessionKey: key,
+    ...present({ label: sequel?.type === "child" ? sequel.label : undefined }),
+    mode,
+  };
+  if (waited === "circle") return { ...told, code: "wait_cycle", note: circle };
+  if (waited === "late") return { ...told, note: lateNote(background, agentSessionId) };
+  const { state, outcome } = waited;
+  if (agentSessionId === null && outcome?.state !== "ok") {
+    const { code = outcome?.state ?? state, error = `The run of the agent ended as ${state}.` } =
+      outcome ?? {};
+    return { status: "error", runId, childSessionKey: key, outcome: outcome?.state ?? state, code, error };
+  }
+  return { ...told, ...(background ? { note: endedAlready } : {}), ...endOf(waited) };
+}
+
+function lateNote(background: boolean, agentSessionId: string | null): string {
+  if (!background) return late;
+  return agentSessionId === null ? `${untold} ${pushed}` : pushed;
+}

@@ -1,0 +1,217 @@
+import { isAcpKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type { MessageDraft } from "../core/seal.ts";
+import type { SessionRef } from "../core/session-ref.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { AcceptRequest, DeliveryTarget, RequestDigests, RootRef, Run } from "../runs/contract.ts";
+import { digestRequest } from "../runs/same-request.ts";
+import type { Json, SessionMeta, SessionRecord } from "../store/contract.ts";
+import { receiptByNotes } from "./attachments.ts";
+import type { BetweenDeps, Caller } from "./between.ts";
+import type { ChildRole, ChildToolLayer } from "./child-tools.ts";
+import { childToolLayers } from "./child-tools.ts";
+import { answerTarget } from "./outside-channel.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
+import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
+import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
+
+/** A year: who waits for a child waits as long as it takes. */
+const longestWaitMs = 365 * 86_400_000;
+
+export interface FirstRun {
+  readonly request: SpawnRequest;
+  readonly terms: SpawnTerms;
+  readonly names: SpawnNames;
+  readonly root: RootRef;
+  readonly label: string | null;
+  readonly thread: DeliveryTarget | null;
+  /** The folder of its attachments. */
+  readonly folder: string | null;
+  readonly message: MessageDraft;
+}
+
+/** A request from outside opens a root of its own; in a run it is one hop more under that run's. */
+export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
+  return run === null ? { rootId: runId, hops: 0 } : { ...run.root, hops: run.root.hops + 1 };
+}
+
+/** The first run of a child, with everything that hangs on it. */
+export function firstRun(
+  { clock, owner }: BetweenDeps,
+  caller: Spawner,
+  session: SessionRef,
+  { request, terms, names, root, label, thread, folder, message }: FirstRun,
+): AcceptRequest {
+  const { task, mode, cleanup, runTimeoutSeconds } = request;
+  const { key, sessionId, meta } = caller.session;
+  const { subagents } = terms.own;
+  const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
+  const { run } = caller;
+  const by = run === null ? { owner } : { runId: run.runId };
+  // Over ACP it is waited for until the agent has told its session: what ends before is the spawn's own answer.
+  const isAwaited = !request.background || request.runtime === "acp";
+  const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
+  const parent = { key, sessionId, ...present({ channel: meta.channel }) };
+  return {
+    session,
+    kind: "spawn",
+    runId: names.runId,
+    message,
+    queueMode: "followup",
+    root,
+    provenance: provenanceOf(key, root),
+    options: {
+      origin: "inter_session",
+      requestDigests: spawnDigests(request),
+      ...present({ runTimeoutSeconds, deliverTo: thread, streamTo: request.streamTo }),
+      sequel: {
+        type: "child",
+        parent,
+        childKey: names.key,
+        task,
+        ...present({ label, model: request.model, deliverTo: answerTarget(caller) }),
+      },
+    },
+    child: {
+      parentKey: key,
+      spawnId: names.spawnId,
+      task,
+      mode,
+      cleanup,
+      maxChildren: subagents.maxChildren,
+      ...present({
+        label,
+        attachments: subagents.attachments.keep ? null : folder,
+        archiveAfterMs: archiveAfterMs === 0 ? null : archiveAfterMs,
+      }),
+    },
+    ...present({ startedBy: run?.runId, awaitedBy }),
+  };
+}
+
+/** What makes a spawn the same one again. Attachments count by their contents, of which a transcript keeps the sums only. */
+export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
+  return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });
+}
+
+export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {
+  return {
+    kind: "inter_session",
+    sourceSessionKey: parentKey,
+    sourceTool: "sessions_spawn",
+    rootId,
+    hops,
+    verbatim: true,
+  };
+}
+
+/** What lists call it, where it has no label. */
+const longestName = 100;
+
+/** What a child is called by its task. */
+export function childName(task: string): string {
+  return escapeToLine(cutText(task.trim(), longestName));
+}
+
+/** It can spawn where its lineage may go deeper and its own agent lets it. */
+export function roleOf({
+  depth,
+  maxDepth,
+  target,
+}: Pick<SpawnTerms, "depth" | "maxDepth" | "target">): ChildRole {
+  return depth < Math.min(maxDepth, target.maxSpawnDepth) ? "orchestrator" : "leaf";
+}
+
+/** What is known of a child from its first moment on. Lineage and rules are written here, once. */
+export function childMeta(
+  caller: Spawner,
+  request: SpawnRequest,
+  terms: SpawnTerms,
+  given: { readonly rootId: string; readonly thread: DeliveryTarget | null; readonly label: string | null },
+): SessionMeta {
+  const { meta, key } = caller.session;
+  const delivery = given.thread ?? meta.delivery;
+  return {
+    spawnedBy: key,
+    spawnDepth: terms.depth,
+    spawnLimit: terms.maxDepth,
+    role: roleOf(terms),
+    spawnMode: request.mode,
+    rootId: given.rootId,
+    toolLayers: toolLayersOf(caller, request, terms) as unknown as Json,
+    ...present({
+      label: given.label,
+      displayName: childName(request.task),
+      sandboxed: terms.sandboxed ? true : undefined,
+      // What it says there is its own; the delivery of its parent it only has for announcements.
+      ownThread: given.thread === null ? undefined : true,
+      channel: given.thread?.channel ?? meta.channel,
+      delivery: delivery === undefined ? undefined : { ...delivery },
+      ...overridesOf(request),
+      sendPolicy: meta.sendPolicy,
+    }),
+  };
+}
+
+/** A model and a level of ours hold for its runs; what the agent of somebody else is to be told is kept for it. */
+function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
+  if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
+  return present({ model, thinkingLevel: thinking });
+}
+
+/** All that the parent may use by the rules that hold for it, and of that what the spawn asks for. */
+function toolLayersOf(
+  { session, run }: Spawner,
+  { tools }: SpawnRequest,
+  { own, above }: SpawnTerms,
+): readonly ChildToolLayer[] {
+  const ofRun = run?.options.tools;
+  return [
+    { of: `agent ${own.id}`, ...own.tools },
+    ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
+    // What holds for the parent because it was spawned itself, by the word of the agent that did it.
+    ...childToolLayers(session.meta, above?.subagents ?? null),
+    ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
+  ];
+}
+
+/** What hooks are told of a child; the context is that of the session that spawns it. */
+export interface ToldChild {
+  readonly agentId: string;
+  readonly runtime: SpawnRequest["runtime"];
+  readonly task: string;
+  readonly label: string | null;
+  readonly ctx: RuntimeContext;
+}
+
+export function toldOf(
+  { session }: { readonly session: SessionRecord },
+  { task, label, runtime }: Pick<SpawnRequest, "task" | "label" | "runtime">,
+  agentId: string,
+): ToldChild {
+  const { userId, key: sessionKey, sessionId, cwd, meta } = session;
+  const { channel = null, delivery = null } = meta;
+  const ctx = { userId, agentId: session.agentId, sessionKey, sessionId, cwd, channel, delivery };
+  return { agentId, runtime, task, label: label ?? null, ctx };
+}
+
+/** The same of one that has ended; `null`: it is no child. */
+export function toldOfEnd({ runId, session, options, outcome }: Run) {
+  const { sequel } = options;
+  if (sequel?.type !== "child" || outcome === null) return null;
+  const { parent, task, label = null } = sequel;
+  const { userId, agentId, key: childSessionKey } = session;
+  const ctx: RuntimeContext = { userId, sessionKey: parent.key, sessionId: parent.sessionId };
+  const { state, reply = null } = outcome;
+  return {
+    agentId,
+    runtime: isAcpKey(childSessionKey) ? "acp" : "subagent",
+    task,
+    label,
+    childSessionKey,
+    runId,
+    outcome: state,
+    result: reply,
+    ctx,
+  } as const;
+}

@@ -1,0 +1,113 @@
+import { realpath } from "node:fs/promises";
+import { SkeinError } from "../core/errors.ts";
+import type { EventBus } from "../core/events.ts";
+import { present } from "../core/present.ts";
+import type { Child } from "../runs/contract.ts";
+import type { Scope } from "../store/contract.ts";
+import { removeAttachments } from "./attachment-files.ts";
+import type { BetweenDeps } from "./between.ts";
+
+type Deps = Pick<BetweenDeps, "store" | "runs" | "files" | "report">;
+
+/** Takes children away whose time is over: into the trash, or out of the lists, and their attachments with them. */
+export class ChildKeeper {
+  readonly #deps: Deps;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** All that are due. May be repeated at any time: one that failed is due again, and keeps no other from its turn. */
+  async tidy(): Promise<void> {
+    for (const { child, act } of await this.#deps.runs.toTidy()) {
+      try {
+        await this.#tidyOne(child, act);
+      } catch (error) {
+        this.#deps.report(error);
+      }
+    }
+  }
+
+  /** Noted last: who is stopped in between finds it due again, and does nothing twice. */
+  async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
+    const { userId, agentId, sessionId } = run.session;
+    const { sessions } = this.#deps.store;
+    const scope: Scope = present({ userId });
+    if (act === "remove") await sessions.remove(scope, sessionId);
+    else await this.#archive(scope, sessionId);
+    if (attachments !== undefined) {
+      const own = this.#deps.files.attachments({ userId, agentId, sessionId });
+      await removeAttachments(attachments, own !== null && (await isSameFolder(attachments, own)));
+    }
+    await this.#deps.runs.tidied(run.runId);
+  }
+
+  async #archive(scope: Scope, sessionId: string): Promise<void> {
+    const { sessions } = this.#deps.store;
+    const session = await sessions.get(scope, sessionId);
+    if (session === null || session.meta.archived === true) return;
+    await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {
+      // Somebody took it away meanwhile.
+      if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
+    });
+  }
+}
+
+/** A folder is kept by its real path, and the store may name it through a link. */
+async function isSameFolder(path: string, other: string): Promise<boolean> {
+  if (path === other) return true;
+  const [real, otherReal] = await Promise.all(
+    [path, other].map((each) => realpath(each).catch(() => null)), // gone: there is nothing to compare
+  );
+  return real !== null && real === otherReal;
+}
+
+/** So often it is looked for what time alone makes due. */
+const everyMs = 60_000;
+/** Runs that end together are looked after together: a look goes through all children that are not tidied yet. */
+const soonMs = 250;
+
+/** Has children tidied away: soon after a run has ended, now and then, and once more before the end. */
+export class Tidying {
+  readonly #keeper: ChildKeeper;
+  readonly #bus: EventBus;
+  readonly #report: (error: unknown) => void;
+  #stop: (() => void) | null = null;
+  #soon: NodeJS.Timeout | null = null;
+  #looking: Promise<void> = Promise.resolve();
+
+  constructor(keeper: ChildKeeper, bus: EventBus, report: (error: unknown) => void) {
+    this.#keeper = keeper;
+    this.#bus = bus;
+    this.#report = report;
+  }
+
+  start(): void {
+    const timer = setInterval(() => this.#look(), everyMs).unref();
+    const leave = this.#bus.subscribe(({ type }) => void (type === "run.ended" && this.#lookSoon()));
+    this.#stop = () => {
+      clearInterval(timer);
+      leave();
+    };
+    this.#look();
+  }
+
+  /** What is under way, or was to come soon, is done first. */
+  async close(): Promise<void> {
+    if (this.#stop === null) return;
+    this.#stop();
+    this.#stop = null;
+    if (this.#soon !== null) this.#look();
+    await this.#looking;
+  }
+
+  #lookSoon(): void {
+    this.#soon ??= setTimeout(() => this.#look(), soonMs).unref();
+  }
+
+  #look(): void {
+    if (this.#soon !== null) clearTimeout(this.#soon);
+    this.#soon = null;
+    this.#looking = this.#looking.then(() => this.#keeper.tidy()).catch(this.#report);
+  }
+}

@@ -1,0 +1,238 @@
+import type { Entry } from "../core/entries.ts";
+import type { SkeinEvent } from "../core/events.ts";
+import { present } from "../core/present.ts";
+import type { Run, RunUsage, RunWaits } from "../runs/contract.ts";
+import { RunError } from "./run-error.ts";
+
+/** What happens in a turn, as it happens. */
+export type TurnEvent =
+  | { readonly type: "text" | "thinking"; readonly delta: string }
+  | {
+      readonly type: "tool_call";
+      readonly id: string;
+      readonly name: string;
+      readonly args: Readonly<Record<string, unknown>>;
+    }
+  | {
+      readonly type: "tool_result";
+      readonly id: string;
+      readonly name: string;
+      readonly isError: boolean;
+      readonly content: readonly unknown[];
+    }
+  | { readonly type: "entry"; readonly entry: Entry }
+  | {
+      readonly type: "child";
+      readonly childSessionKey: string;
+      readonly childRunId: string;
+      readonly state: string;
+    }
+  /** The text of this answer so far does not count: the model is asked again. */
+  | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
+  | {
+      readonly type: "compaction";
+      readonly phase: "started" | "done" | "not_done";
+      readonly measure: string;
+      readonly note?: string;
+      /** Of a measure that has ended: by how many tokens the next request is smaller. */
+      readonly freedTokens?: number;
+    }
+  | {
+      readonly type: "approval";
+      readonly approvalId: string;
+      readonly name: string;
+      readonly args: Readonly<Record<string, unknown>>;
+      readonly answer: "approved" | "denied" | "expired" | null;
+    }
+  /** This process cannot run it: it waits for a process of the app, with these tools if this process only lacks tools. */
+  | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
+  | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
+
+/** What a turn came to. */
+export interface TurnResult {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly reply: string;
+  /** What `schema` asked for. */
+  readonly output?: unknown;
+  readonly usage: RunUsage;
+  /** The entry of the reply. */
+  readonly entryId?: string;
+}
+
+/** A turn under way. It runs whether it is read or not, and leaving the loop does not abort it. */
+export interface Turn extends AsyncIterable<TurnEvent> {
+  readonly runId: string;
+  /** Rejects with a {@link RunError} unless the run ended well. */
+  readonly result: Promise<TurnResult>;
+  /** Durable: no run ends well behind it. */
+  abort(): Promise<void>;
+}
+
+export interface TurnSource {
+  readonly runId: string;
+  /** Resolves once the input is accepted; rejects where it was refused. */
+  readonly accepted: Promise<Run>;
+  subscribe(listener: (event: SkeinEvent) => void): () => void;
+  waits(runId: string): Promise<RunWaits | null>;
+  /** Resolves when the run has ended, whoever ran it. */
+  untilEnded(runId: string): Promise<Run>;
+  abort(runId: string): Promise<unknown>;
+  /** Runs whose result a caller waits for. */
+  readonly awaitedRuns: Set<string>;
+}
+
+/** Follows a run by its events; everything is there from the beginning, for whoever begins to read. */
+export class TurnHandle implements Turn {
+  readonly runId: string;
+  readonly #result: Promise<TurnResult>;
+  readonly #source: TurnSource;
+  readonly #events: TurnEvent[] = [];
+  readonly #approvals: Approvals = new Map();
+  #isOver = false;
+  #following: string;
+  /** The session in which what is appended belongs to this turn; `null`: it does not run now. */
+  #runsIn: Place | null = null;
+  /** Of our own input, which stands there before the turn that it is steered into is known to be ours. */
+  #entryId: string | null = null;
+  #news = Promise.withResolvers<void>();
+
+  constructor(source: TurnSource) {
+    this.#source = source;
+    this.runId = source.runId;
+    this.#following = source.runId;
+    const leave = source.subscribe((event) => this.#take(event));
+    this.#result = this.#follow().finally(() => {
+      leave();
+      source.awaitedRuns.delete(this.runId);
+    });
+    // Whoever does not ask for the result does not want to hear of it.
+    this.#result.catch(() => undefined);
+  }
+
+  get result(): Promise<TurnResult> {
+    if (!this.#isOver) this.#source.awaitedRuns.add(this.runId);
+    return this.#result;
+  }
+
+  async abort(): Promise<void> {
+    await this.#source.accepted;
+    await this.#source.abort(this.runId);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, undefined> {
+    for (let next = 0; ; ) {
+      const event = this.#events[next];
+      if (event !== undefined) {
+        next += 1;
+        yield event;
+      } else if (this.#isOver) return;
+      else await this.#news.promise;
+    }
+  }
+
+  async #follow(): Promise<TurnResult> {
+    try {
+      const accepted = await this.#source.accepted.then((run) => this.#join(run));
+      const waits = accepted.app === null ? null : await this.#source.waits(accepted.runId);
+      if (waits !== null && waits.app !== null)
+        this.#push({ type: "waiting", app: waits.app, missingTools: waits.missingTools });
+      const run = await this.#source.untilEnded(accepted.runId);
+      const outcome = run.outcome ?? { state: "error", error: "The run ended without an outcome." };
+      this.#push({ type: "end", state: outcome.state });
+      if (outcome.state !== "ok") throw new RunError(run, outcome);
+      const { key, sessionId } = run.session;
+      const { reply = "", output, entryId } = outcome;
+      return {
+        runId: this.runId,
+        sessionKey: key,
+        sessionId,
+        reply,
+        ...(output === undefined ? {} : { output }),
+        usage: run.usage,
+        ...(entryId === undefined ? {} : { entryId }),
+      };
+    } finally {
+      this.#isOver = true;
+      this.#news.resolve();
+    }
+  }
+
+  /** One that was known already may be under way. */
+  #join(run: Run): Run {
+    this.#entryId = run.entryId;
+    if (run.mergedInto !== null) this.#following = run.mergedInto;
+    const { userId, key: sessionKey } = run.session;
+    if (run.state === "running" || run.state === "waiting") this.#runsIn ??= { userId, sessionKey };
+    return run;
+  }
+
+  #take(event: SkeinEvent): void {
+    if (event.type === "run.steered" && event.runId === this.runId) {
+      this.#following = event.mergedInto;
+      this.#runsIn = event;
+    }
+    if (event.type === "entry.appended" && this.#isOurs(event))
+      this.#push({ type: "entry", entry: event.entry });
+    if (event.runId !== this.#following) return;
+    if (event.type === "run.started") this.#runsIn = event;
+    if (event.type === "run.sleeping" || event.type === "run.ended") this.#runsIn = null;
+    const shown = turnEventOf(event, this.#approvals);
+    if (shown !== null) this.#push(shown);
+  }
+
+  /** By the session's key: where a reset is due, the turn takes it along to a new session. */
+  #isOurs({ entry, userId, sessionKey }: SkeinEvent<"entry.appended">): boolean {
+    if (entry.id === this.#entryId) return true;
+    return this.#runsIn?.sessionKey === sessionKey && this.#runsIn.userId === userId;
+  }
+
+  #push(event: TurnEvent): void {
+    this.#events.push(event);
+    const { resolve } = this.#news;
+    this.#news = Promise.withResolvers();
+    resolve();
+  }
+}
+
+type Place = Pick<SkeinEvent, "userId" | "sessionKey">;
+type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
+type Approvals = Map<string, Asked>;
+
+/** An event of a run as the turn shows it; `null`: it does not. `approvals` knows what was asked for. */
+export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map()): TurnEvent | null {
+  switch (event.type) {
+    case "run.delta":
+      return { type: event.kind, delta: event.delta };
+    case "run.tool": {
+      const { toolCallId: id, toolName: name } = event;
+      if (event.phase === "call") return { type: "tool_call", id, name, args: event.arguments ?? {} };
+      return { type: "tool_result", id, name, isError: event.isError === true, content: event.content ?? [] };
+    }
+    case "run.child": {
+      const { childSessionKey, childRunId, state } = event;
+      return { type: "child", childSessionKey, childRunId, state };
+    }
+    case "run.retry": {
+      const { attempt, delayMs, error } = event;
+      return { type: "retry", attempt, delayMs, error };
+    }
+    case "run.compaction": {
+      const { phase, measure, note, freedTokens } = event;
+      return { type: "compaction", phase, measure, ...present({ note, freedTokens }) };
+    }
+    case "approval.requested": {
+      const { approvalId, toolName, arguments: args } = event;
+      const asked: Asked = { type: "approval", approvalId, name: toolName, args };
+      approvals.set(approvalId, asked);
+      return { ...asked, answer: null };
+    }
+    case "approval.resolved": {
+      const asked = approvals.get(event.approvalId);
+      return asked === undefined ? null : { ...asked, answer: event.answer };
+    }
+    default:
+      return null;
+  }
+}

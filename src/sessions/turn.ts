@@ -1,0 +1,289 @@
+import type { TurnEnd, TurnModel } from "../agents/contract.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { Claim, HeldRun, Outcome, Run, RunOptions } from "../runs/contract.ts";
+import { recoveryOf } from "../runs/recovery.ts";
+import type { SessionMeta } from "../store/contract.ts";
+import type { TranscriptMessage } from "../transcript/contract.ts";
+import { isInserted } from "../transcript/derive.ts";
+import { childSystemBlock } from "./child-prompt.ts";
+import { bringArrivals, bringInput, pointBack, promptOf } from "./run-input.ts";
+import type { RunWriter } from "./run-writer.ts";
+import { lastAnswer, tailOf } from "./run-writer.ts";
+import type { AgentProfile, RunningDeps, RunPlace } from "./running.ts";
+import { leaveTornCopies } from "./truncate-results.ts";
+import { activeTools, turnPorts, yieldedFor } from "./turn-ports.ts";
+import { TurnRequests } from "./turn-request.ts";
+import type { StateModule } from "./with-state.ts";
+
+export interface TurnToBegin extends RunPlace {
+  readonly agent: AgentProfile | null;
+  readonly claim: Claim;
+  readonly writer: RunWriter;
+}
+
+/** What was settled once, before the input: whoever goes on in the same turn goes on with it. */
+export interface BegunTurn extends TurnPlan {
+  readonly agent: AgentProfile;
+}
+
+/** Brings the input into the session, before anything is loaded or asked that may take its time. An outcome: it was refused. */
+export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
+  const { scope, session, claim, writer, ctx } = turn;
+  const { run } = claim;
+  await leaveTornCopies(deps.store.sessions, scope, session.sessionId, { fence: writer.fence });
+  const { key, sessionId, leafId } = session;
+  await deps.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
+  const agent = required(turn);
+  const plan = await planTurn(deps, turn, agent, run.options);
+  const { model, thinkingLevel } = plan;
+  const { system, prepend } = await askPromptHooks(deps, turn, plan);
+  const refused = await bring(deps, turn, model, prepend);
+  if (refused !== null) return { state: "error", code: "refused", error: refused };
+  return { agent, model, system, thinkingLevel };
+}
+
+function required({ agent, scope }: TurnToBegin): AgentProfile {
+  if (agent !== null) return agent;
+  throw new SkeinError("not_found", {
+    what: "Agent",
+    name: scope.agentId,
+    advice: "Define it with defineAgent, or under agents in the configuration",
+  });
+}
+
+/** Brings the input into the session; a reason: it was refused. */
+async function bring(
+  deps: RunningDeps,
+  { claim, writer, ...place }: TurnToBegin,
+  model: TurnModel,
+  prepend: string | null,
+): Promise<string | null> {
+  const { run, held, how } = claim;
+  const seesImages = model.policy.images !== null;
+  const { refused, wasThere } = await bringInput(deps, place, writer, run, { seesImages, prepend });
+  if (claim.isOvertaken && wasThere) await pointBack(writer, run);
+  // What it woke for comes first: until that is written, whoever takes it up wakes again.
+  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
+  if (refused === null) await deps.runs.written(held);
+  return refused;
+}
+
+/** The history as hooks see it: cleaned for the model, without what only fills a request up. */
+export async function cleanedHistory(
+  deps: Pick<RunningDeps, "store" | "settings" | "clock" | "shrink">,
+  place: RunPlace,
+  model: TurnModel,
+): Promise<readonly TranscriptMessage[]> {
+  const requests = new TurnRequests(deps, place, { model, system: null, tools: null });
+  const { messages } = await requests.preview();
+  return messages.filter((message) => !isInserted(message));
+}
+
+/** Lets hooks change the system prompt and add context before the prompt. */
+async function askPromptHooks(
+  deps: RunningDeps,
+  turn: TurnToBegin,
+  { model, system }: Pick<TurnPlan, "model" | "system">,
+): Promise<{ readonly system: string | null; readonly prepend: string | null }> {
+  const { hooks } = deps;
+  if (!hooks.has("before_agent_start") && !hooks.has("before_prompt_build")) return { system, prepend: null };
+  const prompt = promptOf(turn.claim.run);
+  const messages = await cleanedHistory(deps, turn, model);
+  const { ctx } = turn;
+  const started = await hooks.ask("before_agent_start", { prompt, messages, ctx });
+  const built = await hooks.ask("before_prompt_build", { system, prompt, messages, ctx });
+  const prepend = [started.prependContext, built.prependContext].filter((text) => text !== null).join("\n\n");
+  return { system: built.system, prepend: prepend === "" ? null : prepend };
+}
+
+export interface TurnToRun extends RunPlace {
+  readonly begun: BegunTurn;
+  readonly claim: Claim;
+  readonly writer: RunWriter;
+  readonly signal: AbortSignal;
+  /** Loaded from the session, and saved after the turn. */
+  readonly state: readonly StateModule[];
+  /** It wanted to sleep, and there was nothing to wait for. */
+  readonly isAwake: boolean;
+}
+
+/** The turn of a claimed run whose input is there, from wherever the session stands. */
+export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnEnd | Outcome> {
+  const { scope, session, claim, writer, signal, state, begun, isAwake } = turn;
+  const { run } = claim;
+  const closed = claim.how === "new" || isAwake ? null : await recovered(deps, turn);
+  if (closed !== null) return closed;
+  signal.throwIfAborted();
+  const tools = await deps.tools(begun.agent, session, run);
+  const { model, system, agent } = begun;
+  const asked = {
+    model,
+    system,
+    get tools() {
+      return activeTools(tools, state, agent);
+    },
+  };
+  const requests = new TurnRequests(deps, turn, asked);
+  const parts = { place: turn, ...begun, claim, writer, signal, asked, state, requests };
+  const ports = await turnPorts(deps, parts);
+  if (session.meta.systemSent !== true)
+    await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
+  deps.turns.set(session.uid, { plan: ports, requests });
+  try {
+    return await deps.runtime.run(ports);
+  } finally {
+    deps.turns.delete(session.uid);
+  }
+}
+
+/** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */
+async function recovered(
+  deps: RunningDeps,
+  { claim, begun, writer, scope, session, ctx }: TurnToRun,
+): Promise<TurnEnd | Outcome | null> {
+  if (claim.how === "woken") return null;
+  if (begun.agent.runtime === "acp") await takeBackQuestions(deps, claim.run);
+  const { run, held } = claim;
+  const place = { scope, session, ctx };
+  const text = await deps.runs.partial(run.runId);
+  if (text !== null) {
+    await writer.note({ type: "custom", customType: "skein.partial", data: { runId: run.runId, text } });
+    await deps.runs.keepPartial(held, null);
+  }
+  await takeSteeredBefore(deps, place, held);
+  const tail = await tailOf(deps, place);
+  const mostAttempts = deps.settings.maxRetries + 1;
+  const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
+  // One that was only given back had not begun.
+  const isTaken = run.lost > 0 || action !== "run_turn";
+  if (isTaken)
+    deps.emit({
+      type: "run.recovered",
+      at: deps.clock.now(),
+      userId: session.userId,
+      sessionKey: session.key,
+      sessionId: session.sessionId,
+      runId: run.runId,
+      attempt: run.lost + 1,
+      action,
+    });
+  switch (action) {
+    case "run_turn":
+    case "finish_calls":
+    case "ask_model":
+    case "retry":
+      return null;
+    case "sleep":
+      return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: yieldedFor(tail) };
+    case "close":
+      return closed(deps, writer, run, lastAnswer(tail));
+    case "close_error":
+      return {
+        state: "error",
+        code: "model_failed",
+        error: lastAnswer(tail).error,
+        entryId: lastAnswer(tail).entryId,
+      };
+    case "close_aborted":
+      return {
+        state: "aborted",
+        code: "aborted",
+        error: "The run was aborted.",
+        entryId: lastAnswer(tail).entryId,
+      };
+  }
+}
+
+/** An answer that was to fit a schema is read again; where it does not fit, the model is told so. */
+async function closed(
+  { readOutput }: RunningDeps,
+  writer: RunWriter,
+  { options }: Run,
+  { reply, entryId }: { readonly reply: string; readonly entryId: string },
+): Promise<TurnEnd | null> {
+  const end = { kind: "answered", reply, entryId } as const;
+  if (options.outputSchema === undefined) return end;
+  const read = await readOutput(reply, options.outputSchema);
+  if ("output" in read) return { ...end, output: read.output };
+  await writer.say(read.correction);
+  return null;
+}
+
+/** An agent whose process is gone waits for no answer; it asks anew where it still wants to know. */
+async function takeBackQuestions({ runs }: RunningDeps, { runId }: Run): Promise<void> {
+  for (const { approvalId } of await runs.approvals({ runId, open: true }))
+    await runs.resolveApproval(approvalId, "expired", null);
+}
+
+/** Input whose entry stands in the session already was steered in by the lost owner. */
+async function takeSteeredBefore(
+  { runs, store }: RunningDeps,
+  { scope, session }: RunPlace,
+  held: HeldRun,
+): Promise<void> {
+  for (const each of await runs.steerable(held)) {
+    const there = await store.sessions.entry(scope, session.sessionId, each.entryId);
+    if (there !== null) await runs.steered(held, each.runId);
+  }
+}
+
+/** What agent, session and run settle before the first request. */
+export interface TurnPlan {
+  readonly model: TurnModel;
+  /** Before hooks have changed it. */
+  readonly system: string | null;
+  readonly thinkingLevel: string;
+}
+
+/** Settles the model, the system prompt and the thinking level of a turn. */
+export async function planTurn(
+  deps: Pick<RunningDeps, "models" | "store">,
+  place: Pick<RunPlace, "scope" | "session">,
+  agent: AgentProfile,
+  options: RunOptions,
+): Promise<TurnPlan> {
+  const { meta } = place.session;
+  return {
+    model: deps.models.turnModel(chooseModel(options, meta, agent)),
+    system: joinSystem(options, agent, meta),
+    thinkingLevel: await chooseThinkingLevel(deps, place, agent, options),
+  };
+}
+
+/** The model of an ACP agent is set when it is spawned; a run cannot choose another. */
+function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile): string {
+  if (agent.runtime !== "acp") return options.model ?? meta.model ?? agent.model;
+  const model = options.model ?? meta.model;
+  const thinking = options.thinking ?? meta.thinkingLevel;
+  if (model === undefined && thinking === undefined) return agent.model;
+  const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
+  const problem = `its model and its thinking are set once, when it is spawned; here it was asked for ${asked}`;
+  const advice = "Leave that out, of the session's settings too, or spawn it again with it";
+  throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
+}
+
+/**
+ * The run's system prompt replaces the agent's. The sub-agent block and `extraSystemPrompt` follow it. An ACP agent gets
+ * no sub-agent block, because it does not have the tools that the block describes.
+ */
+function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta): string | null {
+  const child = agent.runtime === "acp" ? null : childSystemBlock(meta);
+  const parts = [options.system ?? agent.system, child, options.extraSystemPrompt];
+  const text = parts.filter((part) => part !== null && part !== undefined && part.trim() !== "").join("\n\n");
+  return text === "" ? null : text;
+}
+
+/** The run's level, else the one set for the session, else the one in its entries, else the agent's. */
+async function chooseThinkingLevel(
+  { store }: Pick<RunningDeps, "store">,
+  { scope, session }: Pick<RunPlace, "scope" | "session">,
+  agent: AgentProfile,
+  options: RunOptions,
+): Promise<string> {
+  const given = options.thinking ?? session.meta.thinkingLevel;
+  if (given !== undefined) return given;
+  const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
+  const written = context?.thinkingLevel ?? "off";
+  // A context says "off" too where no entry sets a level.
+  return written === "off" ? (agent.thinking ?? "off") : written;
+}

@@ -1,0 +1,99 @@
+import { getEventListeners } from "node:events";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { systemClock } from "../core/clock.ts";
+import type { SkeinEvent } from "../core/events.ts";
+import { EventBus } from "../core/events.ts";
+import type { Run } from "../runs/contract.ts";
+import { endedWithin, RunWatcher } from "./run-watcher.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Runs that are open until they are ended, and how often they were looked at. */
+function watched(options: { readonly version?: () => number } = {}) {
+  const bus = new EventBus();
+  const ended = new Set<string>();
+  const counts = { looks: 0, listeners: 0 };
+  const subscribe = bus.subscribe.bind(bus);
+  bus.subscribe = (listener) => {
+    counts.listeners += 1;
+    const leave = subscribe(listener);
+    return () => {
+      counts.listeners -= 1;
+      leave();
+    };
+  };
+  const get = async (runId: string) => {
+    counts.looks += 1;
+    return { runId, outcome: ended.has(runId) ? { state: "ok" } : null } as Run;
+  };
+  const store = { get, approval: async () => null, list: async () => [], ...options };
+  const watcher = new RunWatcher(store, bus, systemClock);
+  const end = (runId: string, isTold = true) => {
+    ended.add(runId);
+    if (isTold) bus.emit({ type: "run.ended", runId } as SkeinEvent);
+  };
+  return { watcher, counts, end };
+}
+
+describe("waiting for a run", () => {
+  test("[GTK5] neither an end, a time that is over, nor a caller that left leaves a timer or a listener", async () => {
+    const { watcher, counts, end } = watched();
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const inTime = endedWithin(watcher, "a", { timeoutMs: 1000, signal });
+    const late = endedWithin(watcher, "b", { timeoutMs: 1000, signal });
+    const left = endedWithin(watcher, "c", { timeoutMs: 600_000, signal });
+    const patient = endedWithin(watcher, "d", {});
+    end("a");
+    expect(await inTime).toMatchObject({ runId: "a" });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await late).toBeNull();
+    leaving.abort();
+    expect(await left).toBeNull();
+    end("d");
+    expect(await patient).toMatchObject({ runId: "d" });
+    expect(vi.getTimerCount()).toBe(0);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect([watcher.size, counts.listeners]).toEqual([0, 0]);
+    expect(await endedWithin(watcher, "e", { timeoutMs: 1000, signal })).toBeNull();
+    expect(await endedWithin(watcher, "e", { timeoutMs: 0 })).toBeNull();
+  });
+
+  test("[GTK6] a thousand that wait share a timer and a subscription, and polls have a bound", async () => {
+    const { watcher, counts, end } = watched({ version: () => 1 });
+    const waits = Array.from({ length: 1000 }, (_, index) => watcher.untilEnded(`r${index}`));
+    expect([vi.getTimerCount(), counts.listeners]).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(250);
+    counts.looks = 0;
+    // The first poll cannot know whether anything has changed: all of them are looked at, 64 at a time.
+    await vi.advanceTimersByTimeAsync(15 * 250);
+    expect(counts.looks).toBeLessThanOrEqual(15 * 64);
+    counts.looks = 0;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(counts.looks).toBe(4 * 8);
+    end("r7");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await waits[7]).toMatchObject({ runId: "r7" });
+    expect(watcher.size).toBe(999);
+    for (let index = 0; index < 1000; index += 1) end(`r${index}`);
+    await Promise.all(waits);
+    expect([watcher.size, vi.getTimerCount(), counts.listeners]).toEqual([0, 0, 0]);
+  });
+
+  test("[GTK6] what another process ends is found by looking, each in its turn", async () => {
+    let version = 1;
+    const { watcher, end } = watched({ version: () => version });
+    const waits = Array.from({ length: 200 }, (_, index) => watcher.untilEnded(`r${index}`));
+    await vi.advanceTimersByTimeAsync(5 * 250);
+    for (let index = 0; index < 200; index += 1) end(`r${index}`, false);
+    version += 1;
+    await vi.advanceTimersByTimeAsync(4 * 250);
+    expect(watcher.size).toBe(0);
+    await Promise.all(waits);
+    const silent = watcher.untilEnded("x");
+    end("x", false);
+    await vi.advanceTimersByTimeAsync(250);
+    expect(await silent).toMatchObject({ runId: "x" });
+  });
+});
