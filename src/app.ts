@@ -36,8 +36,8 @@ import { isAcpKey } from "./core/keys.ts";
 import { present } from "./core/present.ts";
 import { thrownText } from "./core/text.ts";
 import type { FileBoundary, ProcessFolder } from "./file-access/file-boundary.ts";
-import type { SkeinDeps } from "./gateway/calls/contract.ts";
-import type { ServerParts } from "./gateway/contract.ts";
+import type { SkeinDeps } from "./gateway/methods/dispatch.ts";
+import type { ServerParts } from "./gateway/server/server-options.ts";
 import type { Calls } from "./protocol/methods/calls.ts";
 import { runIdOf } from "./runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "./runs/embedded/runs.ts";
@@ -398,9 +398,9 @@ function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
     const { localCalls, localPrincipal, throwingSkeinErrors } = await import(
-      "./gateway/calls/local-calls.ts"
+      "./gateway/methods/local-calls.ts"
     );
-    const { serviceHandlers } = await import("./gateway/handlers/all.ts");
+    const { serviceHandlers } = await import("./gateway/methods/handlers.ts");
     const handlers = serviceHandlers(deps());
     return (user = localPrincipal.user) =>
       throwingSkeinErrors(localCalls(handlers, { ...localPrincipal, user }));

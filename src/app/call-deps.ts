@@ -6,7 +6,7 @@ import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
 import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
-import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
+import type { FolderDeps, SkeinDeps } from "../gateway/methods/dispatch.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { Agent } from "../sessions/agents.ts";
 import { Agents } from "../sessions/agents.ts";

@@ -1,10 +1,10 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
+import { durableNumbers } from "../gateway/events/event-numbers.ts";
+import { wantedFor } from "../gateway/events/event-selection.ts";
 import { createEventHub } from "../gateway/events/hub.ts";
-import { durableNumbers } from "../gateway/events/numbers.ts";
-import { wantedFor } from "../gateway/events/wanted.ts";
-import { allHandlers } from "../gateway/handlers/all.ts";
-import { heavyToolLine } from "../gateway/limits/heavy-calls.ts";
-import { ofUser } from "../gateway/mcp/skein-parts.ts";
+import { ofUser } from "../gateway/mcp/mcp-context.ts";
+import { allHandlers } from "../gateway/methods/handlers.ts";
+import { heavyToolLine } from "../gateway/methods/heavy-calls.ts";
 import { createServer } from "../gateway/server/create-server.ts";
 import type { GatewayPieces, HubParts, McpDoor, McpDoorParts } from "./pieces.ts";
 

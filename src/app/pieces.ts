@@ -3,10 +3,11 @@ import type { Clock } from "../core/clock.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import type { Tokens } from "../gateway/auth/tokens.ts";
-import type { Handlers, SkeinDeps, TokenDeps } from "../gateway/calls/contract.ts";
-import type { Server, ServerParts } from "../gateway/contract.ts";
-import type { EventHub, HubStats, Wanted } from "../gateway/events/contract.ts";
-import type { HeavyCalls } from "../gateway/limits/heavy-calls.ts";
+import type { Wanted } from "../gateway/events/event-selection.ts";
+import type { EventHub, HubStats } from "../gateway/events/subscriber.ts";
+import type { Handlers, SkeinDeps, TokenDeps } from "../gateway/methods/dispatch.ts";
+import type { HeavyCalls } from "../gateway/methods/heavy-calls.ts";
+import type { Server, ServerParts } from "../gateway/server/server-options.ts";
 import type { EventFilter } from "../protocol/methods/calls.ts";
 
 /** What a gateway is put together from, so that each can be another in a test. */

@@ -1,9 +1,17 @@
+import type { HelloPayload } from "../protocol/frames.ts";
+import type { EventFilter, EventStream } from "../protocol/methods/calls.ts";
+import { idempotentMethods } from "../protocol/methods/idempotent.ts";
+import type { MethodName, Params, Result } from "../protocol/methods/method-table.ts";
+import type { WireEntry } from "../protocol/session-details.ts";
 import { protocolVersion, wireLimits } from "../protocol/wire.ts";
-import type { Timing } from "./backoff.ts";
-import { realTiming } from "./backoff.ts";
-import { CallError } from "./call-error.ts";
-import { Client } from "./client.ts";
-import type { ConnectOptions, SkeinClient } from "./contract.ts";
+import type { ConnectionListener, ConnectionSettings } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import type { ClientState, ConnectOptions, FollowOptions, SkeinClient } from "./contract.ts";
+import { CallError } from "./contract.ts";
+import { closedByUser, follow } from "./follow.ts";
+import { LiveStream } from "./live-stream.ts";
+import type { Timing } from "./retry.ts";
+import { realTiming } from "./retry.ts";
 
 const defaults = { minMs: 250, maxMs: 15_000, forMs: Number.POSITIVE_INFINITY };
 
@@ -58,4 +66,134 @@ export function socketUrl(url: string): string {
   }
   const path = at.pathname.replace(/\/+$/, "");
   return `${at.protocol.replace("http", "ws")}//${at.host}${path.endsWith("/ws") ? path : `${path}/ws`}`;
+}
+
+export interface ClientSettings extends ConnectionSettings {
+  readonly eventsHeld: number;
+}
+
+/** A change of a session's state or name is an entry too, and told by its own event alone. */
+const entrySigns = ["entry.appended", "session.*"];
+
+type StateListener = (state: ClientState, error: CallError | null) => void;
+
+/** Calls over one socket, and a socket for each stream of events. */
+export class Client implements SkeinClient {
+  readonly #settings: ClientSettings;
+  readonly #connection: Connection;
+  readonly #streams = new Set<LiveStream>();
+  readonly #listeners = new Set<StateListener>();
+  readonly #over = new AbortController();
+  readonly #greeted = Promise.withResolvers<void>();
+  #hello: HelloPayload | null = null;
+
+  constructor(settings: ClientSettings) {
+    this.#settings = settings;
+    this.#connection = this.#connectTo(
+      {
+        opened: (hello) => {
+          this.#hello = hello;
+          this.#greeted.resolve();
+          this.#tell("open", null);
+        },
+        event: () => undefined,
+        lost: () => this.#tell("connecting", null),
+        ended: (error) => {
+          this.#greeted.reject(error);
+          this.#over.abort(error);
+          this.#tell("closed", error);
+        },
+      },
+      false,
+    );
+  }
+
+  /** Rejects when the first socket comes to nothing. */
+  async opened(): Promise<this> {
+    await this.#greeted.promise;
+    return this;
+  }
+
+  get hello(): HelloPayload {
+    if (this.#hello === null) throw new Error("The gateway has not said hello yet.");
+    return this.#hello;
+  }
+
+  get state(): ClientState {
+    return this.#connection.state;
+  }
+
+  onState(listener: StateListener): () => void {
+    const entry: StateListener = (state, error) => listener(state, error);
+    this.#listeners.add(entry);
+    return () => void this.#listeners.delete(entry);
+  }
+
+  async call<M extends MethodName>(
+    method: M,
+    params: Params<M>,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<Result<M>> {
+    if (method === "sessions.subscribe" || method === "sessions.unsubscribe") throw useEvents(method);
+    const isIdempotent = idempotentMethods.has(method);
+    return (await this.#connection.request(method, params, { signal, isIdempotent })) as Result<M>;
+  }
+
+  events(filter: EventFilter = {}): EventStream {
+    return this.#stream(filter);
+  }
+
+  follow(key: string, options: FollowOptions = {}): AsyncIterable<WireEntry> {
+    const { agentId, userId } = options;
+    const who = {
+      ...(agentId === undefined ? {} : { agentId }),
+      ...(userId === undefined ? {} : { userId }),
+    };
+    return follow(
+      {
+        calls: this,
+        timing: this.#settings.timing,
+        over: this.#over.signal,
+        watch: (watched, ring) => this.#stream({ keys: [watched], events: entrySigns, ...who }, ring),
+      },
+      key,
+      options,
+    );
+  }
+
+  async close(): Promise<void> {
+    if (this.state === "closed") return;
+    for (const stream of this.#streams) stream.close();
+    this.#over.abort(closedByUser);
+    const closed = this.#connection.close();
+    this.#tell("closed", null);
+    await closed;
+  }
+
+  #stream(filter: EventFilter, subscribed: () => void = () => undefined): LiveStream {
+    const stream: LiveStream = new LiveStream({
+      filter,
+      most: this.#settings.eventsHeld,
+      timing: this.#settings.timing,
+      open: (listener) => this.#connectTo(listener, true),
+      subscribed,
+      ended: () => void this.#streams.delete(stream),
+    });
+    this.#streams.add(stream);
+    if (this.state === "closed") stream.close();
+    return stream;
+  }
+
+  #connectTo(listener: ConnectionListener, persists: boolean): Connection {
+    return new Connection(this.#settings, listener, persists);
+  }
+
+  #tell(state: ClientState, error: CallError | null): void {
+    for (const listener of [...this.#listeners]) listener(state, error);
+  }
+}
+
+function useEvents(method: string): CallError {
+  const message = `${method} is about a socket, and sockets come and go. Use events() or follow(), which subscribe anew.`;
+  return new CallError({ code: "invalid_request", message });
 }

@@ -4,9 +4,9 @@ import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
 import { soon } from "../../test/support/soon.ts";
 import { closeCodes } from "../protocol/wire.ts";
 import { testClock } from "../testing/support/test-clock.ts";
-import { CallError } from "./call-error.ts";
 import { connect, connectWith, socketUrl } from "./connect.ts";
 import type { ClientState, ConnectOptions, SkeinClient } from "./contract.ts";
+import { CallError } from "./contract.ts";
 
 let peer: GatewayPeer;
 const clients: SkeinClient[] = [];

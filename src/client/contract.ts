@@ -1,7 +1,7 @@
+import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
-import type { CallError } from "./call-error.ts";
 
 /** Where a client stands: a socket is being opened, for the first time or again; it is open; there will be no other. */
 export type ClientState = "connecting" | "open" | "closed";
@@ -60,4 +60,51 @@ export interface SkeinClient extends WatchedCalls {
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
   /** Ends every stream, without an error; calls that are not answered reject. */
   close(): Promise<void>;
+}
+
+/**
+ * What a gateway refused, or why nobody knows what it did. `retryable`: the same again may do better; `reason`: the code
+ * of `docs/errors.md` behind this one, where that says more.
+ *
+ * @example
+ * ```ts
+ * import { CallError, type SkeinClient } from "skein/client";
+ * async function nameOf(client: SkeinClient, key: string): Promise<string | null> {
+ *   try {
+ *     return (await client.call("sessions.get", { key })).displayName ?? null;
+ *   } catch (error) {
+ *     if (error instanceof CallError && error.code === "not_found") return null;
+ *     throw error;
+ *   }
+ * }
+ * ```
+ */
+export class CallError extends Error {
+  override readonly name = "CallError";
+  readonly code: WireErrorCode;
+  readonly details: NonNullable<WireError["details"]>;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | null;
+  readonly reason: string | null;
+
+  constructor(
+    { code, message, details = {}, retryable = false, retryAfterMs }: WireError,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.code = code;
+    this.details = details;
+    this.retryable = retryable;
+    this.retryAfterMs = retryAfterMs ?? null;
+    this.reason = details.reason ?? null;
+  }
+}
+
+/** The same later may do better: the gateway is starting, stopping or has too much to do. */
+export function isPassing(error: unknown): error is CallError {
+  return error instanceof CallError && (error.retryable || error.code === "rate_limited");
+}
+
+export function unavailable(message: string, retryable = true): CallError {
+  return new CallError({ code: "unavailable", message, retryable });
 }

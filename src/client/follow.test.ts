@@ -7,11 +7,11 @@ import { PeerHub } from "../../test/support/peer-hub.ts";
 import { soon } from "../../test/support/soon.ts";
 import type { Entry } from "../core/entries.ts";
 import { pageOf } from "../store/list-query.ts";
-import { realTiming } from "./backoff.ts";
 import { connect } from "./connect.ts";
 import type { FollowOptions, SkeinClient } from "./contract.ts";
 import { follow } from "./follow.ts";
 import type { LiveStream } from "./live-stream.ts";
+import { realTiming } from "./retry.ts";
 
 let peer: GatewayPeer;
 let hub: PeerHub;

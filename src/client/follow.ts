@@ -1,12 +1,11 @@
 import type { Calls } from "../protocol/methods/calls.ts";
 import type { Params, Result } from "../protocol/methods/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
-import type { Timing } from "./backoff.ts";
-import { CallError } from "./call-error.ts";
 import type { FollowOptions } from "./contract.ts";
-import { FirstAbort } from "./first-abort.ts";
+import { CallError } from "./contract.ts";
 import type { LiveStream } from "./live-stream.ts";
-import { patiently } from "./patience.ts";
+import type { Timing } from "./retry.ts";
+import { patiently } from "./retry.ts";
 
 /**
  * A session's entries, each once: pages are read behind the last entry that was given, and events are no more than signs that
@@ -168,5 +167,30 @@ class PageReader {
         this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are whole, and pages must fit into a frame
       }
     }
+  }
+}
+
+/** Aborted by the first of several signals, until it is closed: then nothing of it hangs on any of them. */
+export class FirstAbort {
+  readonly #controller = new AbortController();
+  readonly #leave: (() => void)[] = [];
+
+  constructor(signals: readonly AbortSignal[]) {
+    for (const each of signals) this.#listenTo(each);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  close(): void {
+    for (const leave of this.#leave.splice(0)) leave();
+  }
+
+  #listenTo(signal: AbortSignal): void {
+    const onAbort = () => this.#controller.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    this.#leave.push(() => signal.removeEventListener("abort", onAbort));
   }
 }

@@ -1,11 +1,11 @@
 import type { EventFrame } from "../protocol/frames.ts";
 import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
 import type { Result } from "../protocol/methods/method-table.ts";
-import type { Timing } from "./backoff.ts";
-import { delayBefore } from "./backoff.ts";
-import { isPassing, unavailable } from "./call-error.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
+import { isPassing, unavailable } from "./contract.ts";
 import { EventQueue } from "./event-queue.ts";
+import type { Timing } from "./retry.ts";
+import { delayBefore } from "./retry.ts";
 import type { LiveSocket } from "./socket.ts";
 
 /**

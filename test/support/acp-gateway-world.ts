@@ -3,8 +3,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { realTiming } from "../../src/client/backoff.ts";
 import { connectWith } from "../../src/client/connect.ts";
+import { realTiming } from "../../src/client/retry.ts";
 import type { MethodName, Params, ReceivedEvent, Result, SkeinClient } from "../../src/entry-client.ts";
 import { CallError } from "../../src/entry-client.ts";
 import { findRunning } from "../../src/gateway/running-file.ts";

@@ -3,11 +3,12 @@ import { createRedactor } from "../../src/access/redaction/redactor.ts";
 import { EventBus } from "../../src/core/events.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { everyUser, tokenScopes } from "../../src/gateway/auth/principal.ts";
-import type { EventSink, Wanted } from "../../src/gateway/events/contract.ts";
+import type { Numbers } from "../../src/gateway/events/event-numbers.ts";
+import { countingFrom } from "../../src/gateway/events/event-numbers.ts";
+import type { Wanted } from "../../src/gateway/events/event-selection.ts";
 import type { EventHubOptions, OpenEventHub } from "../../src/gateway/events/hub.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
-import type { Numbers } from "../../src/gateway/events/numbers.ts";
-import { countingFrom } from "../../src/gateway/events/numbers.ts";
+import type { EventSink } from "../../src/gateway/events/subscriber.ts";
 import type { SkeinEvent } from "../../src/index.ts";
 import type { EventFrame } from "../../src/protocol/frames.ts";
 

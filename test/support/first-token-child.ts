@@ -1,7 +1,7 @@
 // A process for the tests of the first token: asks for that of a folder, and says what it got.
 import { writeSync } from "node:fs";
 import { join } from "node:path";
-import { firstToken } from "../../src/gateway/auth/first-token.ts";
+import { firstToken } from "../../src/gateway/auth/admin-token.ts";
 import { TokenBooks } from "./token-books.ts";
 
 const [root = ""] = process.argv.slice(2);

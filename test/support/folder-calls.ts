@@ -9,11 +9,11 @@ import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
-import type { FolderDeps, TokenDeps } from "../../src/gateway/calls/contract.ts";
-import { localCalls, localPrincipal } from "../../src/gateway/calls/local-calls.ts";
-import { changingHandlers } from "../../src/gateway/handlers/changing.ts";
-import type { ChangingMethod, TokenMethod } from "../../src/gateway/handlers/families.ts";
-import { tokenHandlers } from "../../src/gateway/handlers/tokens.ts";
+import { tokenHandlers } from "../../src/gateway/methods/admin.ts";
+import type { FolderDeps, TokenDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { ChangeMethod, TokenMethod } from "../../src/gateway/methods/handlers.ts";
+import { changeHandlers } from "../../src/gateway/methods/handlers.ts";
+import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
 import type { Calls } from "../../src/protocol/methods/calls.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
 import { seedFolder } from "./cli-folder.ts";
@@ -24,7 +24,7 @@ export interface FolderCalls {
   readonly tokens: Tokens;
   readonly deps: FolderDeps & TokenDeps;
   /** As whoever shows such a token; left out: who has the folder. Every answer is held to the schema of its method. */
-  as(principal?: Partial<Principal>): Calls<ChangingMethod | TokenMethod>;
+  as(principal?: Partial<Principal>): Calls<ChangeMethod | TokenMethod>;
   /** Everything that there is of some users, to be compared. */
   everything(...users: readonly (string | null)[]): Promise<unknown>;
 }
@@ -46,7 +46,7 @@ export async function openFolderCalls(config = ""): Promise<FolderCalls> {
   const folder = folderDeps(store, loaded);
   const tokens = new Tokens({ ledger: store.work.ledger, clock: folder.clock });
   const deps = { ...folder, tokens };
-  const handlers = { ...changingHandlers(deps), ...tokenHandlers(deps) };
+  const handlers = { ...changeHandlers(deps), ...tokenHandlers(deps) };
   return {
     root,
     store,
@@ -76,7 +76,7 @@ function newFolder(): string {
   return folder;
 }
 
-function checked<M extends ChangingMethod | TokenMethod>(calls: Calls<M>): Calls<M> {
+function checked<M extends ChangeMethod | TokenMethod>(calls: Calls<M>): Calls<M> {
   return {
     call: async (method, params, options) => {
       const payload = await calls.call(method, params, options);

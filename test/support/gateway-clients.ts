@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Timing } from "../../src/client/backoff.ts";
-import { realTiming } from "../../src/client/backoff.ts";
 import { connectWith } from "../../src/client/connect.ts";
+import type { Timing } from "../../src/client/retry.ts";
+import { realTiming } from "../../src/client/retry.ts";
 import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
 import { CallError } from "../../src/entry-client.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";

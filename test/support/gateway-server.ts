@@ -3,12 +3,12 @@ import { Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import { WebSocket } from "ws";
 import type { TokenRequest } from "../../src/gateway/auth/tokens.ts";
-import type { Handlers } from "../../src/gateway/calls/contract.ts";
-import { Dispatch } from "../../src/gateway/calls/dispatch.ts";
-import type { Server, ServerParts } from "../../src/gateway/contract.ts";
-import type { EventHub, EventSink, Wanted } from "../../src/gateway/events/contract.ts";
+import type { Wanted } from "../../src/gateway/events/event-selection.ts";
+import type { EventHub, EventSink } from "../../src/gateway/events/subscriber.ts";
+import type { Handlers } from "../../src/gateway/methods/dispatch.ts";
+import { Dispatch } from "../../src/gateway/methods/dispatch.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
-import type { Timers, Tuning } from "../../src/gateway/server/door/tuning.ts";
+import type { Server, ServerParts, Timers, Tuning } from "../../src/gateway/server/server-options.ts";
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
 

@@ -12,11 +12,11 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { openSkein } from "../../src/app.ts";
+import { siteProblem } from "../../src/gateway/auth/allowed-hosts.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
-import { siteProblem } from "../../src/gateway/auth/sites.ts";
-import type { McpParts } from "../../src/gateway/mcp/contract.ts";
 import { createMcp } from "../../src/gateway/mcp/create-mcp.ts";
-import { skeinParts } from "../../src/gateway/mcp/skein-parts.ts";
+import type { McpParts } from "../../src/gateway/mcp/mcp-context.ts";
+import { skeinParts } from "../../src/gateway/mcp/mcp-context.ts";
 import type { AgentSpec, Skein } from "../../src/index.ts";
 import { defineAgent } from "../../src/index.ts";
 

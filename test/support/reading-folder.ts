@@ -10,10 +10,10 @@ import { findProblems } from "../../src/core/check-schema.ts";
 import type { Params, Result } from "../../src/entry-client.ts";
 import type { Scope } from "../../src/entry-store.ts";
 import type { Principal, TokenScope } from "../../src/gateway/auth/principal.ts";
-import type { FolderDeps } from "../../src/gateway/calls/contract.ts";
-import { localCalls } from "../../src/gateway/calls/local-calls.ts";
-import type { ReadingMethod } from "../../src/gateway/handlers/families.ts";
-import { readingHandlers } from "../../src/gateway/handlers/reading.ts";
+import type { FolderDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { ReadMethod } from "../../src/gateway/methods/handlers.ts";
+import { readHandlers } from "../../src/gateway/methods/handlers.ts";
+import { localCalls } from "../../src/gateway/methods/local-calls.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
 
@@ -21,7 +21,7 @@ import { methodTable } from "../../src/protocol/methods/method-table.ts";
 export const secret = "tiger-lily-secret-77";
 export const maskOfSecret = "tiger-…t-77";
 
-type Call = <M extends ReadingMethod>(method: M, params: Params<M>) => Promise<Result<M>>;
+type Call = <M extends ReadMethod>(method: M, params: Params<M>) => Promise<Result<M>>;
 
 export interface ReadingFolder {
   readonly dir: string;
@@ -49,10 +49,10 @@ export async function readingFolder(more: Partial<FolderDeps> = {}): Promise<Rea
   const loaded = await loadConfig({ cwd: home, root: dir, env: { HOME: home } });
   const store = await openFolder({ root: dir, durability: "os" });
   const deps = { ...folderDeps(store, loaded), ...more };
-  const handlers = readingHandlers(deps);
+  const handlers = readHandlers(deps);
   const as = (user: string | null, ...scopes: TokenScope[]): Call => {
     const principal: Principal = { tokenId: "t", name: "t", scopes, user, expiresAt: null };
-    const calls = localCalls<ReadingMethod>(handlers, principal);
+    const calls = localCalls<ReadMethod>(handlers, principal);
     return async (method, params) => {
       const payload = JSON.parse(JSON.stringify(await calls.call(method, params)));
       expect(findProblems(methodTable[method].result, payload, 5)).toEqual([]);

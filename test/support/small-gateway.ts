@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { GatewayPieces, ServingDeps } from "../../src/app/pieces.ts";
 import { effectiveConfigText } from "../../src/config/effective.ts";
-import type { Call, Handlers } from "../../src/gateway/calls/contract.ts";
-import type { Server, ServerParts } from "../../src/gateway/contract.ts";
+import type { Call, Handlers } from "../../src/gateway/methods/dispatch.ts";
+import type { Server, ServerParts } from "../../src/gateway/server/server-options.ts";
 
 /** The least that makes a gateway: a few methods, over plain HTTP, for tests of what holds them together. */
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
 import type { GatewayPieces } from "../../src/app/pieces.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
+import { durableNumbers } from "../../src/gateway/events/event-numbers.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
-import { durableNumbers } from "../../src/gateway/events/numbers.ts";
 import type { SoakSample } from "./soak-judge.ts";
 
 const [home = ""] = process.argv.slice(2);

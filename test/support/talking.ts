@@ -2,10 +2,10 @@ import { skeinDeps } from "../../src/app/call-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
-import type { SkeinDeps } from "../../src/gateway/calls/contract.ts";
-import { localCalls, localPrincipal } from "../../src/gateway/calls/local-calls.ts";
-import type { TalkingMethod } from "../../src/gateway/handlers/families.ts";
-import { talkingHandlers } from "../../src/gateway/handlers/talking.ts";
+import type { SkeinDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { SkeinMethod } from "../../src/gateway/methods/handlers.ts";
+import { skeinHandlers } from "../../src/gateway/methods/handlers.ts";
+import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
 import type { Skein } from "../../src/index.ts";
 import type { Calls } from "../../src/protocol/methods/calls.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
@@ -33,7 +33,7 @@ export interface Talking {
   readonly deps: SkeinDeps;
   readonly dir: string;
   /** Calls on behalf of somebody; every payload is held against the schema of its method. */
-  as(principal?: Principal): Calls<TalkingMethod>;
+  as(principal?: Principal): Calls<SkeinMethod>;
 }
 
 const opened: Skein[] = [];
@@ -44,7 +44,7 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   opened.push(skein);
   const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
   const deps = skeinDeps(skein, loaded, inside);
-  const handlers = talkingHandlers(deps);
+  const handlers = skeinHandlers(deps);
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
 }
 
@@ -53,7 +53,7 @@ export async function closeTalking(): Promise<void> {
   await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
 }
 
-function checked(calls: Calls<TalkingMethod>): Calls<TalkingMethod> {
+function checked(calls: Calls<SkeinMethod>): Calls<SkeinMethod> {
   return {
     call: async (method, params, options) => {
       const payload = await calls.call(method, params, options);

@@ -6,7 +6,7 @@ import type { ServingDeps } from "../../src/app/pieces.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { Result } from "../../src/entry-client.ts";
 import type { TokenScope } from "../../src/gateway/auth/principal.ts";
-import { allHandlers } from "../../src/gateway/handlers/all.ts";
+import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";

@@ -1,5 +1,5 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import type { HandledMethod } from "../../gateway/calls/contract.ts";
+import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
 import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FakeSession, words } from "../../../test/support/acp-fake-session.ts";
-import { CallError } from "../../client/call-error.ts";
+import { CallError } from "../../client/contract.ts";
 import { inputEntryId } from "../../core/hashed-id.ts";
 import { begunAnew } from "./session-view.ts";
 

@@ -1,7 +1,6 @@
 import type { PromptResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import type { Timing } from "../../client/backoff.ts";
-import { realTiming } from "../../client/backoff.ts";
-import { patiently } from "../../client/patience.ts";
+import type { Timing } from "../../client/retry.ts";
+import { patiently, realTiming } from "../../client/retry.ts";
 import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";

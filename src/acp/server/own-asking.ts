@@ -1,4 +1,4 @@
-import type { Timing } from "../../client/backoff.ts";
+import type { Timing } from "../../client/retry.ts";
 import { present } from "../../core/present.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { AcpParts } from "./contract.ts";

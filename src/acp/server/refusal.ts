@@ -1,7 +1,7 @@
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { ErrorCode } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import { Refused } from "../../gateway/calls/dispatch.ts";
+import { Refused } from "../../gateway/methods/dispatch.ts";
 import { wiredErrors } from "../../protocol/errors.ts";
 
 const failed = -32603;

@@ -10,7 +10,7 @@ import {
 import { SkeinError } from "../../core/errors.ts";
 import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
-import type { StdioStreams } from "../../gateway/calls/stdio-streams.ts";
+import type { StdioStreams } from "../../gateway/mcp/serve-stdio.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Editor } from "./acp-agent.ts";
 import { AcpAgent } from "./acp-agent.ts";

@@ -1,5 +1,4 @@
-import { realTiming } from "../../client/backoff.ts";
-import { isNotLetIn, patiently } from "../../client/patience.ts";
+import { isNotLetIn, patiently, realTiming } from "../../client/retry.ts";
 import type { AcpParts } from "./contract.ts";
 
 /** The same parts, whose calls wait where a gateway lets no more in: it did nothing of what it refused so. */

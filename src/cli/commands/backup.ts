@@ -1,11 +1,11 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { restoreFolder } from "../../app/folder.ts";
-import { CallError } from "../../client/call-error.ts";
+import { CallError } from "../../client/contract.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { tokenTables } from "../../gateway/auth/schema.ts";
+import { tokenTables } from "../../gateway/auth/token-table.ts";
 import type { BackupPayload, RestorePayload } from "../../protocol/upkeep.ts";
 import { askRunningConfig } from "../connection/running-gateway.ts";
 import { tell, withFolder } from "../connection/with-folder.ts";

@@ -1,7 +1,7 @@
 import { contextForModel, readSessionFile } from "../../app/folder.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { noModel, pruningBy, seeContext } from "../../gateway/handlers/reading/see-context.ts";
+import { noModel, pruningBy, seeContext } from "../../gateway/methods/sessions-context.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { isFileName, resolveRef } from "../connection/resolve-session.ts";

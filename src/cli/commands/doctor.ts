@@ -3,14 +3,14 @@ import type { CheckFinding, Recovery } from "../../app/folder.ts";
 import { holdsSessions, openFolder, workIn } from "../../app/folder.ts";
 import { lookAtAcp } from "../../app/look-at-acp.ts";
 import { checkMcpServers } from "../../app/mcp.ts";
-import { CallError } from "../../client/call-error.ts";
+import { CallError } from "../../client/contract.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../../config/effective.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { tokenSchema } from "../../gateway/auth/schema.ts";
+import { tokenSchema } from "../../gateway/auth/token-table.ts";
 import { findRunning } from "../../gateway/running-file.ts";
 import type {
   AcpAgentsPayload,

@@ -1,11 +1,10 @@
 import { parseAgentId } from "../../core/names.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
-import { localPrincipal } from "../../gateway/calls/local-calls.ts";
-import { askerOf } from "../../gateway/mcp/asker.ts";
-import type { McpParts } from "../../gateway/mcp/contract.ts";
+import type { McpParts } from "../../gateway/mcp/mcp-context.ts";
+import { askerOf, skeinParts } from "../../gateway/mcp/mcp-context.ts";
 import { serveMcpStdio } from "../../gateway/mcp/serve-stdio.ts";
-import { skeinParts } from "../../gateway/mcp/skein-parts.ts";
+import { localPrincipal } from "../../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../../protocol/frames.ts";
 import { partsOver } from "../connection/mcp-over-gateway.ts";
 import { connectRunning } from "../connection/running-gateway.ts";

@@ -1,6 +1,6 @@
 import type { GatewayPieces } from "../../app/pieces.ts";
 import { escapeToLine } from "../../core/text.ts";
-import { tokenPath } from "../../gateway/auth/first-token.ts";
+import { tokenPath } from "../../gateway/auth/admin-token.ts";
 import type { StartPayload } from "../../protocol/start.ts";
 import { loadOptions } from "../connection/with-folder.ts";
 import type { AlreadyRunning, OpenGateway } from "../gateway/open-gateway.ts";

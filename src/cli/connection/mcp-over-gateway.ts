@@ -1,5 +1,5 @@
 import { present } from "../../core/present.ts";
-import type { McpCall, McpParts } from "../../gateway/mcp/contract.ts";
+import type { McpCall, McpParts } from "../../gateway/mcp/mcp-context.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { ToolCalled } from "../../sessions/skein.ts";
 import { eventOf } from "./watch-run.ts";

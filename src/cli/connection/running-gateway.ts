@@ -1,8 +1,8 @@
 import { hostname, networkInterfaces } from "node:os";
-import { CallError } from "../../client/call-error.ts";
+import { CallError } from "../../client/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { readTokenFile, tokenPath } from "../../gateway/auth/first-token.ts";
-import { isLoopback, plainAddress } from "../../gateway/limits/addresses.ts";
+import { isLoopback, plainAddress } from "../../gateway/auth/addresses.ts";
+import { readTokenFile, tokenPath } from "../../gateway/auth/admin-token.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
 import type { HelloPayload } from "../../protocol/frames.ts";

@@ -10,7 +10,7 @@ import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
 import { gatewayPieces } from "../../app/gateway-pieces.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
-import type { Call } from "../../gateway/calls/contract.ts";
+import type { Call } from "../../gateway/methods/dispatch.ts";
 import { runningPath } from "../../gateway/running-file.ts";
 import { realDisk } from "../../store/files/disk.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";

@@ -1,9 +1,9 @@
 import { createServer } from "node:net";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { checkBinding } from "../../gateway/auth/binding.ts";
-import type { ServerSettings } from "../../gateway/contract.ts";
+import { checkBinding } from "../../gateway/auth/allowed-hosts.ts";
 import { findRunning } from "../../gateway/running-file.ts";
+import type { ServerSettings } from "../../gateway/server/server-options.ts";
 import type { FindingPayload } from "../../protocol/upkeep.ts";
 
 /** Why it cannot listen there, with what to do; everything else as it is. */
@@ -30,7 +30,7 @@ const answerMs = 1000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
   const name = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
-  const { welcomeLine } = await import("../../gateway/server/http/places.ts");
+  const { welcomeLine } = await import("../../gateway/server/router.ts");
   try {
     const answer = await fetch(`http://${name}:${port}/`, { signal: AbortSignal.timeout(answerMs) });
     return (await answer.text()).startsWith(welcomeLine);

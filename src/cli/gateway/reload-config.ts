@@ -10,7 +10,7 @@ import { rootOf } from "../../config/root.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { ServerParts } from "../../gateway/contract.ts";
+import type { ServerParts } from "../../gateway/server/server-options.ts";
 import type { Configured, Current, Grace } from "./serving.ts";
 
 export interface ReloadParts<T extends Configured> {

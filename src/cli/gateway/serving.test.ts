@@ -4,7 +4,7 @@ import { TokenBooks } from "../../../test/support/token-books.ts";
 import type { SkeinInside } from "../../app.ts";
 import { openSkein } from "../../app.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { Handlers } from "../../gateway/calls/contract.ts";
+import type { Handlers } from "../../gateway/methods/dispatch.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import type { Grace } from "./serving.ts";
 import { CallsUnderWay, Current, openServing } from "./serving.ts";

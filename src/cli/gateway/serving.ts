@@ -7,7 +7,7 @@ import type { LoadOptions } from "../../config/root.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { TimeLeft, within } from "../../core/within.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
-import type { Handlers } from "../../gateway/calls/contract.ts";
+import type { Handlers } from "../../gateway/methods/dispatch.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import { Writable } from "node:stream";
-import type { StdioStreams } from "../../gateway/calls/stdio-streams.ts";
+import type { StdioStreams } from "../../gateway/mcp/serve-stdio.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { onStopAsked } from "../output/terminal.ts";
 import { untilStopped } from "./stop-requests.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
-import type { Handlers } from "../../gateway/calls/contract.ts";
-import { Dispatch } from "../../gateway/calls/dispatch.ts";
+import type { Handlers } from "../../gateway/methods/dispatch.ts";
+import { Dispatch } from "../../gateway/methods/dispatch.ts";
 import { beating, lookAfter, startUpkeep } from "./upkeep.ts";
 
 const never = new AbortController().signal;

@@ -1,10 +1,10 @@
 import { setTimeout as after } from "node:timers/promises";
 import { thrownText } from "../../core/text.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
-import type { Dispatch } from "../../gateway/calls/dispatch.ts";
-import { localPrincipal } from "../../gateway/calls/local-calls.ts";
-import type { ServerParts } from "../../gateway/contract.ts";
+import type { Dispatch } from "../../gateway/methods/dispatch.ts";
+import { localPrincipal } from "../../gateway/methods/local-calls.ts";
 import type { RunningClaim } from "../../gateway/running-file.ts";
+import type { ServerParts } from "../../gateway/server/server-options.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 
 export interface UpkeepParts {

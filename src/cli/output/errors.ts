@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { CallError } from "../../client/call-error.ts";
+import { CallError } from "../../client/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { WireError } from "../../protocol/errors.ts";

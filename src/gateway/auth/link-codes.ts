@@ -1,7 +1,6 @@
 import type { Principal } from "./principal.ts";
-import type { RandomSource } from "./secrets.ts";
-import { codePrefix, hashOf, isSecret, matching, newSecret, systemRandom } from "./secrets.ts";
-import type { Row } from "./token-rows.ts";
+import type { RandomSource, Row } from "./token-table.ts";
+import { codePrefix, hashOf, isSecret, matching, newSecret, systemRandom } from "./token-table.ts";
 import type { NewToken, Tokens } from "./tokens.ts";
 
 /**

@@ -1,6 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Rights, TokenScope } from "./principal.ts";
-import { everyUser, mayCall, scopeFor, tokenScopes } from "./principal.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { AskedRights, Rights, TokenScope } from "./principal.ts";
+import { everyUser, grant, mayCall, scopeFor, tokenScopes } from "./principal.ts";
 
 const rights = (user: string | null, ...scopes: TokenScope[]): Rights => ({ scopes, user, expiresAt: null });
 
@@ -55,5 +57,111 @@ describe("whose sessions a call is about", () => {
     const scope = scopeFor(rights(user, "read"), named);
     expect(scope.allowed ? scope.userId : "no").toBe(expected);
     if (!scope.allowed) expect(scope.problem).not.toContain("ann");
+  });
+});
+
+const now = 1000;
+const users = [null, "ann", "bob", everyUser];
+const scopes = fc.subarray([...tokenScopes]);
+const user = fc.constantFrom(...users);
+const end = fc.option(fc.integer({ min: now - 1, max: now + 3 }));
+const anyRights: fc.Arbitrary<Rights> = fc.record({ scopes, user, expiresAt: end });
+const anyAsked: fc.Arbitrary<AskedRights> = fc
+  .record({ scopes, user, expiresAt: fc.option(end, { nil: undefined }) })
+  .map(({ expiresAt, ...rest }) => (expiresAt === undefined ? rest : { ...rest, expiresAt }));
+
+/** Everything that such rights allow, said as plainly as possible. */
+function powersOf(rights: Rights): Set<string> {
+  const powers = new Set<string>();
+  for (let at = now; at < now + 5; at++) {
+    if (rights.expiresAt !== null && at >= rights.expiresAt) continue;
+    for (const scope of tokenScopes)
+      for (const needsAll of [true, false])
+        for (const named of ["ann", "bob", null]) {
+          if (!mayCall(rights, { scope, needsAll }).allowed) continue;
+          const whose = scopeFor(rights, named);
+          if (whose.allowed) powers.add(`${at} ${scope} ${needsAll} ${whose.userId}`);
+        }
+  }
+  // A token without an end outlives every one that has one.
+  if (rights.expiresAt === null) powers.add("for ever");
+  return powers;
+}
+
+function granted(asked: AskedRights, own: Rights | null): Rights | string {
+  try {
+    return grant(asked, own, now);
+  } catch (error) {
+    if (error instanceof SkeinError) return error.code;
+    throw error;
+  }
+}
+
+describe("minting", () => {
+  test("[GSA3] a token never gives what it has not got", () => {
+    fc.assert(
+      fc.property(anyAsked, anyRights, (asked, own) => {
+        const made = granted(asked, own);
+        if (typeof made === "string") return;
+        const mine = powersOf(own);
+        expect([...powersOf(made)].filter((power) => !mine.has(power))).toEqual([]);
+      }),
+    );
+  });
+
+  test("[GSA3] what is refused as forbidden would have been more than the token has", () => {
+    fc.assert(
+      fc.property(anyAsked, anyRights, (asked, own) => {
+        fc.pre(own.expiresAt === null || own.expiresAt > now);
+        if (granted(asked, own) !== "forbidden") return;
+        const mine = powersOf(own);
+        const wanted = powersOf({ ...asked, expiresAt: asked.expiresAt ?? null });
+        expect([...wanted].some((power) => !mine.has(power))).toBe(true);
+      }),
+    );
+  });
+
+  test("[GSA3] a chain of tokens only ever loses", () => {
+    fc.assert(
+      fc.property(anyRights, fc.array(anyAsked, { maxLength: 5 }), (first, chain) => {
+        let last = first;
+        for (const asked of chain) {
+          const made = granted(asked, last);
+          if (typeof made !== "string") last = made;
+        }
+        const before = powersOf(first);
+        expect([...powersOf(last)].every((power) => before.has(power))).toBe(true);
+      }),
+    );
+  });
+
+  test("[GSA3] an end that is left out is that of the maker", () => {
+    const own: Rights = { scopes: ["read", "write"], user: "ann", expiresAt: now + 9 };
+    expect(grant({ scopes: ["read"], user: "ann" }, own, now).expiresAt).toBe(now + 9);
+    expect(grant({ scopes: ["read"], user: "ann" }, null, now).expiresAt).toBe(null);
+    expect(granted({ scopes: ["read"], user: "ann", expiresAt: null }, own)).toBe("forbidden");
+    expect(granted({ scopes: ["read"], user: "ann", expiresAt: now + 10 }, own)).toBe("forbidden");
+  });
+
+  test.each<[string, AskedRights, string]>([
+    ["no scope", { scopes: [], user: null }, "invalid_arguments"],
+    ["an unknown scope", { scopes: ["root" as TokenScope], user: null }, "invalid_arguments"],
+    ["every user without admin", { scopes: ["read"], user: everyUser }, "invalid_arguments"],
+    ["an end that is over", { scopes: ["read"], user: null, expiresAt: now }, "invalid_arguments"],
+    [
+      "an end that is no number",
+      { scopes: ["read"], user: null, expiresAt: Number.NaN },
+      "invalid_arguments",
+    ],
+    ["a user without a name", { scopes: ["read"], user: "" }, "invalid_user_id"],
+    ["half a character", { scopes: ["read"], user: "\ud800" }, "invalid_user_id"],
+  ])("[GSA3] %s is refused, whoever asks", (_, asked, code) => {
+    expect(granted(asked, null)).toBe(code);
+    expect(granted(asked, { scopes: [...tokenScopes], user: everyUser, expiresAt: null })).toBe(code);
+  });
+
+  test("[GSA3] scopes are kept once, in their order", () => {
+    const { scopes } = grant({ scopes: ["write", "read", "write"], user: null }, null, now);
+    expect(scopes).toEqual(["read", "write"]);
   });
 });

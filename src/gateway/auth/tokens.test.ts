@@ -7,8 +7,7 @@ import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openBooks, TokenBooks } from "../../../test/support/token-books.ts";
 import { redact } from "../../access/redaction/redactor.ts";
 import { everyUser, tokenScopes } from "./principal.ts";
-import { migrateTokens, tokenSteps } from "./schema.ts";
-import { hashOf, matching } from "./secrets.ts";
+import { hashOf, matching, migrateTokens, tokenSteps } from "./token-table.ts";
 import type { TokenRequest } from "./tokens.ts";
 import { Tokens } from "./tokens.ts";
 

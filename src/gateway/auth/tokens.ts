@@ -3,15 +3,22 @@ import { systemClock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Unchanged } from "../../core/unchanged.ts";
 import type { Ledger } from "../../runs/ledger.ts";
-import type { Principal } from "./principal.ts";
-import { everyUser } from "./principal.ts";
-import type { AskedRights } from "./rights.ts";
-import { grant } from "./rights.ts";
-import { migrateTokens } from "./schema.ts";
-import type { RandomSource } from "./secrets.ts";
-import { hashOf, isSecret, matching, newSecret, systemRandom, tokenPrefix } from "./secrets.ts";
-import type { Row, TokenRecord } from "./token-rows.ts";
-import { isLive, principalOf, recordOf, tokenColumns } from "./token-rows.ts";
+import type { AskedRights, Principal } from "./principal.ts";
+import { everyUser, grant } from "./principal.ts";
+import type { RandomSource, Row, TokenRecord } from "./token-table.ts";
+import {
+  hashOf,
+  isLive,
+  isSecret,
+  matching,
+  migrateTokens,
+  newSecret,
+  principalOf,
+  recordOf,
+  systemRandom,
+  tokenColumns,
+  tokenPrefix,
+} from "./token-table.ts";
 
 /** How exactly the last use is known: more writes would tell nobody more. */
 const usedEveryMs = 60_000;

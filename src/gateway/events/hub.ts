@@ -4,20 +4,22 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
-import type { EventHub, EventSink, HubStats, Subscription, Wanted } from "./contract.ts";
 import { DeltaRedaction } from "./delta-redaction.ts";
-import type { Schedule } from "./feeding.ts";
-import { Feeding } from "./feeding.ts";
-import { Frames } from "./frames.ts";
-import type { KeptOptions } from "./kept-event.ts";
-import { KeptEvent } from "./kept-event.ts";
-import type { Numbers } from "./numbers.ts";
-import { readerKindOf } from "./readers.ts";
-import type { RingLimits } from "./ring.ts";
-import { Ring } from "./ring.ts";
-import type { ReaderLimits, SubscriberHome, SubscriberOptions } from "./subscriber.ts";
-import { Subscriber } from "./subscriber.ts";
-import { SubscriberIndex } from "./subscriber-index.ts";
+import type { Numbers } from "./event-numbers.ts";
+import type { Wanted } from "./event-selection.ts";
+import type { KeptOptions, RingLimits } from "./stored-event.ts";
+import { Frames, KeptEvent, Ring, readerKindOf } from "./stored-event.ts";
+import type {
+  EventHub,
+  EventSink,
+  HubStats,
+  ReaderLimits,
+  Schedule,
+  SubscriberHome,
+  SubscriberOptions,
+  Subscription,
+} from "./subscriber.ts";
+import { Feeding, Subscriber } from "./subscriber.ts";
 
 const mebi = 1024 * 1024;
 
@@ -177,4 +179,57 @@ function checkRights({ user }: Principal, { of }: Wanted): void {
     problem: "This token is another user's",
     advice: "Leave the user out: it comes from the token",
   });
+}
+
+type ByKey<T> = Map<string | null, Set<T>>;
+
+/** Who is to be asked about an event: only those who want to hear of that session, that user, or of everything. */
+export class SubscriberIndex<T extends { readonly wanted: Wanted }> {
+  readonly #ofEverybody: ByKey<T> = new Map();
+  readonly #ofUser = new Map<string | null, ByKey<T>>();
+  readonly #all = new Set<T>();
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  add(subscriber: T): void {
+    this.#all.add(subscriber);
+    const { of, keys } = subscriber.wanted;
+    const byKey = of === "everybody" ? this.#ofEverybody : this.#userMap(of.userId);
+    for (const key of keys ?? [null]) {
+      const there = byKey.get(key) ?? new Set();
+      byKey.set(key, there.add(subscriber));
+    }
+  }
+
+  delete(subscriber: T): void {
+    if (!this.#all.delete(subscriber)) return;
+    const { of, keys } = subscriber.wanted;
+    const byKey = of === "everybody" ? this.#ofEverybody : this.#userMap(of.userId);
+    for (const key of keys ?? [null]) {
+      const there = byKey.get(key);
+      there?.delete(subscriber);
+      if (there?.size === 0) byKey.delete(key);
+    }
+    if (of !== "everybody" && byKey.size === 0) this.#ofUser.delete(of.userId);
+  }
+
+  /** Those who may come and go while they are told. */
+  *about({ userId, sessionKey }: Pick<SkeinEvent, "userId" | "sessionKey">): Iterable<T> {
+    for (const byKey of [this.#ofUser.get(userId), this.#ofEverybody]) {
+      yield* byKey?.get(sessionKey) ?? [];
+      yield* byKey?.get(null) ?? [];
+    }
+  }
+
+  all(): readonly T[] {
+    return [...this.#all];
+  }
+
+  #userMap(userId: string | null): ByKey<T> {
+    const byKey = this.#ofUser.get(userId) ?? new Map();
+    this.#ofUser.set(userId, byKey);
+    return byKey;
+  }
 }

@@ -14,7 +14,8 @@ import {
 import type { SkeinEvent } from "../../core/events.ts";
 import { isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
-import type { Subscription, Wanted } from "./contract.ts";
+import type { Wanted } from "./event-selection.ts";
+import type { Subscription } from "./subscriber.ts";
 
 describe("slow readers", () => {
   const limits = { softBytes: 1000, hardBytes: 5000 };

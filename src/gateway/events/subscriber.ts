@@ -2,14 +2,50 @@ import type { SkeinEventType } from "../../core/events.ts";
 import { eventNames, isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
 import { lossyEvents } from "../../protocol/wire.ts";
-import type { EventSink, GapReason, Subscription, Wanted } from "./contract.ts";
-import type { Served } from "./feeding.ts";
-import { sendCost } from "./feeding.ts";
-import type { Frames } from "./frames.ts";
-import type { KeptEvent } from "./kept-event.ts";
-import type { ReaderKind } from "./readers.ts";
-import type { Ring } from "./ring.ts";
-import { isAbout } from "./wanted.ts";
+import type { Principal } from "../auth/principal.ts";
+import type { Wanted } from "./event-selection.ts";
+import { isAbout } from "./event-selection.ts";
+import type { Frames, KeptEvent, ReaderKind, Ring } from "./stored-event.ts";
+
+/** Where events go: a socket, or an answer of `/events`. */
+export interface EventSink {
+  /** A frame as JSON, made once for all who get the same. `seq` is where to resume behind it. */
+  send(frame: string, seq: number, event: SkeinEventType | "gap"): void;
+  /** Bytes that are not on their way yet. */
+  backlog(): number;
+  /** It does not read: `slowReader`. Nothing is sent to it any more. */
+  drop(): void;
+}
+
+export interface Subscription {
+  /** Behind which event it begins: what to resume with until one has come. */
+  readonly seq: number;
+  close(): void;
+}
+
+/** Every event of the gateway, numbered, with the last ones kept for whoever was cut off. */
+export interface EventHub {
+  readonly seq: number;
+  /**
+   * `after`: what came behind it is sent first, from the next turn of the event loop on; where some are no longer kept, a
+   * `gap` before them. Who the principal is stays as it was: a token that ends is for the socket to notice.
+   */
+  subscribe(principal: Principal, wanted: Wanted, sink: EventSink, after?: number): Subscription;
+  /** How many are open. */
+  readonly size: number;
+}
+
+/** Numbers for metrics; all but the first only go up. */
+export interface HubStats {
+  readonly subscriptions: number;
+  readonly sent: number;
+  /** Events that were not sent to a reader because it was slow. */
+  readonly dropped: number;
+  /** Readers that were given up. */
+  readonly droppedReaders: number;
+}
+
+export type GapReason = GapPayload["reason"];
 
 export interface ReaderLimits {
   /** Beyond so many bytes of backlog, lossy events are dropped and nothing kept is fed. */
@@ -191,5 +227,75 @@ export class Subscriber implements Subscription {
     } catch (error) {
       this.#home.report(error);
     }
+  }
+}
+
+/** Calls back once, after so many milliseconds, without keeping the process alive. */
+export type Schedule = (act: () => void, ms: number) => void;
+
+const later: Schedule = (act, ms) => void setTimeout(act, ms).unref();
+
+/** How often a full sink is looked at: none of them says when it has room. */
+const lookMs = 20;
+/** What it costs to send an event, where to pass one over costs 1. */
+export const sendCost = 16;
+const workAtOnce = 512 * sendCost;
+const workEach = 64 * sendCost;
+
+export interface Served {
+  /** Of the work that it might do; none: it could do more. */
+  readonly left: number;
+  /** It waits for nothing more. */
+  readonly isDone: boolean;
+}
+
+export interface Fed {
+  feed(work: number): Served;
+}
+
+/** Serves readers that wait, in turn and in small parts, so that a long replay holds up nobody. */
+export class Feeding<T extends Fed> {
+  readonly #schedule: Schedule;
+  readonly #waiting = new Set<T>();
+  #isScheduled = false;
+
+  constructor(schedule: Schedule = later) {
+    this.#schedule = schedule;
+  }
+
+  add(reader: T): void {
+    if (this.#waiting.has(reader)) return;
+    this.#waiting.add(reader);
+    this.#again(0);
+  }
+
+  delete(reader: T): void {
+    this.#waiting.delete(reader);
+  }
+
+  #again(ms: number): void {
+    if (this.#isScheduled || this.#waiting.size === 0) return;
+    this.#isScheduled = true;
+    this.#schedule(() => {
+      this.#isScheduled = false;
+      this.#again(this.#round() ? 0 : lookMs);
+    }, ms);
+  }
+
+  /** Whether somebody could have done more. */
+  #round(): boolean {
+    let work = workAtOnce;
+    let isHungry = false;
+    for (const reader of [...this.#waiting]) {
+      if (work <= 0) return true;
+      if (!this.#waiting.delete(reader)) continue;
+      const { left, isDone } = reader.feed(workEach);
+      work -= workEach - left;
+      if (isDone) continue;
+      // To the end of the queue.
+      this.#waiting.add(reader);
+      isHungry ||= left <= 0;
+    }
+    return isHungry;
   }
 }

@@ -1,15 +1,16 @@
-import type { CallToolResult } from "@modelcontextprotocol/server";
+import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
+import type { SkeinEvent } from "../../core/events.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
 import { isRefusal, refusalOf } from "../../tools/refusal.ts";
+import { toldSchema } from "../../tools/told-schema.ts";
+import { withoutPaths } from "../auth/mask.ts";
+import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
-import { withoutPaths } from "../masking/without-paths.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
-import { Follower } from "./progress.ts";
-import { toolScope } from "./tool-listing.ts";
+import type { McpAsker, McpParts } from "./mcp-context.ts";
 
 /** A call of a tool as it came in. */
 export interface ToolRequest {
@@ -74,4 +75,99 @@ function answerOf(result: ToolResult): CallToolResult {
 function unknownTool(name: string): ProtocolError {
   const shown = escapeToLine(cutText(name, 100));
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}. See tools/list.`);
+}
+
+/** The session tools as MCP tells of them. Pure. */
+
+/** What a token needs to call a tool. */
+export function toolScope({ isReadOnly = false }: Pick<SessionTool, "isReadOnly">): TokenScope {
+  return isReadOnly ? "read" : "write";
+}
+
+/** Those that a token with these scopes may call. */
+export function toolsFor(
+  table: readonly SessionTool[],
+  scopes: readonly TokenScope[],
+): readonly SessionTool[] {
+  return table.filter((tool) => scopes.includes(toolScope(tool)));
+}
+
+export function toolListing(tool: SessionTool): Tool {
+  const { name, label, description, parameters, output } = tool;
+  const isReadOnly = tool.isReadOnly ?? false;
+  return {
+    name,
+    title: label,
+    description,
+    inputSchema: { ...toldSchema(parameters), type: "object" },
+    ...(output === undefined ? {} : { outputSchema: { ...output, type: "object" } }),
+    annotations: {
+      title: label,
+      readOnlyHint: isReadOnly,
+      destructiveHint: tool.isDestructive ?? false,
+      idempotentHint: isReadOnly,
+      // What is set off is done by agents, whose own tools may reach anywhere.
+      openWorldHint: !isReadOnly,
+    },
+  };
+}
+
+/** What a call that waits has to tell meanwhile. */
+
+/** A step of a run in words; `null`: none that is told. Names alone: texts of others are not redacted here. */
+export function stepText(event: SkeinEvent): string | null {
+  switch (event.type) {
+    case "run.queued":
+      return "A run is queued.";
+    case "run.started":
+      return "A run has started.";
+    case "run.step":
+      return event.phase === "asked" ? `Step ${event.step}: the model is asked.` : null;
+    case "run.tool":
+      return event.phase === "call" ? `The tool ${escapeToLine(event.toolName)} is called.` : null;
+    case "run.retry":
+      return "The model is asked again.";
+    case "run.compaction":
+      return event.phase === "started" ? "The conversation is compacted." : null;
+    case "run.waiting":
+      return event.for === "approval" ? "A call waits for approval." : "The run waits for another.";
+    case "run.sleeping":
+      return "The run sleeps until what it waits for has arrived.";
+    case "run.resumed":
+      return "The run goes on.";
+    case "run.ended":
+      return `A run has ended: ${event.state}.`;
+    default:
+      return null;
+  }
+}
+
+/** Follows some runs, and those that they set off. */
+export class Follower {
+  readonly #runs = new Set<string>();
+  readonly #tell: (progress: number, message: string) => void;
+  #told = 0;
+
+  constructor(tell: (progress: number, message: string) => void) {
+    this.#tell = tell;
+  }
+
+  follow(runIds: readonly string[]): void {
+    for (const runId of runIds) this.#runs.add(runId);
+    this.#say("Waiting for the reply.");
+  }
+
+  hear(event: SkeinEvent): void {
+    if (event.runId === undefined) return;
+    if (event.type === "run.queued" && event.startedBy !== undefined && this.#runs.has(event.startedBy))
+      this.#runs.add(event.runId);
+    const text = this.#runs.has(event.runId) ? stepText(event) : null;
+    if (text !== null) this.#say(text);
+  }
+
+  /** Progress only ever goes up; how much there is to do nobody knows. */
+  #say(message: string): void {
+    this.#told += 1;
+    this.#tell(this.#told, message);
+  }
 }

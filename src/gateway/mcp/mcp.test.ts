@@ -3,12 +3,11 @@ import { describe, expect, test } from "vitest";
 import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { Principal } from "../auth/principal.ts";
-import { askerOf } from "./asker.ts";
-import { callTool } from "./call-tool.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
+import { callTool, Follower } from "./call-tool.ts";
+import type { McpAsker, McpParts } from "./mcp-context.ts";
+import { askerOf } from "./mcp-context.ts";
+import { referenceIn, uriOf, urisOf } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
-import { Follower } from "./progress.ts";
-import { referenceIn, uriOf, urisOf } from "./resources.ts";
 
 const principal: Principal = {
   tokenId: "a1b2",

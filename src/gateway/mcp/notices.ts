@@ -1,8 +1,8 @@
 import type { SkeinEvent } from "../../core/events.ts";
 import { isRefusal } from "../../tools/refusal.ts";
 import { resultOf } from "./call-tool.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
-import { urisOf } from "./resources.ts";
+import type { McpAsker, McpParts } from "./mcp-context.ts";
+import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
   /** A session has more to read; under every URI that may mean it. */

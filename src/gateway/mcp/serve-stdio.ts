@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { addAbortSignal, PassThrough } from "node:stream";
 import { parseJSONRPCMessage } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -7,12 +7,11 @@ import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
-import type { StdioStreams } from "../calls/stdio-streams.ts";
-import { noticesTo } from "./connections.ts";
-import type { McpAsker, McpParts } from "./contract.ts";
+import { noticesTo } from "./create-mcp.ts";
+import type { McpAsker, McpParts } from "./mcp-context.ts";
+import type { Subscribed } from "./mcp-server.ts";
+import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
-import type { Subscribed } from "./server.ts";
-import { mcpServer } from "./server.ts";
 
 /**
  * Speaks MCP over two streams until the input ends. What is under way by then is aborted; runs go on. A line of more than 25 MiB
@@ -87,4 +86,12 @@ async function readMessage(
     signal.throwIfAborted();
     if (!(error instanceof SyntaxError)) transport.onerror?.(error as Error);
   }
+}
+
+/** What a protocol is spoken over. */
+export interface StdioStreams {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Ends it before the input does. */
+  readonly signal: AbortSignal;
 }

@@ -1,13 +1,12 @@
 import type { Server as HttpServer, IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
-import { checkBinding } from "../auth/binding.ts";
-import type { MountedServer, Server, ServerParts, ServerSettings } from "../contract.ts";
-import { plainAddress } from "../limits/addresses.ts";
-import type { Ground } from "./door/ground.ts";
-import { groundOf } from "./door/ground.ts";
-import type { Tuning } from "./door/tuning.ts";
-import { httpListener, refuseRaw } from "./http/listener.ts";
-import { Sockets } from "./socket/sockets.ts";
+import { plainAddress } from "../auth/addresses.ts";
+import { checkBinding } from "../auth/allowed-hosts.ts";
+import { httpListener, refuseRaw } from "./http-server.ts";
+import type { Ground } from "./server-context.ts";
+import { groundOf } from "./server-context.ts";
+import type { MountedServer, Server, ServerParts, ServerSettings, Tuning } from "./server-options.ts";
+import { Sockets } from "./socket-server.ts";
 
 /** A server that listens, with HTTP and sockets on one port. Rejects with the system's own error where it cannot. */
 export async function createServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<Server> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
-import type { Call } from "../calls/contract.ts";
+import type { Call } from "../methods/dispatch.ts";
 
 const start = gatewayStarter();
 const agents = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;

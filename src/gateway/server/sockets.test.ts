@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import { connectParams, eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { findProblems } from "../../core/check-schema.ts";
 import { closeCodes, HelloSchema } from "../../protocol/frames.ts";
-import type { Call } from "../calls/contract.ts";
+import type { Call } from "../methods/dispatch.ts";
 
 const start = gatewayStarter();
 const handlers = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { closeCodes } from "../../protocol/frames.ts";
-import type { Call, Handlers } from "../calls/contract.ts";
+import type { Call, Handlers } from "../methods/dispatch.ts";
 import { urlOf } from "./create-server.ts";
 
 const start = gatewayStarter();

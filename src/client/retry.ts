@@ -1,0 +1,81 @@
+import { isPassing } from "./contract.ts";
+
+/** How long to wait between tries. */
+export interface Backoff {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Before the try behind `failed` others: twice as long each time, within a bound, the second half of it by chance. */
+export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
+  const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
+  return whole / 2 + (whole / 2) * random();
+}
+
+/** Time and chance, given so that tests own them. */
+export interface Timing {
+  now(): number;
+  random(): number;
+  /** Returns a function that takes it back. */
+  setTimer(ms: number, ring: () => void): () => void;
+}
+
+export const realTiming: Timing = {
+  now: () => Date.now(),
+  random: () => Math.random(),
+  setTimer: (ms, ring) => {
+    const timer = setTimeout(ring, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Rejects with the signal's reason when it is aborted. */
+export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      takeBack();
+      reject(signal.reason);
+    };
+    const takeBack = timing.setTimer(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+const patience = { minMs: 250, maxMs: 10_000 };
+
+/**
+ * Does it for as long as a gateway says that it may do better later. Rejects with the signal's reason when it is aborted.
+ * `mayPass`: which refusals are passing ones; by default all that reading may come again after.
+ */
+export async function patiently<T>(
+  timing: Timing,
+  signal: AbortSignal | null,
+  act: () => Promise<T>,
+  mayPass: (error: unknown) => boolean = isPassing,
+): Promise<T> {
+  for (let failed = 0; ; failed++) {
+    signal?.throwIfAborted();
+    try {
+      return await act();
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!mayPass(error)) throw error;
+      const delay = delayBefore(failed, patience, () => timing.random());
+      await sleep(timing, Math.max(delay, retryAfter(error)), signal ?? new AbortController().signal);
+    }
+  }
+}
+
+/** It was not even begun, so that whatever it changes may be asked for once more. */
+export function isNotLetIn(error: unknown): boolean {
+  return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
+}
+
+function retryAfter(error: unknown): number {
+  const { retryAfterMs } = error as { readonly retryAfterMs?: unknown };
+  return typeof retryAfterMs === "number" ? retryAfterMs : 0;
+}

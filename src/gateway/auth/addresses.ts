@@ -1,0 +1,100 @@
+import { BlockList, isIP } from "node:net";
+import { isNetwork } from "../../config/sections/gateway.ts";
+
+/** Addresses of the network: one spelling for each, and which of them are counted as one. */
+
+const mapped = /^(?:0:){5}ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
+
+/** The one spelling of an address, without a zone; an IPv4 address inside an IPv6 one is itself. `null`: no address. */
+export function plainAddress(text: string): string | null {
+  const address = text.replace(/%[\w.~-]+$/, "");
+  switch (isIP(address)) {
+    case 4:
+      return address;
+    case 6:
+      return unmapped(groupsOf(address).join(":"));
+    default:
+      return null;
+  }
+}
+
+/**
+ * Who is counted as one: an IPv4 address, the first 64 bits of an IPv6 one, of which whoever has one has all. What is no
+ * address at all is counted as one too.
+ */
+export function networkOf(text: string): string {
+  const address = plainAddress(text);
+  if (address === null) return "unknown";
+  return address.includes(":") ? `${address.split(":").slice(0, 4).join(":")}::/64` : address;
+}
+
+export function isLoopback(text: string): boolean {
+  const address = plainAddress(text);
+  return address === "0:0:0:0:0:0:0:1" || (address?.startsWith("127.") ?? false);
+}
+
+/** Whether an address is in one of some networks. Those that are none hold nobody. */
+export function withinNetworks(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const network of networks.filter(isNetwork)) {
+    const [given = "", bits] = network.split("/");
+    const address = bits === undefined ? (plainAddress(given) ?? given) : given;
+    const family = isIP(address) === 4 ? "ipv4" : "ipv6";
+    list.addSubnet(address, Number(bits ?? (family === "ipv4" ? 32 : 128)), family);
+  }
+  return (text) => {
+    const address = plainAddress(text);
+    return address !== null && list.check(address, address.includes(":") ? "ipv6" : "ipv4");
+  };
+}
+
+/** The eight groups of a valid IPv6 address, without leading zeros. */
+function groupsOf(address: string): string[] {
+  const plain = address
+    .toLowerCase()
+    .replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a: string, b: string, c: string, d: string) =>
+      [Number(a) * 256 + Number(b), Number(c) * 256 + Number(d)].map((each) => each.toString(16)).join(":"),
+    );
+  const [before = "", behind] = plain.split("::");
+  const split = (part: string) => (part === "" ? [] : part.split(":"));
+  const left = split(before);
+  const right = split(behind ?? "");
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => "0");
+  return [...left, ...zeros, ...right].map((group) => Number.parseInt(group, 16).toString(16));
+}
+
+function unmapped(address: string): string {
+  const [, high, low] = mapped.exec(address) ?? [];
+  if (high === undefined || low === undefined) return address;
+  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return [a >> 8, a & 255, b >> 8, b & 255].join(".");
+}
+
+/** So many hops are looked at: nobody has more proxies of their own. */
+const mostHops = 16;
+
+/**
+ * Whose request it is. What `X-Forwarded-For` says counts only as far as proxies of ours said it: from its end backwards,
+ * each address behind a trusted one. Everything before that the client may have made up.
+ */
+export function clientAddress(
+  peer: string,
+  forwardedFor: string | readonly string[] | undefined,
+  isTrusted: (address: string) => boolean,
+): string {
+  let client = plainAddress(peer) ?? "unknown";
+  if (forwardedFor === undefined) return client;
+  const hops = [forwardedFor].flat().join(",").split(",").slice(-mostHops);
+  for (const hop of hops.toReversed()) {
+    const address = isTrusted(client) ? plainAddress(withoutPort(hop.trim())) : null;
+    if (address === null) return client;
+    client = address;
+  }
+  return client;
+}
+
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(text: string): string {
+  const [, bracketed] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? [];
+  return bracketed ?? text.replace(/^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/, "$1");
+}

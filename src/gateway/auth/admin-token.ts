@@ -1,0 +1,87 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import { everyUser, tokenScopes } from "./principal.ts";
+import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
+import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
+import type { TokenRequest, Tokens } from "./tokens.ts";
+
+/** The admin token of a root folder lies in its file `token`, for the commands of whoever may read that folder. */
+
+export interface FirstToken {
+  readonly secret: string;
+  readonly tokenId: string;
+  readonly isNew: boolean;
+}
+
+export const adminRequest: TokenRequest = { name: "admin", scopes: tokenScopes, user: everyUser };
+
+export function tokenPath(root: string): string {
+  return join(root, "token");
+}
+
+/**
+ * The admin token, made if there is none yet. Processes that start at once get the same one. A file that is there is
+ * never written over: what it holds must be a token that still counts.
+ */
+export function firstToken(root: string, tokens: Tokens): FirstToken {
+  const path = tokenPath(root);
+  const there = readToken(path, tokens);
+  if (there !== null) return there;
+  // First the row, then the file: nobody ever reads a token that is not known yet.
+  const { secret, token } = tokens.create(adminRequest, null);
+  if (writeToken(path, secret, tokens, token.tokenId)) {
+    return { secret, tokenId: token.tokenId, isNew: true };
+  }
+  const theirs = readToken(path, tokens);
+  if (theirs === null) throw unusable(path, "it is not a file of this user's");
+  return theirs;
+}
+
+/** The secret in the file, for commands; `null`: there is none. */
+export function readTokenFile(root: string): string | null {
+  const text = readPrivate(tokenPath(root))?.text.trim();
+  return isSecret(tokenPrefix, text) ? text : null;
+}
+
+/** `false`: somebody else was quicker. A token that is in no file is dropped: nobody has seen it. */
+function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
+  let isWritten = false;
+  try {
+    // One at a time, for disks on which the file does not appear with its contents.
+    isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
+    return isWritten;
+  } catch (error) {
+    const advice = "No token was made; make room on the disk, or check that you may write there";
+    const problem = (error as Error).message;
+    throw new SkeinError("write_failed", { file: path, problem, advice }, { cause: error });
+  } finally {
+    if (!isWritten) tokens.drop(tokenId);
+  }
+}
+
+function readToken(path: string, tokens: Tokens): FirstToken | null {
+  const file = tokens.ledger.exclusively(() => readPrivate(path));
+  if (file === null) return null;
+  if (file.isExposed) throw unusable(path, "others may have written it");
+  makePrivate(path);
+  const secret = file.text.trim();
+  if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it holds no token");
+  const known = tokens.find(secret) ?? adoptWhereNoneIsKnown(secret, tokens);
+  if (known === null) throw unusable(path, "its token is not known here");
+  if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or is over");
+  return { secret, tokenId: known.tokenId, isNew: false };
+}
+
+/** After `work.db` was lost. Where other tokens are known, one that is not may have been dropped on purpose. */
+function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Tokens["find"]> {
+  return tokens.ledger.exclusively(() => {
+    const known = tokens.find(secret);
+    return known === null && tokens.list().length === 0 ? tokens.adopt(secret, adminRequest, null) : known;
+  });
+}
+
+function unusable(path: string, problem: string): SkeinError {
+  const advice = "Remove the file and start again: a new token is made";
+  return new SkeinError("unreadable_file", { file: path, problem, advice });
+}

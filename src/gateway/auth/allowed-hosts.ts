@@ -1,0 +1,144 @@
+import { SkeinError } from "../../core/errors.ts";
+import { isLoopback, plainAddress } from "./addresses.ts";
+
+/**
+ * From which pages and under which names a gateway may be reached, so that no page of somebody else's reaches it through
+ * a visitor's browser: by a name of its own that leads here (`Host`), or from its own place (`Origin`).
+ */
+
+export interface Sites {
+  /** The port that is listened at. */
+  readonly port: number;
+  /** The names and addresses that it listens at: as configured, and where this very connection came in. */
+  readonly bound: readonly string[];
+  /** Of `gateway.allowedHosts`: `name`, or `name:port` for that port alone. */
+  readonly allowedHosts: readonly string[];
+}
+
+/** What of a request is looked at; lists where a header came more than once. */
+export interface SiteHeaders {
+  /** What stands behind the method; only paths are served, never whole addresses. */
+  readonly target: string;
+  readonly host: Header;
+  readonly origin?: Header;
+  /** What browsers say of a request that has no `Origin`. */
+  readonly fetchSite?: Header;
+  readonly fetchMode?: Header;
+}
+
+export type Header = string | readonly string[] | undefined;
+
+interface Authority {
+  /** Lower case; an IPv6 address in full and without brackets. */
+  readonly name: string;
+  readonly port: number | null;
+}
+
+const localNames = ["localhost", "127.0.0.1", "::1"];
+/** They stand for all addresses of a machine, and are none that a page is served at. */
+const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
+
+/** Why a request is refused with 403; `null`: it may come in, as far as this goes. */
+export function siteProblem(headers: SiteHeaders, sites: Sites): string | null {
+  if (!headers.target.startsWith("/")) return "Only paths are served here";
+  const host = only(headers.host);
+  if (host === null) return "The request has no Host header, or several";
+  const asked = readAuthority(host);
+  if (asked === null) return "The Host header is not a name with a port";
+  if (!isNamed(asked, sites)) return `This gateway is not reached under the name "${asked.name}"`;
+  return headers.origin === undefined
+    ? strayProblem(headers)
+    : originProblem(only(headers.origin), asked, sites);
+}
+
+/**
+ * Programs send no `Origin`, and browsers none with a plain GET. Such a one carries no token; but one from another
+ * site's page is refused, unless somebody follows a link there.
+ */
+function strayProblem({ fetchSite, fetchMode }: SiteHeaders): string | null {
+  const isForeign = fetchSite !== undefined && !["same-origin", "none"].includes(only(fetchSite) ?? "");
+  return isForeign && only(fetchMode) !== "navigate" ? "The request comes from another site's page" : null;
+}
+
+function originProblem(origin: string | null, asked: Authority, sites: Sites): string | null {
+  const page = origin === null ? null : readOrigin(origin);
+  if (page === null) return "The Origin header is not the place of a page";
+  const { name, port, usual } = page;
+  // A proxy that serves a listed name may ask us under another one.
+  if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
+  // Another program may serve pages at another port of this machine.
+  const isOurs = port === sites.port || (asked.name === name && (asked.port ?? usual) === port);
+  return isOurs && isNamed(page, sites) ? null : "The request comes from another site's page";
+}
+
+/** The port is of no account here: it may be that of a tunnel or of a container. */
+function isNamed({ name, port }: Authority, { bound, allowedHosts }: Sites): boolean {
+  return (
+    isListed({ name, port }, localNames, "anywhere") ||
+    isListed({ name, port }, bound, "anywhere") ||
+    isListed({ name, port }, allowedHosts, "anywhere")
+  );
+}
+
+/** `exactly`: only entries with a port count. */
+function isListed({ name, port }: Authority, list: readonly string[], how: "exactly" | "anywhere"): boolean {
+  return list.some((entry) => {
+    const listed = listedOf(entry);
+    if (listed === null || listed.name !== name || wildcards.has(name)) return false;
+    return listed.port === null ? how === "anywhere" : listed.port === port;
+  });
+}
+
+/** Entries of lists come with every request, and are few: names of the configuration, addresses of this machine. */
+const listedNames = new Map<string, Authority | null>();
+const mostListed = 1000;
+
+function listedOf(entry: string): Authority | null {
+  const known = listedNames.get(entry);
+  if (known !== undefined) return known;
+  const listed = readAuthority(bracketed(entry));
+  if (listedNames.size >= mostListed) listedNames.clear();
+  listedNames.set(entry, listed);
+  return listed;
+}
+
+/** As in a list, where an IPv6 address may stand by itself, and with a zone. */
+function bracketed(entry: string): string {
+  const address = plainAddress(entry);
+  return address?.includes(":") ? `[${address}]` : (address ?? entry);
+}
+
+function readAuthority(text: string): Authority | null {
+  const [, v6, plain, digits] =
+    /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,253}))(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  const port = digits === undefined ? null : Number(digits);
+  if (port !== null && (port < 1 || port > 65_535)) return null;
+  if (v6 === undefined) return plain === undefined ? null : { name: plain.toLowerCase(), port };
+  const name = plainAddress(v6);
+  return name === null ? null : { name, port };
+}
+
+/** The place of a page, with its port; a page without a place says `null`. */
+function readOrigin(text: string): (Authority & { readonly port: number; readonly usual: number }) | null {
+  const [, scheme, behind = ""] = /^(https?):\/\/(.+)$/.exec(text) ?? [];
+  const authority = scheme === undefined ? null : readAuthority(behind);
+  if (authority === null) return null;
+  const usual = scheme === "https" ? 443 : 80;
+  return { name: authority.name, port: authority.port ?? usual, usual };
+}
+
+/** The one value of a header; `null` when it has none or several. */
+function only(header: Header): string | null {
+  if (typeof header === "string") return header;
+  return header?.length === 1 ? (header[0] ?? null) : null;
+}
+
+/** Refuses to listen where others reach it, unless that was asked for in so many words. */
+export function checkBinding(host: string, isExposed: boolean): void {
+  if (isExposed || host.toLowerCase() === "localhost" || isLoopback(host)) return;
+  throw new SkeinError("forbidden", {
+    problem: `The gateway would be reached from other machines at ${host}`,
+    advice:
+      "Start it with --expose, or with gateway.expose: true, if that is meant; else listen at 127.0.0.1",
+  });
+}

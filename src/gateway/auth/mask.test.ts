@@ -1,0 +1,43 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createRedactor } from "../../access/redaction/redactor.ts";
+import { pathless } from "./mask.ts";
+
+const redactor = pathless(createRedactor());
+const rows = { sessions: [{ key: "main", transcriptPath: "/srv/skein/main.jsonl", kind: "main" }] };
+
+describe("where session files lie", () => {
+  test("[WLK8] is taken out of values, and of their texts, however often one was written into another", () => {
+    let text = JSON.stringify(rows);
+    for (let depth = 0; depth < 5; depth++) {
+      const safe = redactor.redact(text).text;
+      expect(safe).not.toContain("/srv/");
+      let inner: unknown = safe;
+      for (let at = 0; at <= depth; at++) inner = JSON.parse(inner as string);
+      expect(inner).toEqual({ sessions: [{ key: "main", transcriptPath: "", kind: "main" }] });
+      text = JSON.stringify(text);
+    }
+    expect(redactor.redactJson(rows).value).toEqual({
+      sessions: [{ key: "main", transcriptPath: "", kind: "main" }],
+    });
+    const windows = JSON.stringify({ transcriptPath: "C:\\Users\\ann\\main.jsonl" });
+    expect(redactor.redact(windows).text).toBe('{"transcriptPath":""}');
+  });
+
+  test("[WLK8] nothing else is touched", () => {
+    const words = fc
+      .array(fc.constantFrom("transcript", "Path", '"', "\\", ":", "/srv/x", " "))
+      .map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(words, (text) => {
+        if (!text.includes('"transcriptPath'))
+          expect(redactor.redact(text).text).toBe(createRedactor().redact(text).text);
+      }),
+    );
+  });
+
+  test("[WLK8] a long text of backslashes costs no more than its length", () => {
+    const text = `"transcriptPath":"${"\\".repeat(1_000_000)}`;
+    expect(redactor.redact(text).text.length).toBe(text.length);
+  });
+});

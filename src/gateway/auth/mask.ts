@@ -1,0 +1,168 @@
+import { mapStrings } from "../../access/redaction/map-strings.ts";
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import { isRecord } from "../../core/shape.ts";
+import type { Steps } from "../../core/slices.ts";
+import { withoutAbsolutePaths } from "../../core/text.ts";
+import { isBinary } from "../../tools/reading/blocks.ts";
+
+/**
+ * What was said, as a caller may see it: an admin as it is, everybody else with secrets masked and without paths of this machine.
+ * It comes before anything is cut, for half a secret is not known as one.
+ */
+export interface Mask {
+  text(text: string): string;
+  /** The same piece by piece, for what may be long. */
+  longText(text: string): Steps<string>;
+  /** An entry, a message, a block, a request: any JSON. Ids, types and the bytes of images stay as they are. */
+  value<T>(value: T): T;
+  /** JSON of others whose fields may mean anything: nothing in it is a name that would stay. */
+  plain<T>(value: T): T;
+  /** Something has been masked so far. */
+  readonly hasMasked: boolean;
+  readonly isOff: boolean;
+}
+
+export function maskFor(
+  { redactor }: { readonly redactor: Redactor },
+  { isAdmin }: { readonly isAdmin: boolean },
+): Mask {
+  return isAdmin ? off : new Masking(pathless(redactor));
+}
+
+const same = <T>(value: T): T => value;
+const off: Mask = {
+  text: same,
+  // biome-ignore lint/correctness/useYield: nothing is done in it
+  *longText(text) {
+    return text;
+  },
+  value: same,
+  plain: same,
+  hasMasked: false,
+  isOff: true,
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const paths = new Set(["cwd", "parentSession", "fullOutputPath"]);
+/** Shown as they are, unless they are too long to be that: clients go by them. */
+const names = new Set([
+  ...["id", "parentId", "type", "role", "timestamp", "version", "customType", "mimeType"],
+  ...["targetId", "firstKeptEntryId", "fromId", "toolCallId", "toolName", "runId", "copyOf", "sha256", "was"],
+  ...["provider", "model", "modelId", "api", "stopReason", "thinkingLevel"],
+  ...["kind", "sourceSessionKey", "sourceChannel", "sourceTool", "rootId", "deliveryId"],
+]);
+const longestName = 256;
+const pieceLength = 64 * 1024;
+/** What is made of fields that we know; everything else is taken as a whole, by the names of its fields. */
+const inside = new Set([
+  ...["message", "replacement", "content", "source", "skein", "blob", "provenance"],
+  ...["meta", "importedFrom", "claimed"],
+]);
+const deepest = 32;
+
+class Masking implements Mask {
+  hasMasked = false;
+  readonly isOff = false;
+  readonly #redactor: Redactor;
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor;
+  }
+
+  text(text: string): string {
+    const { text: safe, count } = this.#redactor.redact(text);
+    if (count > 0) this.hasMasked = true;
+    return safe;
+  }
+
+  *longText(text: string): Steps<string> {
+    const stream = this.#redactor.stream();
+    const parts: string[] = [];
+    for (let at = 0; at < text.length; at += pieceLength) {
+      const piece = text.slice(at, at + pieceLength);
+      parts.push(stream.push(piece));
+      yield piece.length;
+    }
+    parts.push(stream.end());
+    const safe = withoutPath(parts.join(""));
+    if (safe !== text) this.hasMasked = true;
+    return safe;
+  }
+
+  value<T>(value: T): T {
+    return this.#any(value, 0) as T;
+  }
+
+  plain<T>(value: T): T {
+    const { value: safe, count } = this.#redactor.redactJson(value);
+    if (count > 0) this.hasMasked = true;
+    return safe as T;
+  }
+
+  #any(value: unknown, depth: number): unknown {
+    if (typeof value === "string") return this.text(value);
+    if (typeof value !== "object" || value === null) return value;
+    if (depth > deepest) return this.plain(value);
+    if (!isRecord(value)) return (value as readonly unknown[]).map((each) => this.#any(each, depth + 1));
+    return Object.fromEntries(
+      Object.entries(value).flatMap(([name, each]) => this.#field(name, each, value, depth)),
+    );
+  }
+
+  #field(name: string, value: unknown, of: Fields, depth: number): [string, unknown][] {
+    if (paths.has(name)) return [];
+    if (names.has(name) && isName(value)) return [[name, value]];
+    if (name === "data" && isBinary(of)) return [[name, value]];
+    if (inside.has(name) && typeof value === "object") return [[name, this.#any(value, depth + 1)]];
+    return Object.entries(this.plain<Fields>({ [name]: value }));
+  }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === "number" || (typeof value === "string" && value.length <= longestName);
+}
+
+const field = "transcriptPath";
+/** A field of JSON, however often that JSON was written into a text of another. */
+const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
+
+/**
+ * A redactor that also takes out where session files lie on this machine. `sessions_list` tells it to agents, so that it stands in
+ * transcripts; whoever reads those and is no admin is not told.
+ */
+export function pathless(redactor: Redactor): Redactor {
+  return {
+    redact: (text) => {
+      const { text: safe, count } = redactor.redact(text);
+      return { text: withoutPath(safe), count };
+    },
+    redactJson: (value) => {
+      const { value: safe, count } = redactor.redactJson(value);
+      return { value: mapStrings(safe, (text, key) => (key === field ? "" : withoutPath(text))), count };
+    },
+    stream: () => redactor.stream(),
+  };
+}
+
+/** The name stays, and what closes the text behind it. */
+export function withoutPath(text: string): string {
+  if (!text.includes(field)) return text;
+  return text.replace(inText, (_, head: string, path: string) => head + endOf(path));
+}
+
+/** The backslashes before the quote that ends it. */
+function endOf(path: string): string {
+  let from = path.length;
+  while (from > 0 && path[from - 1] === "\\") from--;
+  return path.slice(from);
+}
+
+/** The result of a tool for a client without the scope `admin`: without the paths of session files, and of errors all paths. */
+export function withoutPaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {
+  if (isError) return mapStrings(result, withoutAbsolutePaths) as T;
+  const { sessions } = result;
+  if (!Array.isArray(sessions)) return result;
+  const rows = sessions.map(({ transcriptPath: _, ...row }: Readonly<Record<string, unknown>>) => row);
+  return { ...result, sessions: rows };
+}

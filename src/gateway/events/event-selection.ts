@@ -1,0 +1,75 @@
+import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseAgentId } from "../../core/names.ts";
+import type { Asker } from "../../core/references.ts";
+import { keyMeant } from "../../core/references.ts";
+import type { EventFilter } from "../../protocol/methods/calls.ts";
+import type { SessionFinder } from "../../sessions/find-session.ts";
+import { resolveSession } from "../../sessions/find-session.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser } from "../auth/principal.ts";
+
+/** What somebody wants to hear of. */
+export interface Wanted {
+  /** Canonical; `null`: of every session that the token sees. A key that a reset moves on is heard of under its new session. */
+  readonly keys: ReadonlySet<string> | null;
+  /** As in `sessions.subscribe`; none: all. */
+  readonly events: readonly string[];
+  /** Whose: a user, `null` for the unnamed one, `"everybody"` for a token of all users that named none. */
+  readonly of: { readonly userId: string | null } | "everybody";
+  readonly agentId: string | null;
+}
+
+export interface WantedDeps {
+  readonly store: { readonly sessions: SessionFinder };
+  readonly defaultAgentId: string;
+  readonly config: { readonly session: Pick<Config["session"], "scope"> };
+}
+
+/**
+ * What was asked for, as the hub wants it. With `keys`, those sessions of that one user, where `agentId` says for whom the
+ * references are read; without, all of the user's, or of everybody's where a token for all users names nobody, and
+ * `agentId` narrows that down.
+ */
+export async function wantedFor(
+  { keys, events = [], agentId, userId: named }: EventFilter,
+  principal: Principal,
+  userId: string | null,
+  deps: WantedDeps,
+): Promise<Wanted> {
+  const agent = parseAgentId(agentId ?? deps.defaultAgentId);
+  if (keys === undefined || keys.length === 0) {
+    const isEverybody = principal.user === everyUser && named === undefined;
+    const of = isEverybody ? ("everybody" as const) : { userId };
+    return { keys: null, events, of, agentId: agentId === undefined ? null : agent };
+  }
+  const asker: Asker = { agentId: agent, scope: deps.config.session.scope };
+  const found = new Set<string>();
+  for (const reference of keys) found.add(await keyOf(reference, asker, userId, deps));
+  return { keys: found, events, of: { userId }, agentId: null };
+}
+
+/** Whether an event is about what somebody wants to hear of; of which kind it is aside. */
+export function isAbout(
+  { keys, of, agentId }: Wanted,
+  { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
+): boolean {
+  if (of !== "everybody" && of.userId !== userId) return false;
+  if (keys !== null && !keys.has(sessionKey)) return false;
+  return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
+}
+
+/** Somebody may wait for a session that is not there yet, by its key; what could be any name must name one. */
+async function keyOf(
+  reference: string,
+  asker: Asker,
+  userId: string | null,
+  { store }: WantedDeps,
+): Promise<string> {
+  const scope = userId === null ? {} : { userId };
+  const found = await resolveSession(store.sessions, scope, asker, reference);
+  const key = found?.key ?? keyMeant(reference, asker);
+  if (key !== null) return key;
+  const advice = "sessions.list shows what is there; a key may be named before its session is made";
+  throw new SkeinError("not_found", { what: "Session", name: reference, advice });
+}

@@ -1,0 +1,274 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import { eventPayload } from "../../protocol/events.ts";
+import { wireLimits } from "../../protocol/frames.ts";
+import { maskFor, pathless } from "../auth/mask.ts";
+import type { Principal } from "../auth/principal.ts";
+import { isAdmin, isForAll } from "../auth/principal.ts";
+
+export interface KeptOptions {
+  readonly seq: number;
+  readonly event: SkeinEvent;
+  /** Of a delta: what readers who are no admins get in its place. */
+  readonly masked: string | null;
+  /** The end of a redacted text that was held back: admins have had it. */
+  readonly isTail: boolean;
+  readonly redactor: Redactor;
+}
+
+/** A numbered event. */
+export class KeptEvent {
+  readonly seq: number;
+  /** About how many it takes in memory. */
+  readonly bytes: number;
+  readonly #redactor: Redactor;
+  readonly #isTail: boolean;
+  readonly #isNothing: boolean;
+  #event: SkeinEvent;
+  #masked: string;
+  #isForgotten = false;
+
+  constructor({ seq, event, masked, isTail, redactor }: KeptOptions) {
+    this.seq = seq;
+    this.bytes = sizeOf(event) + (masked?.length ?? 0);
+    this.#redactor = redactor;
+    this.#isTail = isTail;
+    this.#isNothing = masked === "";
+    this.#event = event;
+    this.#masked = masked ?? "";
+  }
+
+  get event(): Pick<SkeinEvent, "type" | "userId" | "sessionKey" | "sessionId"> {
+    return this.#event;
+  }
+
+  get isForgotten(): boolean {
+    return this.#isForgotten;
+  }
+
+  /** Of a delta of which nothing can be shown yet, redacted readers get nothing. */
+  isFor({ isAdmin }: ReaderKind): boolean {
+    return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
+  }
+
+  /** As JSON. Throws where what a tool said is none. */
+  frame({ isAdmin, allUsers }: ReaderKind): string {
+    // A delta was redacted with those before it; by itself it says less, and costs as much again.
+    const isDelta = this.#event.type === "run.delta";
+    const payload = eventPayload(this.#event, {
+      isAdmin,
+      allUsers,
+      redact: (value) => (isDelta ? "" : this.#safe(value)),
+      redactDelta: () => this.#masked,
+    });
+    return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
+  }
+
+  /** An entry as methods show it, so that what a reader hears is what it may read. */
+  #safe(value: unknown): unknown {
+    const redactor = this.#redactor;
+    if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
+    return pathless(redactor).redactJson(value).value;
+  }
+
+  /** Whose it was and of what kind stays, so that its readers can be told; what it said is gone. */
+  forget(): void {
+    const { type, at, userId, sessionKey, sessionId } = this.#event;
+    this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
+    this.#masked = "";
+    this.#isForgotten = true;
+  }
+}
+
+export interface FramesOptions {
+  /** How much is remembered, in characters. */
+  readonly size: number;
+  readonly largest?: number;
+  /** Told of an event that is no JSON. */
+  report(error: unknown): void;
+}
+
+/** Frames, made once for each kind of reader and remembered for a while: many who read the same cost as much as one. */
+export class Frames {
+  readonly #options: FramesOptions;
+  /** The ones made last at the end. */
+  readonly #made = new Map<number, string | null>();
+  #size = 0;
+
+  constructor(options: FramesOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** `null`: it cannot be sent; it was forgotten, is no JSON, or is larger than any frame may be. */
+  of(kept: KeptEvent, kind: ReaderKind): string | null {
+    if (kept.isForgotten) return null;
+    const name = nameOf(kept, kind);
+    const there = this.#made.get(name);
+    if (there !== undefined) return there;
+    const frame = this.#make(kept, kind);
+    this.#made.set(name, frame);
+    this.#size += costOf(frame);
+    if (this.#size > this.#options.size) this.#makeRoom();
+    return frame;
+  }
+
+  forget(kept: KeptEvent): void {
+    for (const kind of readerKinds) this.#drop(nameOf(kept, kind));
+  }
+
+  #make(kept: KeptEvent, kind: ReaderKind): string | null {
+    const { report, largest = wireLimits.frameBytes } = this.#options;
+    try {
+      const frame = kept.frame(kind);
+      return frame.length > largest / 3 && Buffer.byteLength(frame) > largest ? null : frame;
+    } catch (error) {
+      report(error);
+      return null;
+    }
+  }
+
+  /** A quarter at once: to look for the oldest is dear where others were taken out before it. */
+  #makeRoom(): void {
+    for (const oldest of this.#made.keys()) {
+      // The last one stays, however large: others want it at this moment.
+      if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(name: number): void {
+    const frame = this.#made.get(name);
+    if (frame === undefined) return;
+    this.#made.delete(name);
+    this.#size -= costOf(frame);
+  }
+}
+
+/** Of all kinds of an event different numbers, and no other event's. */
+function nameOf({ seq }: KeptEvent, { index }: ReaderKind): number {
+  return seq * readerKinds.length + index;
+}
+
+function costOf(frame: string | null): number {
+  return 64 + (frame?.length ?? 0);
+}
+
+/** What makes readers alike: all of one kind get the same frame. */
+export interface ReaderKind {
+  readonly isAdmin: boolean;
+  readonly allUsers: boolean;
+  /** Its place among the kinds. */
+  readonly index: number;
+}
+
+export const readerKinds: readonly ReaderKind[] = [
+  { isAdmin: false, allUsers: false, index: 0 },
+  { isAdmin: true, allUsers: false, index: 1 },
+  { isAdmin: false, allUsers: true, index: 2 },
+  { isAdmin: true, allUsers: true, index: 3 },
+];
+
+export function readerKindOf(principal: Principal): ReaderKind {
+  const index = (isAdmin(principal) ? 1 : 0) + (isForAll(principal) ? 2 : 0);
+  return readerKinds[index] as ReaderKind;
+}
+
+/** How many parts of a value are looked at; no event of ours has as many. */
+const mostParts = 100_000;
+
+/** About how many bytes a value takes in memory. Looks at no character of any text. */
+export function sizeOf(value: unknown): number {
+  let bytes = 0;
+  const waiting: unknown[] = [value];
+  for (let parts = 0; waiting.length > 0 && parts < mostParts; parts += 1) {
+    const part = waiting.pop();
+    bytes += 16;
+    if (typeof part === "string") bytes += part.length;
+    else if (Array.isArray(part)) for (const each of part) waiting.push(each);
+    else if (typeof part === "object" && part !== null) {
+      for (const name in part) {
+        bytes += 8;
+        waiting.push((part as Record<string, unknown>)[name]);
+      }
+    }
+  }
+  return bytes;
+}
+
+export interface RingLimits {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+/** The last events, as many as fit. Their numbers go up, not always by one. */
+export class Ring {
+  readonly #limits: RingLimits;
+  readonly #slots: (KeptEvent | undefined)[] = [];
+  /** Places are counted on and on; the slot is the rest by the number of slots. */
+  #from = 0;
+  #to = 0;
+  #bytes = 0;
+  #goneUpTo: number;
+
+  /** `last`: the number before the first that comes. */
+  constructor(limits: RingLimits, last: number) {
+    this.#limits = limits;
+    this.#goneUpTo = last;
+  }
+
+  /** Of what came up to this number nothing is kept; of what came behind it everything. */
+  get goneUpTo(): number {
+    return this.#goneUpTo;
+  }
+
+  get size(): number {
+    return this.#to - this.#from;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(kept: KeptEvent): void {
+    if (this.size === this.#limits.events) this.#dropFirst();
+    this.#slots[this.#to % this.#limits.events] = kept;
+    this.#to += 1;
+    this.#bytes += kept.bytes;
+    while (this.#bytes > this.#limits.bytes && this.size > 0) this.#dropFirst();
+  }
+
+  /** The first one behind a number. */
+  behind(seq: number): KeptEvent | null {
+    let [low, high] = [this.#from, this.#to];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.#at(middle).seq > seq) high = middle;
+      else low = middle + 1;
+    }
+    return low === this.#to ? null : this.#at(low);
+  }
+
+  /** Those about a session. */
+  *of(userId: string | null, sessionId: string): Iterable<KeptEvent> {
+    for (let place = this.#from; place < this.#to; place += 1) {
+      const kept = this.#at(place);
+      if (kept.event.sessionId === sessionId && kept.event.userId === userId) yield kept;
+    }
+  }
+
+  #at(place: number): KeptEvent {
+    return this.#slots[place % this.#limits.events] as KeptEvent;
+  }
+
+  #dropFirst(): void {
+    const kept = this.#at(this.#from);
+    this.#slots[this.#from % this.#limits.events] = undefined;
+    this.#from += 1;
+    this.#bytes -= kept.bytes;
+    this.#goneUpTo = kept.seq;
+  }
+}

@@ -1,0 +1,213 @@
+import type {
+  ListResourcesResult,
+  ReadResourceResult,
+  Resource,
+  ServerContext,
+} from "@modelcontextprotocol/server";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+} from "@modelcontextprotocol/server";
+import { stringifyJson } from "../../core/json.ts";
+import { present } from "../../core/present.ts";
+import { displayKey } from "../../core/references.ts";
+import type { SessionTool, ToolResult } from "../../tools/contract.ts";
+import { isRefusal } from "../../tools/refusal.ts";
+import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./call-tool.ts";
+import type { McpAsker, McpParts } from "./mcp-context.ts";
+
+const instructions =
+  "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. What you spawn belongs to you; which other sessions you see is for the configuration to say.";
+
+/** URIs that somebody subscribed to on a connection. */
+export type Subscribed = Set<string>;
+
+/** One server for one asker. It answers what comes; notices of changes are sent by whoever holds the connection. */
+export function mcpServer(
+  parts: McpParts,
+  table: readonly SessionTool[],
+  asker: McpAsker,
+  subscribed: Subscribed = new Set(),
+): Server {
+  const reads = asker.scopes.includes("read");
+  const server = new Server(
+    { name: "skein", title: "Skein", version: parts.version },
+    {
+      instructions,
+      capabilities: { tools: {}, ...(reads ? { resources: { subscribe: true, listChanged: true } } : {}) },
+    },
+  );
+  server.setRequestHandler("tools/list", async () => {
+    const allowed = await parts.allowedTools(asker);
+    const tools = toolsFor(table, asker.scopes).filter(({ name }) => allowed.has(name));
+    return { tools: tools.map(toolListing) };
+  });
+  server.setRequestHandler("tools/call", async ({ params }, context) => {
+    const { name, arguments: args } = params;
+    const request = { name, args, ...howItIsCalled(parts, context) };
+    const output = table.find((tool) => tool.name === name)?.output;
+    return server.projectCallToolResult(
+      await callTool(parts, table, asker, request),
+      output && { ...output },
+    );
+  });
+  if (reads) serveResources(server, parts, asker, subscribed);
+  return server;
+}
+
+function serveResources(server: Server, parts: McpParts, asker: McpAsker, subscribed: Subscribed): void {
+  server.setRequestHandler("resources/list", ({ params }, { mcpReq }) =>
+    listResources(parts, asker, params?.cursor, mcpReq.signal),
+  );
+  server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [resourceTemplate] }));
+  server.setRequestHandler("resources/read", ({ params: { uri } }, { mcpReq }) =>
+    readResource(parts, asker, uri, mcpReq.signal),
+  );
+  server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, { mcpReq }) => {
+    await checkResource(parts, asker, uri, mcpReq.signal);
+    if (subscribed.size >= mostSubscribed) subscribed.delete(subscribed.values().next().value ?? "");
+    subscribed.add(uri);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    subscribed.delete(uri);
+    return {};
+  });
+}
+
+/** On one connection; beyond it the oldest is forgotten. */
+const mostSubscribed = 10_000;
+
+function howItIsCalled(parts: McpParts, { mcpReq }: ServerContext) {
+  const { signal, _meta: meta } = mcpReq;
+  const key = meta?.[idempotencyMeta];
+  const progressToken = meta?.progressToken;
+  const tell =
+    progressToken === undefined
+      ? undefined
+      : (progress: number, message: string) => {
+          const params = { progressToken, progress, message };
+          mcpReq.notify({ method: "notifications/progress", params }).catch(parts.report);
+        };
+  return { signal, ...present({ idempotencyKey: typeof key === "string" ? key : undefined, tell }) };
+}
+
+/**
+ * Sessions as resources: what `sessions_list` and `sessions_history` show this asker, and nothing else. The name in a URI is
+ * the key as the asker would write it; the whole key, the session id and the label are read too.
+ */
+
+const base = "skein://sessions/";
+const mimeType = "application/json";
+const pageSize = 100;
+const messagesRead = 1000;
+
+export const resourceTemplate = {
+  uriTemplate: `${base}{key}`,
+  name: "session",
+  title: "A session",
+  description:
+    "The newest messages of a session, as sessions_history gives them. key: as sessions_list shows it, percent-encoded.",
+  mimeType,
+} as const;
+
+export function uriOf(reference: string): string {
+  return base + encodeURIComponent(reference);
+}
+
+/** What a URI names; `null`: no session. */
+export function referenceIn(uri: string): string | null {
+  if (!uri.startsWith(base)) return null;
+  try {
+    const reference = decodeURIComponent(uri.slice(base.length));
+    return reference === "" ? null : reference;
+  } catch {
+    return null; // not percent-encoded as URIs are: it names nothing
+  }
+}
+
+/** Every URI under which an asker may have asked for a session. */
+export function urisOf(
+  { scope }: Pick<McpParts, "scope">,
+  { agentId, sessionKey }: McpAsker,
+  session: { readonly sessionKey: string; readonly sessionId: string },
+): readonly string[] {
+  const display = displayKey(session.sessionKey, { agentId, key: sessionKey, scope });
+  return [...new Set([display, session.sessionKey, session.sessionId])].map(uriOf);
+}
+
+export async function listResources(
+  parts: McpParts,
+  asker: McpAsker,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<ListResourcesResult> {
+  const args = { limit: pageSize, ...present({ cursor }) };
+  const result = await resultOf(parts, asker, { name: "sessions_list", args, signal });
+  if (isRefusal(result)) throw invalid(result);
+  const { sessions, nextCursor } = result as { sessions: readonly Row[]; nextCursor?: string };
+  return { resources: sessions.map(resourceOf), ...present({ nextCursor }) };
+}
+
+/** A row of `sessions_list`, as far as it is told here. */
+interface Row {
+  readonly key: string;
+  readonly kind: string;
+  readonly label?: string;
+  readonly displayName?: string;
+  readonly updatedAt: number;
+}
+
+function resourceOf({ key, kind, label, displayName, updatedAt }: Row): Resource {
+  return {
+    uri: uriOf(key),
+    name: key,
+    ...present({ title: label ?? displayName }),
+    description: `A session (${kind}).`,
+    mimeType,
+    annotations: { lastModified: new Date(updatedAt).toISOString() },
+  };
+}
+
+export async function readResource(
+  parts: McpParts,
+  asker: McpAsker,
+  uri: string,
+  signal: AbortSignal,
+): Promise<ReadResourceResult> {
+  const result = await historyOf(parts, asker, uri, { limit: messagesRead, signal });
+  return { contents: [{ uri, mimeType, text: stringifyJson(result) }] };
+}
+
+/** Throws as reading does where the asker may not, and reads next to nothing. */
+export async function checkResource(
+  parts: McpParts,
+  asker: McpAsker,
+  uri: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await historyOf(parts, asker, uri, { limit: 1, signal });
+}
+
+async function historyOf(
+  parts: McpParts,
+  asker: McpAsker,
+  uri: string,
+  { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
+): Promise<ToolResult> {
+  const reference = referenceIn(uri);
+  if (reference === null) {
+    throw new ResourceNotFoundError(uri, `No such resource: the resources are ${base}{key}.`);
+  }
+  const args = { sessionKey: reference, limit };
+  const result = await resultOf(parts, asker, { name: "sessions_history", args, signal });
+  if (!isRefusal(result)) return result;
+  if (result.code === "not_found") throw new ResourceNotFoundError(uri, String(result.error));
+  throw invalid(result, uri);
+}
+
+function invalid({ code, error }: ToolResult, uri?: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, String(error), { code, ...present({ uri }) });
+}

@@ -1,0 +1,132 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { TokenRow } from "../../protocol/tokens.ts";
+import { decisionPayload, explainedPayload } from "../../sessions/explain-maintenance.ts";
+import { runMaintenance } from "../../sessions/maintain.ts";
+import { listUsers } from "../../sessions/users.ts";
+import type { TokenUser } from "../auth/principal.ts";
+import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
+import type { TokenRecord } from "../auth/token-table.ts";
+import type { FolderDeps, HandlersOf, TokenDeps } from "./dispatch.ts";
+import { everyUserOf, findRemoved, lookFor } from "./session-lookup.ts";
+import { pendingErase } from "./sessions-change.ts";
+
+/** A user that is gone takes its tokens along. */
+export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
+
+/** What looks after the folder as a whole, whoever's the sessions are. */
+export function upkeepHandlers(
+  deps: UpkeepDeps,
+): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.list" | "users.remove"> {
+  return {
+    "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
+      const { store, config, clock, runs } = deps;
+      const rules = config.session.maintenance;
+      const work = { store, users: deps.users(), rules, now: clock.now(), runs, signal: call.signal };
+      const named = explain === undefined ? null : { key: explain, agentId };
+      const session =
+        named === null
+          ? null
+          : ((await lookFor(deps, call, named)) ?? (await findRemoved(deps, call, named)));
+      const report = await runMaintenance(work, { dryRun, ...present({ explainUid: session?.uid }) });
+      return {
+        mode: report.mode,
+        decisions: report.decisions.map(decisionPayload),
+        done: report.done.map(decisionPayload),
+        ...explainedPayload(session, report.explained),
+      };
+    },
+
+    "config.get": async () => {
+      const { effectiveConfigText } = await import("../../config/effective.ts");
+      // Where there was a mistake, nothing was opened.
+      return {
+        ...present({ file: deps.loaded.file }),
+        problems: [],
+        effective: effectiveConfigText(deps.loaded),
+        ...(deps.loaded.waiting === undefined ? {} : { waiting: [...deps.loaded.waiting] }),
+      };
+    },
+
+    "config.reload": async () => {
+      if (deps.reload !== undefined) return deps.reload();
+      throw new SkeinError("unavailable", {
+        problem: "No gateway runs on this folder",
+        advice: "Start one with `skein start`; it reads the whole configuration",
+      });
+    },
+
+    "users.list": async (page) =>
+      listUsers({ ...everyUserOf(deps), runs: deps.runs, tokens: deps.tokens }, page),
+
+    "users.remove": async ({ userId }) => {
+      // First of all nobody comes in for that user any more, who could begin a session behind our back.
+      const tokens = deps.tokens.removeUser(userId);
+      const { sessions } = await deps.store.purgeUser(userId);
+      const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);
+      return { userId, sessions, ...found, ...pendingErase(deps) };
+    },
+  };
+}
+
+/** The label of a token that was given none. */
+const plainLabel = "token";
+
+/** Methods about who may come in. `deps` is not copied: its tokens may be opened when they are wanted. */
+export function tokenHandlers(
+  deps: TokenDeps,
+): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
+  const unsavedOf = (tokenId: string) => (deps.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
+  return {
+    "tokens.create": async (params, { principal }) => {
+      const { label: name = plainLabel, scopes, expiresAt } = params;
+      const request = { name, scopes, user: userOf(params), ...present({ expiresAt }) };
+      const maker = isLocal(principal) ? null : principal;
+      const { secret, token } = deps.tokens.create(request, maker);
+      return { ...rowOf(token), token: secret };
+    },
+
+    "tokens.list": async () => {
+      const tokens = deps.tokens
+        .list()
+        .toReversed()
+        .map((token) => ({ ...rowOf(token), ...unsavedOf(token.tokenId) }));
+      return { count: tokens.length, tokens };
+    },
+
+    "tokens.revoke": async ({ tokenId }) => {
+      deps.tokens.revoke(tokenId);
+      const token = deps.tokens.get(tokenId);
+      if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
+      const advice = "It was removed meanwhile, which ended it too";
+      throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
+    },
+  };
+}
+
+/** A user may be called as everybody is written, and is not to get everybody's token. */
+function userOf(params: { readonly userId?: string; readonly allUsers?: boolean }): TokenUser {
+  const { userId = null, allUsers = false } = params;
+  if (allUsers && userId === null) return everyUser;
+  if (!allUsers && userId !== everyUser) return userId;
+  const problem = allUsers
+    ? "A token is for one user or for all of them"
+    : `The user "${everyUser}" can have no token of its own`;
+  const advice = allUsers
+    ? "Give userId or allUsers, and not both"
+    : "Make one for all users; with it a call can name that user";
+  throw new SkeinError("invalid_arguments", { problem, advice });
+}
+
+function rowOf(token: TokenRecord): TokenRow {
+  const { tokenId, name, scopes, user, createdAt, parent, expiresAt, lastUsedAt, revokedAt } = token;
+  const allUsers = isForAll(token);
+  return {
+    tokenId,
+    label: name,
+    scopes: [...scopes],
+    allUsers,
+    createdAt,
+    ...present({ userId: allUsers ? null : user, createdBy: parent, expiresAt, lastUsedAt, revokedAt }),
+  };
+}

@@ -1,0 +1,209 @@
+import { SkeinError } from "../../core/errors.ts";
+import { readImageHeader } from "../../core/image-header.ts";
+import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
+import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../runs/contract.ts";
+import { checkSameRequest } from "../../runs/same-request.ts";
+import type { CompactionNotDone } from "../../sessions/compaction-options.ts";
+import { outsideChannel } from "../../sessions/outside-channel.ts";
+import type { RuntimeContext } from "../../sessions/runtime-context.ts";
+import type { SendOptions, SessionHandle } from "../../sessions/session-handle.ts";
+import { withImages } from "../../sessions/session-handle.ts";
+import { isLocal } from "../auth/principal.ts";
+import type { Call, HandlersOf, SkeinDeps } from "./dispatch.ts";
+import { shownTo } from "./runs.ts";
+import { askerOf, contextOf, findSession, spokenTo } from "./session-lookup.ts";
+
+type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
+
+/** What is said to sessions, and how it stands. */
+export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "sessions.send": async (params, call) => {
+      const { timeoutMs = 0, model, thinking, system, runTimeoutSeconds } = params;
+      const run = await accepted(deps, call, params, async () => ({
+        to: await spokenTo(deps, call, params),
+        options: present({ model, thinking, system, runTimeoutSeconds }),
+      }));
+      return ended(deps, call, run.runId, timeoutMs);
+    },
+    "chat.send": async (params, call) =>
+      acceptedPayload(
+        deps,
+        await accepted(deps, call, params, async () => ({
+          to: await spokenTo(deps, call, params),
+          options: {},
+        })),
+      ),
+    "chat.inject": async (params, call) => {
+      const { message, idempotencyKey } = params;
+      const known = await skein.runFor(idempotencyKey, call.userId);
+      if (known !== null) {
+        checkSameRequest(known, { content: message, isNote: true, ...keyIn(deps, params) });
+        return acceptedPayload(deps, known);
+      }
+      const session = await findSession(deps, call, params);
+      return acceptedPayload(deps, await skein.session(contextOf(session)).note(message, { idempotencyKey }));
+    },
+    agent: async (params, call) =>
+      acceptedPayload(deps, await accepted(deps, call, params, () => asked(deps, call, params))),
+    "agent.wait": ({ runId, timeoutMs = 30_000 }, call) => ended(deps, call, runId, timeoutMs),
+  };
+}
+
+interface Said
+  extends Pick<RunOptions, "model" | "thinking" | "runTimeoutSeconds" | "system" | "extraSystemPrompt"> {
+  readonly key?: string;
+  readonly sessionKey?: string;
+  readonly agentId?: string;
+  readonly message: string;
+  readonly idempotencyKey: string;
+  readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
+  readonly attachments?: readonly Attachment[];
+}
+
+interface Meant {
+  readonly to: RuntimeContext;
+  readonly options: SendOptions;
+}
+
+/** The same request under the same key is the same run, whatever became of its session since: nothing is resolved then. */
+async function accepted(
+  deps: SkeinDeps,
+  call: Call,
+  { message, idempotencyKey, queueMode, attachments = [], ...said }: Said,
+  meant: () => Promise<Meant>,
+): Promise<Run> {
+  const { skein } = deps;
+  const known = await skein.runFor(idempotencyKey, call.userId);
+  const images = attachedImages(attachments);
+  if (known !== null) {
+    const { model, thinking, runTimeoutSeconds, system, extraSystemPrompt } = said;
+    const options = present({ model, thinking, runTimeoutSeconds, system, extraSystemPrompt });
+    checkSameRequest(known, {
+      content: withImages(message, images),
+      options,
+      isNote: false,
+      ...present({ queueMode }),
+      ...keyIn(deps, said),
+    });
+    return known;
+  }
+  const { to, options } = await meant();
+  return skein.session(to).accept(message, {
+    ...options,
+    ...present({ queueMode }),
+    idempotencyKey,
+    images,
+    // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
+    origin: isLocal(call.principal) ? "cli" : "api",
+  });
+}
+
+/** The session that params name by a key. Labels and session IDs may mean another session by now, and are not compared. */
+function keyIn(
+  deps: SkeinDeps,
+  { key, sessionKey = key, agentId }: Pick<Said, "key" | "sessionKey" | "agentId">,
+): { readonly sessionKey?: string } {
+  if (sessionKey === undefined) return {};
+  return present({ sessionKey: keyMeant(sessionKey, askerOf(deps, { agentId })) });
+}
+
+/** Only an agent: its main session. */
+async function asked(deps: SkeinDeps, call: Call, params: Params<"agent">): Promise<Meant> {
+  const { sessionKey, agentId, model, thinking, runTimeoutSeconds, deliver, provenance } = params;
+  const to: RuntimeContext =
+    sessionKey === undefined
+      ? present({ userId: call.userId, agentId })
+      : await spokenTo(deps, call, { sessionKey, agentId });
+  const deliverTo = deliver === true ? await channelOf(deps.skein.session(to)) : undefined;
+  const { system, extraSystemPrompt } = params;
+  const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, system, extraSystemPrompt };
+  return { to, options: present(options) };
+}
+
+/** Where the session's people are. */
+async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
+  const { key, meta } = (await session.record()) ?? { key: session.key, meta: {} };
+  const target = outsideChannel({ key, meta });
+  if (target !== null) return target;
+  const problem = `The session ${key} is on no channel that a reply could go to`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
+}
+
+/** The run when it has ended, or as it is after `timeoutMs` or when the client no longer waits. */
+async function ended(deps: SkeinDeps, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
+  const { skein } = deps;
+  const run = await skein.ended(runId, { timeoutMs, signal: call.signal }, call.userId);
+  return shownTo(deps, call).sent(run, await waitsOfApp(skein, run));
+}
+
+async function acceptedPayload({ skein }: SkeinDeps, run: Run): Promise<AcceptedPayload> {
+  const { runId, session } = run;
+  const waitsForApp = (await waitsOfApp(skein, run))?.app;
+  return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
+}
+
+/** `null`: it belongs to no app, or does not wait any more. */
+async function waitsOfApp(skein: SkeinDeps["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
+  return app === null || state !== "queued" ? null : skein.waits(runId);
+}
+
+export interface Attachment {
+  readonly name?: string;
+  readonly mimeType: string;
+  readonly data: string;
+}
+
+/** Attachments as a model can be shown them. Their own bytes say what they are; whatever is no such image is refused. */
+export function attachedImages(attachments: readonly Attachment[]): { data: string; mimeType: string }[] {
+  return attachments.map((attachment, index) => {
+    const header = readImageHeader(Buffer.from(attachment.data, "base64"));
+    if (header === null) throw noImage(attachment, index);
+    return { data: attachment.data, mimeType: header.mimeType };
+  });
+}
+
+function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
+  const which = name === undefined ? `Attachment ${index + 1}` : `The attachment ${name}`;
+  return new SkeinError("invalid_arguments", {
+    problem: `${which}, which came as ${mimeType}, is no image that a model can be shown`,
+    advice: "PNG, JPEG, GIF and WebP are taken; send one of these, or put what it says into the message",
+  });
+}
+
+/** Of these another try may come to more. */
+const ofSummariser: readonly CompactionNotDone["reason"][] = [
+  "failed",
+  "overflow",
+  "empty",
+  "too_long",
+  "poor",
+  "timed_out",
+  "aborted",
+];
+
+/** The model of the session is asked for the summary. Nothing is written where there is none. */
+export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact"> {
+  return {
+    "sessions.compact": async (params, call) => {
+      const session = await findSession(deps, call, params);
+      const how = { signal: call.signal, ...present({ instructions: params.instructions }) };
+      const outcome = await deps.skein.session(contextOf(session)).compact(how);
+      if (!outcome.done) throw notCompacted(session.key, outcome);
+      const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
+      const { key: sessionKey, sessionId } = session;
+      return { key: sessionKey, sessionId, entryId, firstKeptEntryId, tokensBefore, tokensAfter };
+    },
+  };
+}
+
+function notCompacted(key: string, { reason, note }: CompactionNotDone): SkeinError {
+  const problem = `The session ${key} was not compacted: ${note}`;
+  return ofSummariser.includes(reason)
+    ? new SkeinError("unavailable", { problem, advice: "Nothing was written; try it again" })
+    : new SkeinError("conflict", { problem, advice: "Nothing was written, and the session is unchanged" });
+}

@@ -1,0 +1,46 @@
+import { accessActions } from "../../access/visibility/access-policy.ts";
+import { acpNames } from "../../config/acp-agents.ts";
+import { present } from "../../core/present.ts";
+import type { AccessPayload } from "../../protocol/access.ts";
+import { withoutPaths } from "../auth/mask.ts";
+import type { HandlersOf, SkeinDeps } from "./dispatch.ts";
+import { shownTo } from "./runs.ts";
+import { contextOf, findSession, spokenTo } from "./session-lookup.ts";
+
+type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
+
+/** Which agents, models and tools there are, and who may what. */
+export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "agents.list": async (_, { userId }) => {
+      const agents = await skein.agents(userId);
+      return { count: agents.length, agents, acp: acpNames(deps.config) };
+    },
+    "models.list": async () => {
+      const models = await skein.models();
+      return { count: models.length, models };
+    },
+    "access.explain": async ({ asker, target, action, agentId: reader }, call) => {
+      const session = await findSession(deps, call, { key: asker, agentId: reader });
+      const { key, sessionId, agentId, userId } = session;
+      const explanations: AccessPayload["explanations"] = [];
+      for (const each of action === undefined ? accessActions : [action]) {
+        const { decision, steps } = await skein.explainAccess(contextOf(session), target, each);
+        explanations.push({ action: each, decision, steps: [...steps] });
+      }
+      const sandboxed = skein.isSandboxed(session);
+      return { asker: { key, sessionId, agentId, sandboxed, ...present({ userId }) }, target, explanations };
+    },
+    "tools.invoke": async ({ sessionKey, agentId, name, arguments: args = {}, idempotencyKey }, call) => {
+      const to =
+        sessionKey === undefined
+          ? present({ userId: call.userId, agentId })
+          : await spokenTo(deps, call, { sessionKey, agentId });
+      const how = { ...to, signal: call.signal, isOperator: call.isAdmin, ...present({ idempotencyKey }) };
+      const { result, isError, rootId } = await skein.invokeTool(name, args, how);
+      const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result, isError));
+      return { name, isError, result: seen, ...present({ rootId }) };
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { TestSink } from "../../../test/support/event-hub.ts";
+import { answering, closeAll } from "../../../test/support/skein.ts";
+import { closeTalking, openTalking } from "../../../test/support/talking.ts";
+import { createRedactor } from "../../access/redaction/redactor.ts";
+import { findProblems } from "../../core/check-schema.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import { EventBus } from "../../core/events.ts";
+import { eventTable } from "../../protocol/events.ts";
+import type { EventFilter, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import { countingFrom } from "../events/event-numbers.ts";
+import { wantedFor } from "../events/event-selection.ts";
+import { createEventHub } from "../events/hub.ts";
+import { skeinHandlers } from "./handlers.ts";
+import { LocalEvents, localPrincipal, localWatchedCalls } from "./local-calls.ts";
+
+afterEach(async () => {
+  await closeTalking();
+  await closeAll();
+});
+
+const trip = "agent:main:session:trip";
+const delta = (text: string, sessionKey = trip, userId: string | null = null): SkeinEvent => ({
+  type: "run.delta",
+  at: 1,
+  userId,
+  sessionKey,
+  sessionId: "trip",
+  runId: "r",
+  kind: "text",
+  delta: text,
+});
+
+async function watching() {
+  const { deps, skein } = await openTalking({ script: answering() });
+  return { skein, calls: localWatchedCalls(skeinHandlers(deps), deps) };
+}
+
+const hubDeps = {
+  store: { sessions: { find: async () => [], trashed: async () => [] } },
+  defaultAgentId: "main",
+  config: { session: { scope: "per-sender" as const } },
+};
+
+/** Where a hub on the same bus sends what was asked for. */
+async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {
+  const hub = createEventHub({
+    numbers: countingFrom(1),
+    redactor: createRedactor(),
+    subscribe: (listener) => bus.subscribe(listener),
+  });
+  return Promise.all(
+    filters.map(async (filter) => {
+      const sink = new TestSink();
+      const wanted = await wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps);
+      hub.subscribe(localPrincipal, wanted, sink);
+      return sink;
+    }),
+  );
+}
+
+async function namesOf(stream: LocalEvents): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const each of stream)
+    names.push(
+      each.event === "gap" ? `gap ${each.payload.after}-${each.payload.upTo}` : `${each.event} ${each.seq}`,
+    );
+  return names;
+}
+
+describe("events in this process", () => {
+  test("[GTK16] a run is seen from its acceptance to its end, in the form of the wire", async () => {
+    const { calls } = await watching();
+    const stream = calls.events({ keys: ["session:trip"] });
+    await stream.ready;
+    const params = { message: "Hello", idempotencyKey: "1" };
+    await calls.call("chat.send", { sessionKey: "agent:main:session:other", ...params, idempotencyKey: "2" });
+    await calls.call("chat.send", { sessionKey: trip, ...params, userId: "ann" });
+    const { runId } = await calls.call("chat.send", { sessionKey: trip, ...params });
+    const seen: ReceivedEvent[] = [];
+    for await (const event of stream) {
+      seen.push(event);
+      if (event.event === "gap") throw new Error("nothing is missing");
+      expect(
+        findProblems(eventTable[event.event].payload, JSON.parse(JSON.stringify(event.payload)), 5),
+      ).toEqual([]);
+      expect(event.payload.sessionKey).toBe(trip);
+      expect(event.payload.userId).toBeUndefined();
+      if (event.event === "run.ended") break;
+    }
+    const kinds = seen.map(({ event }) => event);
+    expect(kinds).toEqual(
+      expect.arrayContaining(["session.created", "run.queued", "run.delta", "run.ended"]),
+    );
+    const numbers = seen.map(({ seq }) => seq);
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    expect(seen.at(-1)?.payload).toMatchObject({ runId, state: "ok" });
+  });
+
+  test("[GTK16] what a hub would send, and in its order; leaving the loop, and closing all, ends it", async () => {
+    const bus = new EventBus();
+    const closed: unknown[] = [];
+    const open = (filter: EventFilter) =>
+      new LocalEvents(
+        {
+          subscribe: (listener) => bus.subscribe(listener),
+          wanted: () => wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps),
+        },
+        (stream) => closed.push(stream),
+      );
+    const filters: readonly EventFilter[] = [
+      {},
+      { events: ["session.*"] },
+      { events: ["run.started"], agentId: "research" },
+      { agentId: "Research" },
+      { userId: "ann" },
+      { keys: [trip] },
+      { keys: [trip], userId: "ann" },
+    ];
+    const sinks = await sinksOfHub(bus, filters);
+    const streams = filters.map(open);
+    const emit = () => {
+      bus.emit(delta("a"));
+      bus.emit(delta("b", trip, "ann"));
+      bus.emit(delta("c", "agent:research:main"));
+      // Another agent answers in the session of this one: it is that session's.
+      bus.emit({ ...delta("d"), type: "run.started", agentId: "research" } as SkeinEvent);
+    };
+    // Once before it is known what is wanted, and once behind that.
+    emit();
+    await Promise.all(streams.map((stream) => stream.ready));
+    emit();
+    for (const stream of streams) stream.close();
+    expect(closed).toHaveLength(filters.length);
+    const seen = await Promise.all(streams.map(namesOf));
+    expect(seen).toEqual(sinks.map(({ said }) => said));
+    expect(seen.map(({ length }) => length)).toEqual([8, 0, 0, 2, 2, 4, 2]);
+    const left = open({});
+    bus.emit(delta("d"));
+    for await (const _ of left) break;
+    expect(closed).toContain(left);
+  });
+
+  test.each([
+    ["before it is known what is wanted", false],
+    ["behind that", true],
+  ])(
+    "[GTK16] a reader that is far behind holds no more than it may, and is told by a gap: %s",
+    async (_, isReady) => {
+      const bus = new EventBus();
+      const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };
+      const source = { subscribe: bus.subscribe.bind(bus), wanted: async () => wanted };
+      const stream = new LocalEvents(source, undefined, 4);
+      if (isReady) await stream.ready;
+      const resumed = { ...delta("x"), type: "run.resumed" } as SkeinEvent;
+      for (const each of [delta("x"), resumed, delta("x"), delta("x"), resumed]) bus.emit(each);
+      stream.close();
+      expect(await namesOf(stream)).toEqual(["gap 0-4", "run.resumed 2", "run.resumed 5"]);
+      const flooded = new LocalEvents(source, undefined, 4);
+      if (isReady) await flooded.ready;
+      for (let index = 0; index < 1001; index += 1) bus.emit(resumed);
+      flooded.close();
+      const told = await namesOf(flooded);
+      expect(told.length).toBeLessThanOrEqual(4);
+      expect(told[0]).toMatch(/^gap 0-/);
+      expect(told.at(-1)).toBe("run.resumed 1001");
+    },
+  );
+
+  test("[GTK16] a session that is not there is told to whoever waits or reads, and all ends with its calls", async () => {
+    const { calls } = await watching();
+    const wrong = calls.events({ keys: ["nothing"] });
+    await expect(wrong.ready).rejects.toMatchObject({ code: "not_found" });
+    await expect(wrong[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "not_found" });
+    const reading = calls.events()[Symbol.asyncIterator]().next();
+    await calls.close();
+    expect(await reading).toMatchObject({ done: true });
+  });
+});

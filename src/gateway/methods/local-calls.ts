@@ -1,0 +1,181 @@
+import { EventQueue } from "../../client/event-queue.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
+import { eventPayload, isWanted } from "../../protocol/events.ts";
+import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+import { methodTable } from "../../protocol/methods/method-table.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
+import type { Wanted } from "../events/event-selection.ts";
+import { isAbout, wantedFor } from "../events/event-selection.ts";
+import type { HandledMethod, Handlers, HandlersOf, SkeinDeps } from "./dispatch.ts";
+import { checkCall, Dispatch, Refused } from "./dispatch.ts";
+
+/** Who has the folder itself. */
+export const localPrincipal: Principal = {
+  tokenId: localTokenId,
+  name: "this machine",
+  scopes: tokenScopes,
+  user: everyUser,
+  expiresAt: null,
+};
+
+/** Methods in this process: the same checks and handlers as over a socket, without one. */
+export function localCalls<M extends HandledMethod>(
+  handlers: HandlersOf<M>,
+  principal: Principal = localPrincipal,
+): Calls<M> {
+  const dispatch = new Dispatch({
+    handlers: () => handlers as unknown as Handlers,
+    newErrorId: () => "",
+    report: () => undefined,
+  });
+  const never = new AbortController().signal;
+  return {
+    call: (method: MethodName, params, { signal = never } = {}) =>
+      dispatch.invoke(principal, method, params, signal) as Promise<never>,
+  };
+}
+
+/** For callers of the library: a refused request is a `SkeinError`, not an error of the wire protocol. */
+export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
+  const checked: typeof call = (...args) =>
+    call(...args).catch((error: unknown) => {
+      if (!(error instanceof Refused)) throw error;
+      const problems = error.wire.details?.problems ?? [];
+      const texts = problems.map(({ path, problem }) => `${path} ${problem}`.trim());
+      throw new SkeinError("invalid_arguments", {
+        problem: `${args[0]}: ${texts.length === 0 ? error.message.replace(/\.$/, "") : texts.join("; ")}`,
+        advice: "The type of its parameter lists the fields",
+      });
+    });
+  return { call: checked };
+}
+
+/** Methods and events in this process, as `WatchedCalls` has them over a socket, for as many methods as there are handlers. */
+export interface LocalWatchedCalls<M extends HandledMethod = HandledMethod> extends Calls<M> {
+  events(filter?: EventFilter): EventStream;
+  /** Ends every stream of events that is open. */
+  close(): Promise<void>;
+}
+
+export function localWatchedCalls<M extends HandledMethod>(
+  handlers: HandlersOf<M>,
+  deps: SkeinDeps,
+  principal: Principal = localPrincipal,
+): LocalWatchedCalls<M> {
+  const streams = new Set<LocalEvents>();
+  const wanted = async (filter: EventFilter) => {
+    const { params, call } = checkCall(methodTable["sessions.subscribe"], filter, principal);
+    return wantedFor(params as EventFilter, principal, call.userId, deps);
+  };
+  return {
+    ...localCalls(handlers, principal),
+    events: (filter = {}) => {
+      const stream = new LocalEvents(
+        { subscribe: (listener) => deps.skein.subscribe(listener), wanted: () => wanted(filter) },
+        (closed) => streams.delete(closed),
+      );
+      streams.add(stream);
+      return stream;
+    },
+    close: async () => {
+      for (const stream of [...streams]) stream.close();
+    },
+  };
+}
+
+export interface LocalEventSource {
+  subscribe(listener: (event: SkeinEvent) => void): () => void;
+  /** What is to be heard of, which may have to be looked up; throws `not_found`. */
+  wanted(): Promise<Wanted>;
+}
+
+/** As whoever has the folder sees them. */
+const admin = {
+  isAdmin: true,
+  allUsers: true,
+  redact: (value: unknown) => value,
+  redactDelta: ({ delta }: SkeinEvent<"run.delta">) => delta,
+};
+
+/** So many wait to be read, as in a stream over a socket. */
+const mostWaiting = 10_000;
+
+/** The events of this process, from the call on: those that a hub would send, as they would come over a socket. */
+export class LocalEvents implements EventStream {
+  readonly ready: Promise<void>;
+  readonly #leave: () => void;
+  readonly #onClose: (stream: LocalEvents) => void;
+  readonly #queue: EventQueue;
+  /** `null`: not known yet; until then everything is taken, and looked at when it is read. */
+  #wanted: Wanted | null = null;
+  #seq = 0;
+  #isClosed = false;
+  #news = Promise.withResolvers<void>();
+
+  constructor(
+    source: LocalEventSource,
+    onClose: (stream: LocalEvents) => void = () => undefined,
+    most = mostWaiting,
+  ) {
+    this.#onClose = onClose;
+    this.#queue = new EventQueue(most);
+    this.#leave = source.subscribe((event) => this.#take(event));
+    this.ready = this.#begin(source);
+    // Whoever reads is told; whoever only waits for it need not.
+    this.ready.catch(() => this.close());
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#leave();
+    this.#news.resolve();
+    this.#onClose(this);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ReceivedEvent, void, undefined> {
+    try {
+      await this.ready;
+      for (;;) {
+        const next = this.#queue.take();
+        if (next === null) {
+          if (this.#isClosed) return;
+          await this.#news.promise;
+        } else if (this.#concerns(next)) yield next;
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  async #begin(source: LocalEventSource): Promise<void> {
+    this.#wanted = await source.wanted();
+  }
+
+  #take(event: SkeinEvent): void {
+    this.#seq += 1;
+    if (this.#wanted !== null && !isFor(this.#wanted, event.type, event)) return;
+    this.#queue.push({
+      event: event.type,
+      payload: eventPayload(event, admin),
+      seq: this.#seq,
+    } as ReceivedEvent);
+    const { resolve } = this.#news;
+    this.#news = Promise.withResolvers();
+    resolve();
+  }
+
+  /** A gap may be about anything. */
+  #concerns(received: ReceivedEvent): boolean {
+    if (this.#wanted === null || received.event === "gap") return true;
+    const { userId = null, sessionKey } = received.payload;
+    return isFor(this.#wanted, received.event, { userId, sessionKey });
+  }
+}
+
+function isFor(wanted: Wanted, name: SkeinEventType, about: Parameters<typeof isAbout>[1]): boolean {
+  return isWanted(name, wanted.events) && isAbout(wanted, about);
+}

@@ -1,0 +1,202 @@
+import { present } from "../../core/present.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type {
+  AbortedPayload,
+  ApprovalPayload,
+  OutboxRowPayload,
+  RunListPayload,
+  RunRowPayload,
+  SentPayload,
+} from "../../protocol/runs.ts";
+import type { Approval, OutboxRow, OutboxState, Run, RunWaits } from "../../runs/contract.ts";
+import { openStates } from "../../runs/states.ts";
+import { noSuchRun } from "../../sessions/run-error.ts";
+import { approvalRow, inputText, outboxRowPayload, runRow, sentPayload } from "../../sessions/run-views.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { maskFor } from "../auth/mask.ts";
+import type { Call, HandlersOf, SkeinDeps } from "./dispatch.ts";
+import { findIfNamed, findSession } from "./session-lookup.ts";
+
+type Method =
+  | "runs.list"
+  | "runs.get"
+  | "runs.release"
+  | "runs.retry"
+  | "approvals.list"
+  | "approvals.resolve";
+
+/** Of every user together: no answer grows with the number of users. */
+const mostApprovals = 500;
+
+/** How runs stand, and the tool calls that wait for an approval. */
+export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "runs.list": (params, call) => runList(deps, call, params),
+    "runs.get": async ({ runId }, call) => {
+      const shown = shownTo(deps, call);
+      const run = await skein.runs.get(runId, call.userId);
+      if (run === null) throw noSuchRun(runId);
+      const approvals = await skein.approvals.list({ runId, open: false }, call.userId);
+      return {
+        run: shown.run(run, await skein.waits(runId)),
+        input: shown.value(inputText(run)),
+        approvals: approvals.map(shown.approval),
+        notes: (await skein.notes(run)).map(({ kind, note }) => ({ kind, note: shown.value(note) })),
+      };
+    },
+    "runs.release": async ({ runId }, { userId }) => {
+      const { session, state } = await skein.runs.release(runId, userId);
+      return { runId, sessionKey: session.key, agentId: session.agentId, state };
+    },
+    "runs.retry": async ({ runId }, { userId }) => {
+      const retry = await skein.runs.retry(runId, userId);
+      const { session, state, retryOf } = retry;
+      return { runId: retry.runId, retryOf: retryOf ?? runId, sessionKey: session.key, state };
+    },
+    "approvals.list": async (params, call) => {
+      const { runId, open = true, limit = 100, allUsers } = params;
+      const sessionUid = (await findIfNamed(deps, call, params))?.uid;
+      const query = { open, limit, ...present({ runId, sessionUid }) };
+      const found = await skein.approvals.list(query, allUsers === true ? undefined : call.userId);
+      const approvals = found.toReversed().map(shownTo(deps, call).approval);
+      return { count: approvals.length, approvals };
+    },
+    "approvals.resolve": async ({ approvalId, answer }, call) => {
+      const { name, tokenId } = call.principal;
+      const by = name === "" ? tokenId : name;
+      return shownTo(deps, call).approval(await skein.approvals.resolve(approvalId, answer, by, call.userId));
+    },
+  };
+}
+
+async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
+  const { skein } = deps;
+  const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50, allUsers } = params;
+  const userId = allUsers === true ? undefined : call.userId;
+  const sessionUid = (await findIfNamed(deps, call, params))?.uid;
+  const query = present({ states, sessionUid, rootId, startedBy, before, lost, waitsForApp });
+  const runs = await skein.runs.list({ ...query, limit: limit + 1 }, userId);
+  const page = runs.slice(0, limit);
+  const shown = shownTo(deps, call);
+  const waits = await skein.waitsOf(page.map(({ runId }) => runId));
+  const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
+  const most = allUsers === true ? mostApprovals : null;
+  const approvals = await skein.approvals.list(present({ sessionUid, limit: most }), userId);
+  const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
+  return {
+    count: rows.length,
+    runs: rows,
+    approvals: approvals.map(shown.approval),
+    ...present({ nextBefore }),
+  };
+}
+
+const most = 1000;
+
+/** What ends runs before their time. */
+export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "runs.abort"> {
+  const { skein } = deps;
+  return {
+    "chat.abort": async (params, call) => {
+      const { runId } = params;
+      const session = await findSession(deps, call, params);
+      const runs =
+        runId === undefined ? await openIn(deps, call, session) : [await runIn(deps, call, session, runId)];
+      const aborted: AbortedPayload[] = [];
+      // The last accepted first: nothing that waits gets the turn of what is ended before it.
+      for (const each of runs) {
+        aborted.push({ runId: each.runId, state: await skein.runs.abort(each.runId, call.userId) });
+      }
+      return { sessionKey: session.key, runs: aborted };
+    },
+    "runs.abort": async ({ runId, reason }, { userId }) => ({
+      runId,
+      state: await skein.runs.abort(runId, userId, reason),
+    }),
+  };
+}
+
+/** Of another session it is as one that is not there. */
+async function runIn(
+  { skein }: SkeinDeps,
+  { userId }: Call,
+  session: SessionRecord,
+  runId: string,
+): Promise<Run> {
+  const run = await skein.runs.get(runId, userId);
+  if (run === null || run.session.uid !== session.uid) throw noSuchRun(runId);
+  return run;
+}
+
+async function openIn(
+  { skein }: SkeinDeps,
+  { userId }: Call,
+  { uid }: SessionRecord,
+): Promise<readonly Run[]> {
+  return skein.runs.list({ sessionUid: uid, states: openStates, limit: most }, userId);
+}
+
+/** Messages on their way to channels. */
+export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
+  const { skein } = deps;
+  return {
+    "outbox.list": async ({ outboxId, states, limit, allUsers }, call) => {
+      const userId = allUsers === true ? undefined : call.userId;
+      const rows =
+        outboxId === undefined
+          ? await skein.outbox(present({ states, limit }), userId)
+          : await one(deps, userId, outboxId, states);
+      return { count: rows.length, messages: rows.map(shownTo(deps, call).outbox) };
+    },
+    "outbox.retry": async ({ outboxId }, call) =>
+      shownTo(deps, call).outbox(await skein.settleOutbox(outboxId, "retry", call.userId)),
+    "outbox.drop": async ({ outboxId }, call) =>
+      shownTo(deps, call).outbox(await skein.settleOutbox(outboxId, "drop", call.userId)),
+  };
+}
+
+async function one(
+  { skein }: SkeinDeps,
+  userId: string | null | undefined,
+  outboxId: string,
+  states: readonly OutboxState[] | undefined,
+): Promise<readonly OutboxRow[]> {
+  const row = await skein.outboxRow(outboxId, userId);
+  return row === null || states?.includes(row.state) === false ? [] : [row];
+}
+
+/** Payloads for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
+export interface Shown {
+  run(run: Run, waits: RunWaits | null): RunRowPayload;
+  sent(run: Run, waits: RunWaits | null): SentPayload;
+  approval(approval: Approval): ApprovalPayload;
+  outbox(row: OutboxRow): OutboxRowPayload;
+  /** Any value of others. */
+  value<T>(value: T): T;
+}
+
+/** Ids and keys are not touched: a client has to find with them what they name. */
+const textsOfRun = ["preview", "reply", "output", "error"];
+const textsOfApproval = ["arguments"];
+const textsOfOutbox = ["text", "lastError", "receipt"];
+
+export function shownTo(deps: Pick<SkeinDeps, "redactor">, call: Pick<Call, "isAdmin">): Shown {
+  const mask = maskFor(deps, call);
+  const fields = <T extends object>(payload: T, names: readonly string[]): T => {
+    if (mask.isOff) return payload;
+    const texts = Object.entries(payload).filter(([name]) => names.includes(name));
+    return { ...payload, ...mask.plain(Object.fromEntries(texts)) };
+  };
+  return {
+    run: (run, waits) =>
+      fields(
+        runRow(run, waits, (text) => mask.text(text)),
+        textsOfRun,
+      ),
+    sent: (run, waits) => fields(sentPayload(run, waits), textsOfRun),
+    approval: (approval) => fields(approvalRow(approval), textsOfApproval),
+    outbox: (row) => fields(outboxRowPayload(row), textsOfOutbox),
+    value: (value) => mask.plain(value),
+  };
+}

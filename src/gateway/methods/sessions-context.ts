@@ -1,0 +1,138 @@
+import { checkReachable, modelApi } from "../../agents/models/open-model.ts";
+import { modelSettings } from "../../config/model-settings.ts";
+import type { Config } from "../../config/sections/all.ts";
+import type { SessionContext } from "../../core/context.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { Steps } from "../../core/slices.ts";
+import { Slices } from "../../core/slices.ts";
+import type { Result } from "../../protocol/methods/method-table.ts";
+import type { ContextPayload } from "../../protocol/session-payloads.ts";
+import type { XrayOptions } from "../../sessions/xray.ts";
+import { contextView, ownModel } from "../../sessions/xray.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../../store/rules.ts";
+import { parseModel } from "../../transcript/parse-model.ts";
+import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
+import type { Mask } from "../auth/mask.ts";
+import { maskFor } from "../auth/mask.ts";
+import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
+import { findSession, scopeOf } from "./session-lookup.ts";
+import { contentBytes } from "./sessions-export.ts";
+
+/** To mask a message takes at least as long as to read so much. */
+const messageBytes = 1024;
+
+/** The X-ray of a session. */
+export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"> {
+  return {
+    "sessions.context": async (params, call) => {
+      const { model, baseUrl, wire } = params;
+      const session = await findSession(deps, call, params);
+      const asked = present({ model, baseUrl, wire });
+      const context = await contextInFrame(deps, call, session);
+      const seen =
+        (await deps.showRequest(session, asked)) ??
+        (await seeContext(lookAt(deps, session, context), asked, deps.contextForModel));
+      const shown = await new Slices(call.signal).run(masked(seen, maskFor(deps, call)));
+      return shown as Result<"sessions.context">;
+    },
+  };
+}
+
+/** Refuses a context that one frame cannot hold. */
+async function contextInFrame(
+  { store }: FolderDeps,
+  call: Call,
+  { sessionId, key }: SessionRecord,
+): Promise<SessionContext> {
+  const context =
+    (await store.sessions.context(scopeOf(call), sessionId, { byteBudget: contentBytes })) ??
+    noSuchSession(sessionId);
+  if (context.cut !== null) throw new SkeinError("too_large", { what: `The context of ${key}` });
+  return context;
+}
+
+/** For a session whose agent is not known here, or is an ACP agent: its own model, and no tools. */
+function lookAt(deps: FolderDeps, session: SessionRecord, context: SessionContext): Looked {
+  const { config, clock } = deps;
+  const known = {
+    images: { blob: (sha256: string) => deps.store.blobs.get(scopeOfSession(session), sha256) },
+    pruning: pruningBy(config, clock.now()),
+    ...present({ thinkingLevel: session.meta.thinkingLevel }),
+    ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),
+  };
+  return { context, config, known };
+}
+
+function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
+  if (mask.isOff) return seen;
+  const { request, changes, diagnostics, wire } = seen;
+  const { system, tools } = request;
+  const messages: (typeof request.messages)[number][] = [];
+  for (const message of request.messages) {
+    messages.push(mask.value(message));
+    yield messageBytes;
+  }
+  return {
+    ...seen,
+    request: {
+      ...request,
+      ...present({ system: system === undefined ? null : mask.text(system) }),
+      ...present({ tools: tools === undefined ? null : mask.value(tools) }),
+      messages,
+    },
+    changes: changes.map((each) => ({ ...each, note: mask.text(each.note) })),
+    diagnostics: diagnostics.map((each) => ({ ...each, note: mask.text(each.note) })),
+    ...(wire === undefined ? {} : { wire: mask.value(wire) }),
+  };
+}
+
+/** A context, and what the configuration says of requests that are made of it. */
+export interface Looked {
+  readonly context: SessionContext;
+  readonly config: Config;
+  readonly known: Omit<XrayOptions, "tools">;
+}
+
+export interface ContextAsked {
+  /** `provider/model`; left out: the session's own. */
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly wire?: boolean;
+}
+
+/**
+ * Shows what a model would be sent from a lone file, or from a session whose agent is not known. Without a model, shows
+ * the context as it is.
+ */
+export async function seeContext(
+  { context, config, known }: Looked,
+  { model: name, baseUrl, wire = false }: ContextAsked,
+  contextForModel: FolderDeps["contextForModel"],
+): Promise<ContextPayload> {
+  const named = name === undefined ? null : parseModel(name);
+  if (named !== null) checkReachable(named, config.models, baseUrl);
+  const model = named ?? ownModel(context);
+  if (model !== null) {
+    const settings = modelSettings(config.models, model.provider, model.model);
+    const api = modelApi(model, settings);
+    return contextForModel(context, { ...model, api }, { ...known, settings, wire });
+  }
+  if (!wire) return contextView(context);
+  throw noModel();
+}
+
+export function noModel(): SkeinError {
+  return new SkeinError("invalid_arguments", {
+    problem: "The session names no model",
+    advice: "Give model, as provider/model (on the command line: --model <provider/model>)",
+  });
+}
+
+/** How old results of tools make room, as the configuration says. */
+export function pruningBy({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
+  const { mode, ttl, tools } = contextPruning;
+  const allow = tools.allow.length === 0 ? undefined : tools.allow;
+  return { mode, ttlMs: ttl, lastCallAt: null, now, ...present({ allow }), deny: tools.deny };
+}

@@ -1,0 +1,126 @@
+import { SkeinError } from "../../core/errors.ts";
+import { stringifyJson } from "../../core/json.ts";
+import { parsingSession } from "../../core/parse-session.ts";
+import { present } from "../../core/present.ts";
+import type { Steps } from "../../core/slices.ts";
+import { Slices } from "../../core/slices.ts";
+import { SessionTree } from "../../core/tree.ts";
+import { exportJsonl } from "../../interchange/export-jsonl.ts";
+import { noBlobs } from "../../interchange/export-view.ts";
+import { wireLimits } from "../../protocol/frames.ts";
+import { exportPieces } from "../../sessions/export-session.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { scopeOfSession } from "../../store/rules.ts";
+import type { Mask } from "../auth/mask.ts";
+import { maskFor } from "../auth/mask.ts";
+import type { FolderDeps, HandlersOf } from "./dispatch.ts";
+import { findSession } from "./session-lookup.ts";
+
+const longestPiece = 8 * 1024 * 1024;
+
+/** Sessions as texts, and the large contents that they name. */
+export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" | "blobs.get"> {
+  return {
+    "sessions.export": async (params, call) => {
+      const { format = "jsonl", all = false } = params;
+      const session = await findSession(deps, call, params);
+      const slices = new Slices(call.signal);
+      const tree = await deps.readTree(session, call.signal);
+      const mask = maskFor(deps, call);
+      const shown = mask.isOff ? tree : await maskedTree(tree, session, { deps, mask, format, slices });
+      const blobs = mask.isOff ? await deps.blobs(session, tree) : noBlobs;
+      const pieces = exportPieces(shown, blobs, { format, all });
+      const content = await slices.run(withinFrame(pieces));
+      return { key: session.key, sessionId: session.sessionId, format, content };
+    },
+    "blobs.get": async (params, call) => {
+      const { sha256, offset = 0, length = longestPiece } = params;
+      const session = await findSession(deps, call, params);
+      const kept = await deps.store.blobs.get(scopeOfSession(session), sha256);
+      if (kept === null) {
+        const advice = "Entries name the blobs of their session";
+        throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
+      }
+      const bytes = await maskedBytes(kept, maskFor(deps, call), new Slices(call.signal));
+      const end = Math.min(bytes.byteLength, offset + length);
+      return present({
+        sha256,
+        bytes: bytes.byteLength,
+        offset,
+        data: Buffer.from(bytes.subarray(offset, end)).toString("base64"),
+        nextOffset: end < bytes.byteLength ? end : null,
+      });
+    },
+  };
+}
+
+/** A text is masked whole, before a piece is cut out of it; what is no text stays as it is. */
+async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
+  const text = mask.isOff ? null : textIn(bytes);
+  return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));
+}
+
+function textIn(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+interface Masking {
+  readonly deps: FolderDeps;
+  readonly mask: Mask;
+  readonly format: string;
+  readonly slices: Slices;
+}
+
+/** The same session with every line masked, blobs among them. */
+async function maskedTree(
+  tree: SessionTree,
+  session: SessionRecord,
+  { deps, mask, format, slices }: Masking,
+): Promise<SessionTree> {
+  const lines = masking(exportJsonl(tree, await deps.blobs(session, tree)), mask, format === "jsonl");
+  const bytes = Buffer.concat(await slices.run(lines));
+  return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
+}
+
+/** `isAll`: the lines are what is exported, and are `too_large` as soon as they would not fit into a frame. */
+function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
+  const masked: Buffer[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const safe = Buffer.from(`${stringifyJson(mask.value(JSON.parse(line)))}\n`);
+    bytes += safe.length;
+    if (isAll && bytes > contentBytes) throw tooLarge();
+    masked.push(safe);
+    yield line.length;
+  }
+  return masked;
+}
+
+/** The pieces together; `too_large` as soon as they would not fit into a frame. */
+function* withinFrame(pieces: Iterable<string>): Steps<string> {
+  const taken: string[] = [];
+  let bytes = 0;
+  for (const piece of pieces) {
+    // As a string in JSON, which is longer than the text.
+    bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
+    if (bytes > contentBytes) throw tooLarge();
+    taken.push(piece);
+    yield piece.length;
+  }
+  return taken.join("");
+}
+
+function tooLarge(): SkeinError {
+  return new SkeinError("too_large", { what: "The export" });
+}
+
+/** What is around the content in a frame. */
+const around = 64 * 1024;
+
+/** So many bytes of content fit into one frame. */
+export const contentBytes = wireLimits.frameBytes - around;

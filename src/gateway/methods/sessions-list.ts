@@ -1,0 +1,200 @@
+import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
+import type { Lookup } from "../../core/references.ts";
+import { sessionIdLookups } from "../../core/references.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { SessionListPayload, SessionRow } from "../../protocol/session-list.ts";
+import { firstFound } from "../../sessions/find-session.ts";
+import type { ListPlace, RowDetails } from "../../sessions/list.ts";
+import {
+  childrenOf,
+  listedSession,
+  listPayload,
+  listRow,
+  listTrash,
+  searchSessions,
+} from "../../sessions/list.ts";
+import { UsageReports } from "../../sessions/usage-report.ts";
+import type { ListedSession, SessionQuery } from "../../store/contract.ts";
+import { digestOfTree } from "../../store/digest.ts";
+import { maskedSearch } from "../../tools/reading/masked-search.ts";
+import type { Mask } from "../auth/mask.ts";
+import { maskFor } from "../auth/mask.ts";
+import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
+import { Repeated } from "./payload-cache.ts";
+import type { Named } from "./session-lookup.ts";
+import { everyUserOf, findSession, lookFor, notThere, scopeOf } from "./session-lookup.ts";
+
+type ListMethod =
+  | "sessions.list"
+  | "sessions.get"
+  | "sessions.resolve"
+  | "sessions.search"
+  | "sessions.trash";
+
+const minute = 60_000;
+/** Remembered for as long as nothing changes. */
+const mostLists = 64;
+
+/** Which sessions there are, from the index alone. */
+export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
+  const { store } = deps;
+  const lists = new Repeated<SessionListPayload>({ most: mostLists });
+  return {
+    "sessions.list": async (params, call) => {
+      // What counts back from now changes by itself.
+      const mark = params.activeMinutes === undefined ? await deps.changeMark() : null;
+      if (mark === null) return listFor(deps, params, call);
+      const name = JSON.stringify([params, call.userId, call.isAdmin]);
+      return lists.get(name, mark, () => listFor(deps, params, call));
+    },
+    "sessions.get": (params, call) => detailsOf(deps, call, params),
+    "sessions.resolve": async ({ key, sessionId, label, spawnedBy, prefix, agentId }, call) => {
+      const name = key ?? sessionId ?? label ?? "";
+      const found =
+        key === undefined
+          ? await findBy(deps, call, { ...present({ sessionId, label }), ...present({ agentId }) })
+          : await lookFor(deps, call, { key, ...present({ agentId }) }, prefix === true);
+      const parent = spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId);
+      if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return notThere(name);
+      return { key: found.key, sessionId: found.sessionId, uid: found.uid };
+    },
+    "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
+      const within =
+        key === undefined ? null : await findSession(deps, call, { key, ...present({ agentId }) });
+      const wanted = call.isAdmin ? { text: query } : maskedSearch(query, deps.redactor);
+      const asked = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
+      return searchSessions(store, scopeOf(call, agentId), asked);
+    },
+    "sessions.trash": async ({ agentId }, call) =>
+      listTrash(store.sessions, scopeOf(call, agentId), pathFor(deps, call)),
+  };
+}
+
+async function listFor(
+  deps: FolderDeps,
+  params: Params<"sessions.list">,
+  call: Call,
+): Promise<SessionListPayload> {
+  const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
+  const { includeGlobal, includeUnknown, includeDetails, spawnedBy } = params;
+  const query: SessionQuery = present({
+    ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
+    activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
+    spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
+  });
+  const mask = maskFor(deps, call);
+  const place: ListPlace = {
+    ...placeFor(deps, call),
+    ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
+  };
+  const { sessions } = deps.store;
+  const page =
+    params.allUsers === true
+      ? await everyUserOf(deps).listAllUsers(query, agentId === undefined ? undefined : parseAgentId(agentId))
+      : await sessions.list(scopeOf(call, agentId), query);
+  const found = await listPayload(sessions, page, place);
+  return withMaskedRows(found, mask);
+}
+
+/** Of a list: a parent that is gone may have children still, and is known by its key alone. */
+async function parentKey(deps: FolderDeps, call: Call, name: string, agentId?: string): Promise<string> {
+  const parent = await lookFor(deps, call, { key: name, ...present({ agentId }) });
+  return parent?.key ?? name;
+}
+
+async function findBy(
+  { store, defaultAgentId }: FolderDeps,
+  call: Call,
+  {
+    sessionId,
+    label,
+    agentId = defaultAgentId,
+  }: { readonly sessionId?: string; readonly label?: string; readonly agentId?: string },
+) {
+  const agent = parseAgentId(agentId);
+  const lookups: Lookup[] =
+    sessionId === undefined
+      ? [{ by: "label", label: label ?? "", agentId: agent }]
+      : sessionIdLookups(sessionId, agent);
+  return firstFound(store.sessions, scopeOf(call), lookups);
+}
+
+function pathFor({ root }: FolderDeps, { isAdmin }: Call): Pick<ListPlace, "path"> {
+  return present({ path: isAdmin ? root : null });
+}
+
+function placeFor(deps: FolderDeps, call: Call): ListPlace {
+  return {
+    ...pathFor(deps, call),
+    ...(call.isAdmin ? { transcriptPaths: (sessions) => deps.transcriptPaths(sessions) } : {}),
+    ...present({ runs: deps.runs }),
+  };
+}
+
+function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPayload {
+  return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
+}
+
+/** What people and programs have written; what names a session stays as it is. */
+function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
+  const { displayName } = row;
+  return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
+}
+
+async function detailsOf(deps: FolderDeps, call: Call, named: Parameters<typeof findListed>[2]) {
+  const session = await findListed(deps, call, named);
+  const { uid, agentId, version, createdAt, meta, leafId, digest, key } = session;
+  const work = (await deps.runs?.work([uid]))?.get(uid);
+  const children = await childrenOf(deps.store.sessions, scopeOf(call), [key]);
+  const mask = maskFor(deps, call);
+  const extras = {
+    ...{ childSessions: children.get(key), work, bytes: digest.bytes },
+    transcriptPath: call.isAdmin ? deps.transcriptPaths([session]).get(uid) : undefined,
+    details: rowDetails(session, call, mask),
+  };
+  return present({
+    ...masked(listRow(session, present(extras)), mask),
+    agentId,
+    version,
+    createdAt,
+    archived: meta.archived,
+    sandboxed: meta.sandboxed,
+    leafId,
+    compactions: digest.compactions,
+    runId: work?.runId,
+    queued: work?.queued,
+  });
+}
+
+function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Call, mask: Mask): RowDetails {
+  return present({
+    cwd: isAdmin ? cwd : null,
+    summary: summary === null ? null : summaryFor(summary, mask),
+  });
+}
+
+/** It was cut when it was kept: what stands at the cut may be the half of a secret. */
+function summaryFor(summary: string, mask: Mask): string {
+  return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
+}
+
+/** A session with what its entries come to, read where the index does not have it yet. */
+export async function findListed(deps: FolderDeps, call: Call, named: Named): Promise<ListedSession> {
+  const session = await findSession(deps, call, named);
+  const listed = await listedSession(deps.store.sessions, session);
+  if (listed !== null) return listed;
+  return { ...session, digest: digestOfTree(await deps.readTree(session, call.signal), session.createdAt) };
+}
+
+/** What was spent. One book for all calls: what was read once is read again only when it has changed. */
+export function usageHandlers(deps: FolderDeps): HandlersOf<"sessions.usage"> {
+  const reports = new UsageReports(deps.store.sessions);
+  return {
+    "sessions.usage": async ({ since, until, by = [], timeZone, key, agentId }, call) => {
+      const session = key === undefined ? null : await findListed(deps, call, { key, agentId });
+      const query = { by, ...present({ since, until, timeZone, session }) };
+      return reports.report(scopeOf(call, agentId), query, deps.clock.now(), call.signal);
+    },
+  };
+}

@@ -1,0 +1,240 @@
+import type { Entry } from "../../core/entries.ts";
+import { lineOf } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { stringifyJson } from "../../core/json.ts";
+import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
+import type { Steps } from "../../core/slices.ts";
+import { Slices } from "../../core/slices.ts";
+import { cutText } from "../../core/text.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../protocol/session-details.ts";
+import type { HistoryPayload, TreePayload } from "../../protocol/session-payloads.ts";
+import { isShown, messageOf } from "../../sessions/history.ts";
+import { readHistory } from "../../sessions/history-range.ts";
+import { previewOf } from "../../sessions/preview.ts";
+import { viewingTree } from "../../sessions/tree-view.ts";
+import type { EntryPage, SessionRecord } from "../../store/contract.ts";
+import { noSuchSession } from "../../store/rules.ts";
+import { isToolMessage } from "../../tools/reading/blocks.ts";
+import { inTurns } from "../../tools/reading/in-turns.ts";
+import type { Mask } from "../auth/mask.ts";
+import { maskFor } from "../auth/mask.ts";
+import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
+import { Repeated } from "./payload-cache.ts";
+import type { Named } from "./session-lookup.ts";
+import { askerOf, findSession, lookFor, scopeOf } from "./session-lookup.ts";
+import { contentBytes } from "./sessions-export.ts";
+
+type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
+
+/** Of a page of whole entries; one entry may be larger, up to a frame. */
+const pageBytes = 8 * 1024 * 1024;
+/** A preview looks no further back. */
+const previewed = 200;
+const previewedBytes = 4 * 1024 * 1024;
+/** Of an entry, in a tree. */
+const treeChars = 200;
+const readsAtATime = 8;
+/** A private key in its armour is the longest. */
+const longestSecret = 16_384;
+const previewedBlocks = 20;
+
+/** What was said in sessions. */
+export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
+  const { sessions } = deps.store;
+  return {
+    "sessions.tree": async (params, call) => {
+      const { limit, after } = params;
+      const session = await findSession(deps, call, params);
+      const mask = maskFor(deps, call);
+      const tree = await deps.readTree(session, call.signal);
+      const seen = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
+      const range = present({ seen, limit, after });
+      const slices = new Slices(call.signal);
+      return slices.run(maskedTree(await slices.run(viewingTree(tree, session.key, range)), mask));
+    },
+    "sessions.entries": async (params, call) => {
+      const { along = "branch", before, after, limit = 200 } = params;
+      const session = await findSession(deps, call, params);
+      const { sessionId } = session;
+      const range = { along, limit, bytes: pageBytes, ...present({ before, after }) };
+      const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
+      const mask = maskFor(deps, call);
+      const entries = await new Slices(call.signal).run(entriesWithin(page, after !== undefined, mask));
+      return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
+    },
+    "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
+      const named = [...new Set(keys)];
+      const found = await inTurns(named, readsAtATime, (key) =>
+        previewFor(deps, call, { key, agentId }, { limit, maxChars }),
+      );
+      const byKey = new Map(found.map((each) => [each.key, each]));
+      return { previews: keys.flatMap((key) => byKey.get(key) ?? []) };
+    },
+  };
+}
+
+/** Names and labels are words of people's; a diagnostic may repeat what stands in a file. */
+function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
+  if (mask.isOff) return view;
+  const { name, diagnostics } = view;
+  const entries: TreePayload["entries"] = [];
+  for (const row of view.entries) {
+    const label = row.label === undefined ? null : mask.text(row.label);
+    entries.push({ ...row, preview: mask.text(row.preview), ...present({ label }) });
+    yield row.preview.length;
+  }
+  return {
+    ...view,
+    ...present({ name: name === undefined ? null : mask.text(name) }),
+    entries,
+    ...present({ diagnostics: diagnostics?.map((each) => ({ ...each, note: mask.text(each.note) })) }),
+  };
+}
+
+/** As many as a page has room for, from the end that was asked for; at least one. */
+function* entriesWithin(
+  page: EntryPage,
+  forward: boolean,
+  mask: Mask,
+): Steps<Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater">> {
+  const kept: WireEntry[] = [];
+  let bytes = 0;
+  for (const entry of forward ? page.entries : page.entries.toReversed()) {
+    const shown = mask.value(lineOf(entry));
+    const size = Buffer.byteLength(stringifyJson(shown));
+    if (size > contentBytes) throw tooLarge(`Entry ${entry.id}`);
+    bytes += size;
+    if (bytes > pageBytes && kept.length > 0) break;
+    kept.push(shown as unknown as WireEntry);
+    yield size;
+  }
+  const isCut = kept.length < page.entries.length;
+  return {
+    leafId: page.leafId,
+    entries: forward ? kept : kept.reverse(),
+    hasEarlier: page.hasEarlier || (isCut && !forward),
+    hasLater: page.hasLater || (isCut && forward),
+  };
+}
+
+function tooLarge(what: string): SkeinError {
+  return new SkeinError("too_large", { what });
+}
+
+/** One session that cannot be shown does not fail the others. */
+async function previewFor(
+  deps: FolderDeps,
+  call: Call,
+  named: Named & { readonly key: string },
+  { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
+): Promise<PreviewsPayload["previews"][number]> {
+  const { key } = named;
+  try {
+    const session = await lookFor(deps, call, named);
+    const range = { along: "branch", limit: previewed, bytes: previewedBytes } as const;
+    const page =
+      session === null ? null : await deps.store.sessions.page(scopeOf(call), session.sessionId, range);
+    if (page === null) return { key, status: "missing", items: [] };
+    const items = itemsOf(page.entries, { limit, maxChars }, maskFor(deps, call));
+    await new Slices(call.signal).turn();
+    return { key, status: items.length === 0 ? "empty" : "ok", items };
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { key, status: "error", items: [] };
+  }
+}
+
+function itemsOf(
+  entries: readonly Entry[],
+  { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
+  mask: Mask,
+): PreviewsPayload["previews"][number]["items"] {
+  const items = [];
+  for (const entry of entries.toReversed()) {
+    if (items.length === limit) break;
+    if (!isShown(entry)) continue;
+    const message = messageOf(entry);
+    if (isToolMessage(message as unknown as Readonly<Record<string, unknown>>)) continue;
+    const text = mask.text(previewOf(mask.value(beginningOf(withoutCalls(entry), maxChars)), maxChars));
+    if (text !== "") items.push({ id: entry.id, role: message.role, text });
+  }
+  return items.reverse();
+}
+
+/** What of an entry a preview could show, and so much behind it that no secret is cut in two: texts may be megabytes. */
+function beginningOf(entry: Entry, maxChars: number): Entry {
+  const most = 4 * maxChars + longestSecret;
+  const cut = (value: unknown, depth = 0): unknown => {
+    if (typeof value === "string") return cutText(value, most);
+    if (typeof value !== "object" || value === null || depth > 8) return value;
+    if (Array.isArray(value)) return value.slice(0, previewedBlocks).map((each) => cut(each, depth + 1));
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cut(each, depth + 1)]));
+  };
+  return cut(entry) as Entry;
+}
+
+/** What an answer says, without what it has tools do. */
+function withoutCalls(entry: Entry): Entry {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return entry;
+  const { message } = entry;
+  const content = message.content.filter(({ type }) => type !== "toolCall");
+  return { ...entry, message: { ...message, content } };
+}
+
+/** What of a session stays as it is for as long as its row does. */
+type Found = Pick<SessionRecord, "uid" | "key" | "sessionId">;
+type HistoryParams = Params<"chat.history">;
+
+/** Remembered for as long as nothing changes: those that people have before them, some megabytes of them. */
+const mostPages = 1000;
+const mostText = 16 * 1024 * 1024;
+
+/**
+ * What was said, page by page. A page is the same as before where neither the sessions and runs of the folder nor the log of
+ * this session have changed, by whatever process; both are asked each time.
+ */
+export function historyHandlers(deps: FolderDeps): HandlersOf<"chat.history"> {
+  const sessions = new Repeated<Found>({ most: mostPages });
+  const pages = new Repeated<HistoryPayload>({ most: mostPages, mostText });
+  return {
+    "chat.history": async (params, call) => {
+      const work = deps.workMark();
+      const look = () => sessionFor(deps, params, call);
+      if (work === null) return pageFor(deps, params, call, await look());
+      const name = JSON.stringify([params, call.userId, call.isAdmin]);
+      const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
+      const log = deps.logMark(session);
+      // Of a session that nobody has asked for lately nothing is remembered: it may well be asked for once.
+      if (log === null) return pageFor(deps, params, call, session);
+      const find = () => pageFor(deps, params, call, session);
+      return pages.get(name, `${work} ${log}`, find, () => `${work} ${deps.logMark(session)}`);
+    },
+  };
+}
+
+/** A key means what the database says. Under any other name a file may lie there that nobody has taken in yet. */
+function isOfKey({ sessionKey }: HistoryParams): boolean {
+  return sessionKey === "main" || sessionKey.includes(":");
+}
+
+/** As `findSession`; where a key is named, its log is not read for that. */
+async function sessionFor(deps: FolderDeps, params: HistoryParams, call: Call): Promise<Found> {
+  const key = keyMeant(params.sessionKey, askerOf(deps, params));
+  const found = key === null ? null : deps.sessionAt(call.userId, key);
+  return found ?? findSession(deps, call, params);
+}
+
+async function pageFor(
+  deps: FolderDeps,
+  { limit, before, after }: HistoryParams,
+  call: Call,
+  session: Found,
+): Promise<HistoryPayload> {
+  const mask = maskFor(deps, call);
+  const range = present({ limit, before, after });
+  const pending = await deps.pending(session.uid);
+  const seen = <T extends object>(value: T) => mask.value(value);
+  return readHistory(deps.store.sessions, scopeOf(call), session, range, pending, seen);
+}

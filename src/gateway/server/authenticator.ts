@@ -1,0 +1,119 @@
+import type { IncomingMessage } from "node:http";
+import type { WireError } from "../../protocol/errors.ts";
+import { clientAddress, withinNetworks } from "../auth/addresses.ts";
+import { siteProblem } from "../auth/allowed-hosts.ts";
+import type { Principal } from "../auth/principal.ts";
+import { Refused } from "../methods/dispatch.ts";
+import { FailedTries, RequestRate } from "./rate-limits.ts";
+import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
+import type { ServerParts, ServerSettings, Tuning } from "./server-options.ts";
+
+/** Who comes in: whose token it is, how often it may ask, and how long whoever has none waits for that answer. */
+export class Door {
+  readonly #parts: Pick<ServerParts, "tokens" | "log">;
+  readonly #tuning: Tuning;
+  readonly #tries: FailedTries;
+  readonly #rate: RequestRate;
+  readonly #isTrusted: (address: string) => boolean;
+
+  constructor(parts: Pick<ServerParts, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
+    this.#parts = parts;
+    this.#tuning = tuning;
+    this.#tries = new FailedTries({ clock: parts.clock });
+    this.#rate = new RequestRate({ clock: parts.clock, perSecond: tuning.requestsPerSecond });
+    this.#isTrusted = withinNetworks(parts.settings.trustProxy);
+  }
+
+  /** Whose request it is. Throws a refusal, which a wrong token waits for. */
+  async enter(request: IncomingMessage): Promise<Principal> {
+    const secret = bearerOf(request);
+    if (secret === null) throw new Refused(noToken);
+    const principal = this.known(secret);
+    if (principal !== null) return principal;
+    // The answer may be delayed for seconds; chunks of the body would wait in memory meanwhile.
+    request.resume();
+    throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
+  }
+
+  /** Whose request it was when tokens could last be read; `null`: unknown. For saying what is wrong, and nothing else. */
+  lastKnown(request: IncomingMessage): Principal | null {
+    return this.#parts.tokens.verifyLastRead(bearerOf(request));
+  }
+
+  /** Whose secret this is, as one request more; `null`: nobody's. */
+  known(secret: unknown): Principal | null {
+    const principal = this.#parts.tokens.verify(secret);
+    if (principal !== null) this.take(principal);
+    return principal;
+  }
+
+  /** One request more of this token; throws where it has too many. */
+  take({ tokenId }: Principal): void {
+    const retryAfterMs = this.#rate.take(tokenId);
+    if (retryAfterMs === 0) return;
+    const most = this.#tuning.requestsPerSecond;
+    throw new Refused(rateLimited(`A token has ${most} requests a second, and this one more`, retryAfterMs));
+  }
+
+  /** Whether a token that came in before has ended. Where that cannot be read just now, it has not. */
+  isOver({ tokenId }: Principal): boolean {
+    try {
+      return this.#parts.tokens.current(tokenId) === null;
+    } catch (error) {
+      this.#parts.log("warn", "A token could not be looked at again", { tokenId, error });
+      return false;
+    }
+  }
+
+  /** How a wrong secret is answered, once it may be. The time passes though the client has gone. */
+  async wrong(address: string, refusal: WireError): Promise<WireError> {
+    const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
+    if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
+    if (holdMs > 0) await new Promise<void>((go) => this.#tuning.timers.after(holdMs, go));
+    done();
+    return refusal;
+  }
+
+  addressOf(request: IncomingMessage): string {
+    const forwarded = valuesOf(request.rawHeaders, "x-forwarded-for");
+    return clientAddress(request.socket.remoteAddress ?? "", forwarded, this.#isTrusted);
+  }
+}
+
+/** The token of a request; `null`: it shows none. Only the header counts: addresses are written into logs. */
+function bearerOf({ headers }: IncomingMessage): string | null {
+  const { authorization } = headers;
+  if (authorization === undefined) return null;
+  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
+}
+
+/** Why a request may not come in under this name or from this page; `null`: it may. Asked before anything else is. */
+export function siteRefusal(
+  request: IncomingMessage,
+  { host, allowedHosts }: ServerSettings,
+  port: number,
+): WireError | null {
+  const { url = "", rawHeaders, socket } = request;
+  const problem = siteProblem(
+    {
+      target: url,
+      host: valuesOf(rawHeaders, "host"),
+      origin: valuesOf(rawHeaders, "origin"),
+      fetchSite: valuesOf(rawHeaders, "sec-fetch-site"),
+      fetchMode: valuesOf(rawHeaders, "sec-fetch-mode"),
+    },
+    { port, bound: [host, socket.localAddress ?? host], allowedHosts },
+  );
+  return problem === null ? null : wrongSite(problem);
+}
+
+/** Every value of a header as it came: Node drops what comes twice. */
+export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] | undefined {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index] as string;
+    if (header.length === name.length && header.toLowerCase() === name)
+      values.push(rawHeaders[index + 1] as string);
+  }
+  return values.length === 0 ? undefined : values;
+}

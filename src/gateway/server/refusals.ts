@@ -1,0 +1,121 @@
+import type { WireError } from "../../protocol/errors.ts";
+import { wireErrors } from "../../protocol/errors.ts";
+import { Refused } from "../methods/dispatch.ts";
+import { payloadText } from "../methods/payload-cache.ts";
+
+/** What a server refuses by itself, before any method is asked. Pure. */
+
+export const noToken: WireError = {
+  code: "unauthorized",
+  message: "This needs a token. Send it as Authorization: Bearer <token>; `skein token create` makes one.",
+};
+
+export const wrongToken: WireError = {
+  code: "unauthorized",
+  message: "This token is invalid, revoked, or expired. Use another one.",
+};
+
+export const wrongCode: WireError = {
+  code: "unauthorized",
+  message: "This link code is invalid, already used, or expired. Restart `skein start` to get a new link.",
+};
+
+export const stopping: WireError = {
+  code: "unavailable",
+  message: "The gateway stops. Ask again in a while.",
+  retryable: true,
+  retryAfterMs: 1000,
+};
+
+/** The request line and headers could not be read as HTTP. */
+export const notHttp: WireError = {
+  code: "invalid_request",
+  message: "This is no request that could be read. Speak HTTP/1.1, with headers of at most 16 KiB.",
+};
+
+export const unmetExpectation: WireError = {
+  code: "invalid_request",
+  message:
+    "The header Expect asks for something that the gateway does not do. Leave it out, or send 100-continue.",
+};
+
+/** An upgrade to WebSocket whose method or headers are not those of one. */
+export function badHandshake(problem: string): WireError {
+  return {
+    code: "invalid_request",
+    message: `This is no handshake of WebSocket, version 13: ${problem}. Use a client that speaks it.`,
+  };
+}
+
+export const tooSlow: WireError = {
+  code: "invalid_request",
+  message: "The request did not come whole in time. Send it again, at once.",
+  retryable: true,
+};
+
+export function rateLimited(what: string, retryAfterMs: number): WireError {
+  return {
+    code: "rate_limited",
+    message: `${what}. Wait a little and ask again.`,
+    retryable: true,
+    retryAfterMs,
+  };
+}
+
+export function wrongSite(problem: string): WireError {
+  return {
+    code: "forbidden",
+    message: `${problem}. Use an address that the gateway listens at, or add the name to gateway.allowedHosts.`,
+  };
+}
+
+export function tooLarge(what: string, bytes: number): WireError {
+  return {
+    code: "too_large",
+    message: `${what} is larger than ${bytes} bytes. Send or ask for less at once.`,
+  };
+}
+
+export function tooManyChunks(maxChunks: number): WireError {
+  return {
+    code: "too_large",
+    message: `The body came in more than ${maxChunks} chunks. Send it in larger chunks, or with a Content-Length.`,
+  };
+}
+
+export function noSuch(what: string): WireError {
+  return { code: "not_found", message: `There is no ${what}. /openapi.json lists all that there is.` };
+}
+
+export function malformed(problem: string): WireError {
+  return { code: "invalid_request", message: `${problem}.`, details: { problems: [{ path: "", problem }] } };
+}
+
+export const tooDeep = malformed("The JSON is nested too deeply");
+
+export const notJsonType = malformed("The body must have the content type application/json, in UTF-8");
+
+/** What HTTP says of an error beside its body. */
+export function errorHeaders({ code, retryAfterMs }: WireError): Readonly<Record<string, string>> {
+  return {
+    ...(code === "unauthorized" ? { "www-authenticate": "Bearer" } : {}),
+    ...(retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),
+  };
+}
+
+export function statusOf({ code }: WireError): number {
+  return wireErrors[code].status;
+}
+
+/** The longest text that there can be, near enough. */
+const longestText = 2 ** 29;
+
+/** An answer as JSON, made once. One that is longer than a text can be was asked for by mistake. */
+export function jsonText(answer: unknown): string {
+  try {
+    return payloadText(answer);
+  } catch (error) {
+    if (error instanceof RangeError) throw new Refused(tooLarge("The answer", longestText));
+    throw error;
+  }
+}

@@ -1,0 +1,93 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { ByteGatherer } from "../../core/gather-bytes.ts";
+import { parseJson } from "../../core/parse-json.ts";
+import { present } from "../../core/present.ts";
+import { NestingMeter } from "../../protocol/nesting.ts";
+import { Refused } from "../methods/dispatch.ts";
+import { malformed, notJsonType, tooDeep, tooLarge, tooManyChunks } from "./refusals.ts";
+
+const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i;
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** Reading a chunk takes time however small it is. */
+  readonly maxChunks: number;
+  /** Called before that much more memory is held; throws a refusal when it is too much. */
+  readonly reserve?: (bytes: number) => void;
+}
+
+/** The JSON of a body; `undefined`: there is none. */
+export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
+  if (!hasBody(request)) return undefined;
+  if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
+    throw new Refused(notJsonType);
+  }
+  refuseEncoded(request);
+  const bytes = await readBody(request, limits);
+  return bytes.length === 0 ? undefined : await parsed(bytes);
+}
+
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== "0");
+}
+
+/**
+ * Reads a body into one buffer. Chunks are taken as the parser emits them: what waits in a stream is an object for each chunk,
+ * hundreds of bytes for one. Of a body that is refused, Node reads the rest and drops it, so that the client gets the answer; not of one in too many chunks.
+ */
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+  const { maxBytes, maxChunks, reserve } = limits;
+  const { "content-length": declared } = request.headers;
+  const declaredBytes = declared === undefined ? undefined : Number(declared);
+  if ((declaredBytes ?? 0) > maxBytes) throw new Refused(tooLarge("The body", maxBytes));
+  return new Promise((resolve, reject) => {
+    const gathered = new ByteGatherer({ maxBytes, ...present({ declaredBytes, reserve }) });
+    const meter = new NestingMeter();
+    let chunkCount = 0;
+    const end = () => {
+      leave();
+      resolve(gathered.take());
+    };
+    const fail = () => {
+      leave();
+      reject(new Refused(malformed("The body was cut off")));
+    };
+    const take = (chunk: Buffer) => {
+      try {
+        chunkCount += 1;
+        if (chunkCount > maxChunks) throw new Refused(tooManyChunks(maxChunks), { endsConnection: true });
+        // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
+        if (meter.take(chunk)) throw new Refused(tooDeep);
+        if (!gathered.append(chunk)) throw new Refused(tooLarge("The body", maxBytes));
+      } catch (error) {
+        leave();
+        request.resume();
+        reject(error);
+      }
+    };
+    const leave = () => request.off("data", take).off("end", end).off("close", fail);
+    // An error of the connection is followed by its close.
+    request
+      .on("data", take)
+      .once("end", end)
+      .once("close", fail)
+      .on("error", () => undefined);
+  });
+}
+
+function refuseEncoded({ headers }: IncomingMessage): void {
+  const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
+  if (content.toLowerCase() === "identity" && transfer.trim().toLowerCase() === "chunked") return;
+  throw new Refused(malformed("The body must not be compressed"));
+}
+
+async function parsed(bytes: Buffer): Promise<unknown> {
+  if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
+  try {
+    return await parseJson(bytes.toString("utf8"));
+  } catch {
+    throw new Refused(malformed("The body is not valid JSON"));
+  }
+}

@@ -1,0 +1,218 @@
+import type { IncomingMessage, RequestListener } from "node:http";
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import { checkParams } from "../../protocol/check-params.ts";
+import { invalidRequest } from "../../protocol/errors.ts";
+import type { LinkedPayload } from "../../protocol/link.ts";
+import { LinkSchema } from "../../protocol/link.ts";
+import { isLongCall } from "../../protocol/methods/method-table.ts";
+import { openApiDocument } from "../../protocol/openapi/document.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser, isAdmin, mayCall } from "../auth/principal.ts";
+import type { NewToken } from "../auth/tokens.ts";
+import { Refused } from "../methods/dispatch.ts";
+import { events } from "./event-stream.ts";
+import { apiHeaders, Exchange, pageHeaders } from "./exchange.ts";
+import { jsonText, noSuch, stopping, wrongCode } from "./refusals.ts";
+import { jsonBody } from "./request-body.ts";
+import type { Ground } from "./server-context.ts";
+import { inbound, mcp } from "./web-bridge.ts";
+
+/**
+ * The routes of the gateway. There is no HTTP framework: bodies, limits, streams and upgrades need code of our own in any case, a
+ * framework would only match eleven paths, and Fastify with schemas took 360 ms and 35 packages to do it.
+ */
+
+interface Route {
+  readonly methods: readonly string[];
+  /** `:name` stands for any segment. */
+  readonly path: string;
+  handle(exchange: Exchange): Promise<void>;
+  /** The request waits for events, so a graceful shutdown aborts it at once. */
+  readonly isLongPoll?: true;
+  /** Also answered during a graceful shutdown. */
+  readonly isAlwaysOpen?: true;
+  /** The handler reads the body. The body of any other request is discarded as it arrives. */
+  readonly hasBody?: true;
+}
+
+function routesOf(ground: Ground, url: () => string): readonly Route[] {
+  return [
+    { methods: ["POST"], path: "/rpc/:name", handle: rpc, hasBody: true },
+    { methods: ["GET"], path: "/events", handle: events, isLongPoll: true },
+    { methods: ["GET"], path: "/openapi.json", handle: openApi(ground) },
+    { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
+    { methods: ["GET"], path: "/readyz", handle: readyz },
+    { methods: ["GET"], path: "/metrics", handle: metrics },
+    // The channel answers methods other than POST, as it does in a server of the user's own.
+    {
+      methods: ["POST", "GET", "PUT", "PATCH", "DELETE"],
+      path: "/channels/:name/inbound",
+      handle: inbound(url),
+      hasBody: true,
+    },
+    { methods: ["POST"], path: "/link", handle: link, hasBody: true },
+    // A GET opens a stream without end; the other methods end.
+    { methods: ["GET"], path: "/mcp", handle: mcp(url), isLongPoll: true },
+    { methods: ["POST", "DELETE"], path: "/mcp", handle: mcp(url), hasBody: true },
+    { methods: ["GET"], path: "/", handle: root },
+  ];
+}
+
+const notFound: Route = {
+  methods: [],
+  path: "",
+  handle: async ({ request }) => {
+    throw new Refused(noSuch(`${request.method} ${pathOf(request).slice(0, 200)} here`));
+  },
+};
+
+/** Answers every request that passed the checks of `Host` and `Origin`. */
+export function createRouter(ground: Ground, url: () => string): RequestListener {
+  const routes = routesOf(ground, url).map((route) => ({ route, segments: route.path.split("/") }));
+  return (request, response) => {
+    const segments = readSegments(pathOf(request));
+    const found = routes.find(
+      (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
+    );
+    const route = found?.route ?? notFound;
+    // Unread chunks stay in the stream, one object each, until the response is sent.
+    if (route.hasBody !== true) request.resume();
+    const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
+    const exchange = new Exchange(ground, request, response, { name, isLong: route.isLongPoll === true });
+    handle(exchange, route).catch((error: unknown) => exchange.fail(error));
+  };
+}
+
+async function handle(exchange: Exchange, route: Route): Promise<void> {
+  if (exchange.ground.underway.isStopping && route.isAlwaysOpen !== true) throw new Refused(stopping);
+  await route.handle(exchange);
+}
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  return url.split(/[?#]/, 1)[0] ?? "";
+}
+
+/** Decoded one by one, so that an encoded slash stays inside its segment; none when the encoding is malformed. */
+function readSegments(path: string): readonly string[] {
+  try {
+    return path.split("/").map((segment) => (segment.includes("%") ? decodeURIComponent(segment) : segment));
+  } catch {
+    return [];
+  }
+}
+
+/** Longer than any method or channel name. */
+const maxNameLength = 256;
+
+function isMatch(pattern: readonly string[], segments: readonly string[]): boolean {
+  if (pattern.length !== segments.length) return false;
+  return pattern.every((each, index) => {
+    const segment = segments[index] as string;
+    return each === ":name" ? segment.length <= maxNameLength : each === segment;
+  });
+}
+
+/** `POST /rpc/<method>`: the params as they are, and the payload as it is. */
+export async function rpc(exchange: Exchange): Promise<void> {
+  const { ground, request, name, signal } = exchange;
+  const principal = await exchange.enter();
+  const reserve = exchange.holdBytes(ground.bodies, principal.tokenId);
+  const { frameBytes: maxBytes, bodyChunks: maxChunks } = ground.tuning;
+  const params = await jsonBody(request, { maxBytes, maxChunks, reserve });
+  if (isLongCall(name, params)) exchange.task.wait();
+  const payload = await ground.parts.dispatch.invoke(principal, name, params, signal);
+  exchange.send({ text: jsonText(payload) });
+}
+
+const limits = { maxBytes: 4096, maxChunks: 64 };
+
+/** `POST /link`: a token for the code of a link. Wrong ones are slowed as wrong tokens are. */
+export async function link(exchange: Exchange): Promise<void> {
+  const { ground, request } = exchange;
+  const checked = checkParams(LinkSchema, await jsonBody(request, limits));
+  if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
+  const made = ground.parts.exchange(checked.params.code);
+  if (made === null) throw new Refused(await ground.door.wrong(ground.door.addressOf(request), wrongCode));
+  exchange.send({ text: JSON.stringify(linkedPayload(made)) });
+}
+
+function linkedPayload({ secret, token }: NewToken): LinkedPayload {
+  const { tokenId, scopes, user, expiresAt } = token;
+  const allUsers = user === everyUser;
+  return {
+    token: secret,
+    tokenId,
+    scopes: [...scopes],
+    allUsers,
+    ...present({ userId: allUsers ? null : user, expiresAt }),
+  };
+}
+
+/** The places beside the methods. */
+
+/** What the text at `/` begins with. */
+export const welcomeLine = "This is a Skein gateway: sessions of AI agents, for programs, people and agents.";
+
+const welcome = [
+  welcomeLine,
+  "",
+  "  skein chat              talk with an agent",
+  "  skein sessions ls       what is there",
+  "  skein token create      a token for a program",
+  "",
+  "Programs ask with Authorization: Bearer <token> at /rpc/<method> and /ws; /openapi.json has every method.",
+  "MCP is at /mcp. The code behind # in the link of a start is good for one token: POST /link.",
+  "",
+].join("\n");
+
+export async function root(exchange: Exchange): Promise<void> {
+  exchange.send({ headers: pageHeaders, contentType: "text/plain; charset=utf-8", text: welcome });
+}
+
+/** Whether the process lives; nothing else about it. */
+export async function healthz(exchange: Exchange): Promise<void> {
+  exchange.send({ text: '{"status":"ok"}' });
+}
+
+/**
+ * Whether it can do its work: 200 or 503, for load balancers, which have no token. Only an admin sees the reasons: they
+ * may name files of this machine.
+ */
+export async function readyz(exchange: Exchange): Promise<void> {
+  const { parts } = exchange.ground;
+  const hasToken = exchange.request.headers.authorization !== undefined;
+  const principal = hasToken ? await exchange.enter().catch((error) => lastKnown(exchange, error)) : null;
+  const problems = await parts.problems();
+  const isReady = problems.length === 0;
+  const seesAll = principal !== null && isAdmin(principal);
+  const body = { status: isReady ? "ready" : "not_ready", ...(seesAll && !isReady ? { problems } : {}) };
+  const headers = isReady ? apiHeaders : { ...apiHeaders, "retry-after": "1" };
+  exchange.send({ status: isReady ? 200 : 503, headers, text: JSON.stringify(body) });
+}
+
+/** Where tokens cannot be read, because the database is damaged or gone, what was last read of them tells who is an admin. */
+function lastKnown({ ground, request }: Exchange, error: unknown): Principal | null {
+  if (error instanceof SkeinError) return ground.door.lastKnown(request);
+  throw error;
+}
+
+/** Figures about everybody, for those who may know about everybody. */
+export async function metrics(exchange: Exchange): Promise<void> {
+  const principal = await exchange.enter();
+  const may = mayCall(principal, { scope: "admin", needsAll: true });
+  if (!may.allowed) throw new Refused({ code: "forbidden", message: `${may.problem}. ${may.advice}.` });
+  const figures = await exchange.ground.parts.metrics();
+  if (figures === null) throw new Refused(noSuch("figures here"));
+  exchange.send({ contentType: figures.contentType, text: figures.body });
+}
+
+/** The document is the same for as long as the server is there. */
+export function openApi({ parts }: Ground): (exchange: Exchange) => Promise<void> {
+  let text: string | null = null;
+  return async (exchange) => {
+    await exchange.enter();
+    text ??= JSON.stringify(openApiDocument({ version: parts.version }));
+    exchange.send({ text });
+  };
+}

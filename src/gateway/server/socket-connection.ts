@@ -1,0 +1,292 @@
+import type { WebSocket } from "ws";
+import type { Steps } from "../../core/slices.ts";
+import { atOnce, Slices, sliceBytes } from "../../core/slices.ts";
+import { checkParams } from "../../protocol/check-params.ts";
+import type { WireError } from "../../protocol/errors.ts";
+import { invalidRequest } from "../../protocol/errors.ts";
+import { eventNames } from "../../protocol/events.ts";
+import type {
+  CloseReason,
+  ConnectParams,
+  HelloPayload,
+  ReadRequest,
+  RequestFrame,
+  ResponseFrame,
+} from "../../protocol/frames.ts";
+import {
+  ConnectSchema,
+  closeCodes,
+  commonProtocol,
+  protocolVersion,
+  readRequestInSteps,
+  wireLimits,
+} from "../../protocol/frames.ts";
+import { methodsFor } from "../../protocol/methods/method-table.ts";
+import { isTooDeep } from "../../protocol/nesting.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser } from "../auth/principal.ts";
+import { Refused } from "../methods/dispatch.ts";
+import { malformed, rateLimited, stopping, wrongToken } from "./refusals.ts";
+import type { Ground } from "./server-context.ts";
+import type { Stop } from "./server-options.ts";
+import { Requests } from "./socket-requests.ts";
+
+/** So much at most is gathered before it is written. */
+const gatheredBytes = 64 * 1024;
+
+type State = "waiting" | "held" | "open" | "over";
+
+/** What the frames of a socket are written to. */
+export interface Wire {
+  cork(): void;
+  uncork(): void;
+}
+
+/** `null`: it nests too deep. */
+function* readFrame(data: Buffer): Steps<ReadRequest | null> {
+  if (yield* isTooDeep(data)) return null;
+  return yield* readRequestInSteps(data.toString("utf8"));
+}
+
+/** One socket: `connect` first, then requests, each with its one answer, and events. */
+export class Connection {
+  readonly #ws: WebSocket;
+  readonly #wire: Wire;
+  readonly #ground: Ground;
+  readonly #address: string;
+  readonly #requests: Requests;
+  readonly #stopWaiting: Stop;
+  #state: State = "waiting";
+  #principal: Principal | null = null;
+  #release: (() => void) | null = null;
+  #isAlive = true;
+  /** Frames that wait to be read, the one that is being read first. */
+  readonly #unread: Buffer[] = [];
+  #gathering: NodeJS.Immediate | null = null;
+
+  constructor(ws: WebSocket, wire: Wire, ground: Ground, address: string) {
+    this.#ws = ws;
+    this.#wire = wire;
+    this.#ground = ground;
+    this.#address = address;
+    this.#requests = new Requests(ground, {
+      send: (text) => this.#send(text),
+      backlog: () => ws.bufferedAmount,
+      drop: () => this.close("slowReader"),
+      answer: (frame) => this.#answer(frame),
+      idle: () => this.closeIfStopping(),
+    });
+    const { timers, connectMs } = ground.tuning;
+    this.#stopWaiting = timers.after(connectMs, () => this.close("connectTooLate"));
+    ws.on("message", (data: Buffer, isBinary) => this.#receive(data, isBinary));
+    ws.on("pong", () => this.#live());
+    ws.on("error", (error) => ground.parts.log("info", "A socket broke", { error: error.message }));
+    ws.once("close", () => this.#end());
+  }
+
+  get isWaiting(): boolean {
+    return this.#state === "waiting";
+  }
+
+  /** Of the token that it connected with; `null`: it has not. */
+  get tokenId(): string | null {
+    return this.#principal?.tokenId ?? null;
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#state === "over") return;
+    this.#end();
+    const { code, reason: text } = closeCodes[reason];
+    this.#ws.close(code, text);
+  }
+
+  /** At once, whatever was on its way. */
+  terminate(): void {
+    this.#end();
+    this.#ws.terminate();
+  }
+
+  closeIfStopping(): void {
+    if (this.#ground.underway.isStopping && this.#requests.size === 0) this.close("goingAway");
+  }
+
+  /** Asks for a sign of life; one that gave none since the last time is gone. */
+  beat(): void {
+    if (!this.#isAlive) return void this.terminate();
+    this.#isAlive = false;
+    if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
+  }
+
+  recheck(): void {
+    if (this.#principal !== null && this.#ground.door.isOver(this.#principal)) this.close("revoked");
+  }
+
+  #live(): void {
+    this.#isAlive = true;
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.#live();
+    if (this.#state === "over" || this.#state === "held") return;
+    if (isBinary) return void this.close("badFrame");
+    if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
+      return void this.close("tooLarge");
+    }
+    if (this.#unread.length > 0 || data.length > sliceBytes) return void this.#readLater(data);
+    this.#take(atOnce(readFrame(data)), data.length);
+  }
+
+  /** Reads a long frame in slices. Later frames wait, so that requests begin in the order in which they were sent. */
+  async #readLater(data: Buffer): Promise<void> {
+    if (this.#unread.push(data) > 1) return;
+    this.#ws.pause();
+    for (;;) {
+      const next = this.#unread[0];
+      if (next === undefined) break;
+      const read = await new Slices().run(readFrame(next));
+      if (this.#state === "over") return;
+      this.#take(read, next.length);
+      this.#unread.shift();
+    }
+    this.#ws.resume();
+  }
+
+  /** `null`: the frame nests too deep. */
+  #take(read: ReadRequest | null, bytes: number): void {
+    if (read === null) return void this.close("badFrame");
+    if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
+    if (this.#principal === null) this.#connect(read.frame);
+    else this.#request(read.frame, bytes, this.#principal);
+  }
+
+  /** What can be answered under its id is; anything else says that the other side speaks something else. */
+  #unreadable(id: string | null, problem: string): void {
+    if (id !== null) this.#refuse(id, malformed(problem));
+    if (id === null || this.#state === "waiting") this.close("badFrame");
+  }
+
+  #connect(frame: RequestFrame): void {
+    this.#stopWaiting();
+    const read = readConnect(frame);
+    if ("refusal" in read) return void this.#turnAway(frame.id, read.refusal, read.close);
+    try {
+      const principal = this.#ground.door.known(read.params.auth.token);
+      if (principal === null) void this.#wrongToken(frame.id);
+      else this.#welcome(frame.id, principal, read.protocol);
+    } catch (error) {
+      const refusal = this.#ground.parts.dispatch.refusal(null, "connect", error);
+      this.#turnAway(frame.id, refusal, refusal.code === "rate_limited" ? "tooManySockets" : "internal");
+    }
+  }
+
+  async #wrongToken(id: string): Promise<void> {
+    this.#state = "held";
+    const refusal = await this.#ground.door.wrong(this.#address, wrongToken);
+    this.#turnAway(id, refusal, "unauthorized");
+  }
+
+  #welcome(id: string, principal: Principal, protocol: number): void {
+    if (this.#ground.underway.isStopping) return void this.#turnAway(id, stopping, "goingAway");
+    this.#release = this.#ground.sockets.open(principal.tokenId);
+    if (this.#release === null) {
+      const refusal = rateLimited("This token has too many sockets and streams", 1000);
+      return void this.#turnAway(id, refusal, "tooManySockets");
+    }
+    this.#state = "open";
+    this.#principal = principal;
+    const payload = helloPayload(principal, protocol, this.#ground.parts.version);
+    this.#answer({ type: "res", id, ok: true, payload });
+  }
+
+  #turnAway(id: string, refusal: WireError, reason: CloseReason): void {
+    this.#refuse(id, refusal);
+    this.close(reason);
+  }
+
+  #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
+    try {
+      if (this.#ground.underway.isStopping) throw new Refused(stopping);
+      // Read anew, so that what was revoked a moment ago does nothing more.
+      const principal = this.#ground.parts.tokens.current(tokenId);
+      if (principal === null) return void this.close("revoked");
+      this.#ground.door.take(principal);
+      this.#requests.begin(frame, bytes, principal);
+    } catch (error) {
+      this.#refuse(frame.id, this.#ground.parts.dispatch.refusal(this.#principal, frame.method, error));
+    }
+  }
+
+  #refuse(id: string, error: WireError): void {
+    this.#answer({ type: "res", id, ok: false, error });
+  }
+
+  #answer(frame: ResponseFrame): void {
+    this.#send(JSON.stringify(frame));
+  }
+
+  /** Whoever reads nothing of what it asked for is let go. */
+  #send(text: string): void {
+    if (this.#ws.readyState !== this.#ws.OPEN) return;
+    if (this.#ws.bufferedAmount > this.#ground.tuning.heldBytes) return void this.terminate();
+    this.#gather();
+    this.#ws.send(text);
+    // Nobody is to pass for a slow reader by what was gathered here.
+    if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
+  }
+
+  /** What is sent in one turn of the event loop goes out in one write: of a text that is streamed each piece is a frame. */
+  #gather(): void {
+    if (this.#gathering !== null) return;
+    this.#wire.cork();
+    this.#gathering = setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    if (this.#gathering === null) return;
+    clearImmediate(this.#gathering);
+    this.#gathering = null;
+    this.#wire.uncork();
+  }
+
+  #end(): void {
+    this.#state = "over";
+    this.#stopWaiting();
+    this.#requests.end();
+    this.#release?.();
+    this.#release = null;
+  }
+}
+
+/** The first frame of a socket and its answer. Pure. */
+
+export type ReadConnect =
+  | { readonly params: ConnectParams; readonly protocol: number }
+  | { readonly refusal: WireError; readonly close: CloseReason };
+
+export function readConnect({ method, params }: RequestFrame): ReadConnect {
+  if (method !== "connect") {
+    return { refusal: malformed("The first frame must be the request connect"), close: "badFrame" };
+  }
+  const checked = checkParams(ConnectSchema, params);
+  if ("problems" in checked) return { refusal: invalidRequest(checked.problems), close: "badFrame" };
+  const protocol = commonProtocol(checked.params.protocol);
+  if (protocol !== null) return { params: checked.params, protocol };
+  const refusal = malformed(`This gateway speaks version ${protocolVersion} of the protocol alone`);
+  return { refusal, close: "noCommonProtocol" };
+}
+
+export function helloPayload(principal: Principal, protocol: number, version: string): HelloPayload {
+  const { tokenId, scopes, user } = principal;
+  const allUsers = user === everyUser;
+  return {
+    protocol,
+    server: { name: "skein", version },
+    methods: methodsFor({ scopes, allUsers }),
+    events: [...eventNames, "gap"],
+    limits: wireLimits,
+    scopes: [...scopes],
+    tokenId,
+    ...(allUsers || user === null ? {} : { userId: user }),
+    allUsers,
+  };
+}

@@ -1,0 +1,213 @@
+import { randomUUID } from "node:crypto";
+import type { RequestFrame, ResponseFrame } from "../../protocol/frames.ts";
+import type { EventFilter } from "../../protocol/methods/calls.ts";
+import { isLongCall } from "../../protocol/methods/method-table.ts";
+import type { Principal } from "../auth/principal.ts";
+import type { EventSink, Subscription } from "../events/subscriber.ts";
+import { checkCall, methodFor, Refused } from "../methods/dispatch.ts";
+import { jsonText, rateLimited, tooLarge } from "./refusals.ts";
+import type { Ground, Task } from "./server-context.ts";
+import type { ServerParts } from "./server-options.ts";
+
+export interface RequestsTarget extends SinkTarget {
+  answer(frame: ResponseFrame): void;
+  /** Nothing is under way any more. */
+  idle(): void;
+}
+
+/** The requests of one socket that are under way: many at once, never more than it may have. */
+export class Requests {
+  readonly #ground: Ground;
+  readonly #target: RequestsTarget;
+  readonly #subscriptions: Subscriptions;
+  readonly #tasks = new Set<Task>();
+  #bytes = 0;
+
+  constructor(ground: Ground, target: RequestsTarget) {
+    this.#ground = ground;
+    this.#target = target;
+    this.#subscriptions = new Subscriptions(ground.parts, target, ground.tuning.subscriptionsPerSocket);
+  }
+
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  /** Throws where there are too many; its answer goes out by itself. */
+  begin(frame: RequestFrame, bytes: number, principal: Principal): void {
+    const { requestsPerSocket, heldBytes } = this.#ground.tuning;
+    const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
+    if (this.#tasks.size >= requestsPerSocket || isTooMuch) {
+      throw new Refused(rateLimited("Too many requests of this socket are under way at once", 1000));
+    }
+    const task = this.#ground.underway.begin(isLongCall(frame.method, frame.params));
+    this.#tasks.add(task);
+    this.#bytes += bytes;
+    void this.#run(frame, principal, task.signal).finally(() => {
+      this.#tasks.delete(task);
+      this.#bytes -= bytes;
+      task.done();
+      if (this.#tasks.size === 0) this.#target.idle();
+    });
+  }
+
+  /** The socket is gone, and nobody waits for an answer. */
+  end(): void {
+    this.#subscriptions.closeAll();
+    for (const task of this.#tasks) task.leave();
+  }
+
+  async #run(frame: RequestFrame, principal: Principal, signal: AbortSignal): Promise<void> {
+    const { id, method } = frame;
+    try {
+      const then = await this.#answered(frame, principal, signal);
+      then?.();
+    } catch (error) {
+      const refusal = this.#ground.parts.dispatch.refusal(principal, method, error, signal);
+      this.#target.answer({ type: "res", id, ok: false, error: refusal });
+    }
+  }
+
+  /** Answers, and gives what is to happen behind the answer. */
+  async #answered(
+    { id, method, params }: RequestFrame,
+    principal: Principal,
+    signal: AbortSignal,
+  ): Promise<(() => void) | undefined> {
+    if (method === "sessions.subscribe") {
+      const { payload, begin } = await this.#subscriptions.subscribe(params, principal);
+      this.#give(id, payload);
+      return begin;
+    }
+    if (method === "sessions.unsubscribe") {
+      this.#give(id, this.#subscriptions.unsubscribe(params, principal));
+      return undefined;
+    }
+    this.#give(id, await this.#ground.parts.dispatch.invoke(principal, method, params, signal));
+    return undefined;
+  }
+
+  /** An answer that is no frame any more, as `hello` has them, is told as what it is. */
+  #give(id: string, payload: unknown): void {
+    const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
+    const { frameBytes } = this.#ground.tuning;
+    if (isLonger(text, frameBytes)) throw new Refused(tooLarge("The answer", frameBytes));
+    this.#target.send(text);
+  }
+}
+
+/** In bytes of UTF-8, which are counted only where that can decide. */
+function isLonger(text: string, bytes: number): boolean {
+  return text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
+}
+
+/** An answer, and what is to happen once it has gone out. */
+export interface Subscribed {
+  readonly payload: unknown;
+  begin(): void;
+}
+
+/** The subscriptions of one socket. An event that several of them want goes out once. */
+export class Subscriptions {
+  readonly #parts: Pick<ServerParts, "hub" | "wanted">;
+  readonly #target: SinkTarget;
+  readonly #most: number;
+  readonly #open = new Map<string, Subscription>();
+  #lastSeq = -1;
+  #isOver = false;
+
+  constructor(parts: Pick<ServerParts, "hub" | "wanted">, target: SinkTarget, most: number) {
+    this.#parts = parts;
+    this.#target = target;
+    this.#most = most;
+  }
+
+  async subscribe(given: unknown, principal: Principal): Promise<Subscribed> {
+    const method = methodFor("sessions.subscribe", principal);
+    const { params, call } = checkCall(method, given, principal);
+    const { after, ...filter } = params as EventFilter & { readonly after?: number };
+    const wanted = await this.#parts.wanted(filter, principal, call.userId);
+    if (this.#open.size >= this.#most) {
+      throw new Refused(rateLimited(`A socket has ${this.#most} subscriptions, and this one more`, 1000));
+    }
+    const sink = new SubscriptionSink(this.#target, (seq, event) => this.#isFirst(seq, event));
+    const subscription = this.#parts.hub.subscribe(principal, wanted, sink, after);
+    const subscriptionId = randomUUID();
+    if (this.#isOver) subscription.close();
+    else this.#open.set(subscriptionId, subscription);
+    const keys = wanted.keys === null ? {} : { keys: [...wanted.keys] };
+    return { payload: { subscriptionId, seq: subscription.seq, ...keys }, begin: () => sink.open() };
+  }
+
+  unsubscribe(given: unknown, principal: Principal): unknown {
+    const { params } = checkCall(methodFor("sessions.unsubscribe", principal), given, principal);
+    const subscriptionId = params.subscriptionId as string;
+    const wasOpen = this.#open.get(subscriptionId);
+    wasOpen?.close();
+    this.#open.delete(subscriptionId);
+    return { subscriptionId, wasOpen: wasOpen !== undefined };
+  }
+
+  closeAll(): void {
+    this.#isOver = true;
+    for (const subscription of this.#open.values()) subscription.close();
+    this.#open.clear();
+  }
+
+  /** A `gap` is each subscription's own. */
+  #isFirst(seq: number, event: string): boolean {
+    if (event === "gap") return true;
+    if (seq === this.#lastSeq) return false;
+    this.#lastSeq = seq;
+    return true;
+  }
+}
+
+/** What a sink writes to. */
+export interface SinkTarget {
+  send(text: string): void;
+  backlog(): number;
+  drop(): void;
+}
+
+/**
+ * Where the events of one subscription go. Those that come while it is being made wait until it is answered, so that whoever
+ * asked knows of the subscription before its first event.
+ */
+export class SubscriptionSink implements EventSink {
+  readonly #target: SinkTarget;
+  /** Whether this event goes out here; of several subscriptions of one socket the first sends it. */
+  readonly #isFirst: (seq: number, event: string) => boolean;
+  #early: { readonly frame: string; readonly seq: number; readonly event: string }[] | null = [];
+  #earlyLength = 0;
+
+  constructor(target: SinkTarget, isFirst: (seq: number, event: string) => boolean) {
+    this.#target = target;
+    this.#isFirst = isFirst;
+  }
+
+  send(frame: string, seq: number, event: string): void {
+    if (this.#early === null) {
+      if (this.#isFirst(seq, event)) this.#target.send(frame);
+      return;
+    }
+    this.#early.push({ frame, seq, event });
+    this.#earlyLength += frame.length;
+  }
+
+  backlog(): number {
+    return this.#target.backlog() + this.#earlyLength;
+  }
+
+  drop(): void {
+    this.#target.drop();
+  }
+
+  /** It is answered: what came since goes out, whatever other subscriptions have sent. */
+  open(): void {
+    const early = this.#early ?? [];
+    this.#early = null;
+    this.#earlyLength = 0;
+    for (const { frame } of early) this.#target.send(frame);
+  }
+}

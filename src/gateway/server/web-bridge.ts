@@ -1,0 +1,168 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { SkeinError } from "../../core/errors.ts";
+import { Refused } from "../methods/dispatch.ts";
+import type { Exchange } from "./exchange.ts";
+import { apiHeaders } from "./exchange.ts";
+import { noSuch } from "./refusals.ts";
+import type { BodyLimits } from "./request-body.ts";
+import { hasBody, readBody } from "./request-body.ts";
+
+/** Requests and answers as the web has them, for parts that are no part of any server. */
+
+/** Hands a request on with its raw body, and sends the answer. A body that is refused is told as that, whatever comes of it. */
+export async function handOn(
+  exchange: Exchange,
+  url: string,
+  limits: BodyLimits,
+  ask: (request: Request) => Promise<Response>,
+): Promise<void> {
+  const refusals: Refused[] = [];
+  const given = webRequest(exchange, url, limits, (refusal) => void refusals.push(refusal));
+  try {
+    const answer = await ask(given);
+    if (refusals.length === 0) return await sendWeb(exchange, answer);
+    await answer.body?.cancel();
+  } catch (error) {
+    if (refusals.length === 0) throw error;
+  }
+  throw refusals[0];
+}
+
+function webRequest(
+  { request, signal }: Exchange,
+  url: string,
+  limits: BodyLimits,
+  refused: (refusal: Refused) => void,
+): Request {
+  const { method = "GET" } = request;
+  const isBodied = method !== "GET" && method !== "HEAD" && hasBody(request);
+  return new Request(new URL(request.url ?? "/", url), {
+    method,
+    headers: headersOf(request),
+    signal,
+    ...(isBodied ? { body: lazyBody(request, limits, refused), duplex: "half" as const } : {}),
+  });
+}
+
+/**
+ * A stream of one chunk, the whole body. Nothing is read before the handler asks for it, so that it can refuse a request by its
+ * headers. The handler sees a refused body as an error that it knows, and so does not report it as its own fault.
+ */
+function lazyBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  refused: (refusal: Refused) => void,
+): ReadableStream<Uint8Array> {
+  const read = async () => {
+    try {
+      return await readBody(request, limits);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      refused(error);
+      throw new SkeinError("body_too_large", { bytes: limits.maxBytes }, { cause: error });
+    }
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        const bytes = await read();
+        if (bytes.length > 0) controller.enqueue(bytes);
+        controller.close();
+      },
+      cancel: () => void request.resume(),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */
+async function sendWeb({ response, signal, rules }: Exchange, answer: Response): Promise<void> {
+  // Its token ended before there was an answer.
+  if (response.headersSent) return answer.body?.cancel();
+  const headers = new Headers(apiHeaders);
+  for (const [name, value] of answer.headers) {
+    if (name === "set-cookie") headers.append(name, value);
+    else headers.set(name, value);
+  }
+  if (rules.isLast) headers.set("connection", "close");
+  response.writeHead(answer.status, [...headers].flat());
+  if (answer.body === null) return void response.end();
+  response.flushHeaders();
+  response.on("timeout", () => response.destroy());
+  await streamTo(response, answer.body, signal, rules.stalledMs);
+}
+
+/** A stream ends by itself, with its client, or with the server; then it was whole as far as it went. */
+async function streamTo(
+  response: ServerResponse,
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  stalledMs: number,
+): Promise<void> {
+  const reader = body.getReader();
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    if (!response.write(part.value)) await drained(response, stalledMs);
+  }
+  response.setTimeout(stalledMs);
+  response.end();
+}
+
+/** Once it takes more, or nobody is there to take it. A stream may be silent for long; unread for long it is given up. */
+function drained(response: ServerResponse, stalledMs: number): Promise<void> {
+  if (response.closed) return Promise.resolve();
+  response.setTimeout(stalledMs);
+  return new Promise((resolve) => {
+    const go = () => {
+      response.off("drain", go).off("close", go);
+      response.setTimeout(0);
+      resolve();
+    };
+    response.on("drain", go).on("close", go);
+  });
+}
+
+function headersOf({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    headers.append(rawHeaders[index] as string, rawHeaders[index + 1] as string);
+  }
+  return headers;
+}
+
+/** What is answered by other parts, which know requests and answers as the web has them. */
+
+type Act = (exchange: Exchange) => Promise<void>;
+
+/** As much as comes at once. */
+const onePiece = 64 * 1024;
+
+/**
+ * `POST /channels/<id>/inbound`: signed, so that no token is asked for. Whose signature it is shows only behind the body, so
+ * bodies of strangers are held together within one bound; a message of one piece is taken whatever they send.
+ */
+export function inbound(url: () => string): Act {
+  return async (exchange) => {
+    const { parts, tuning, unsignedBodies } = exchange.ground;
+    const take = parts.webhook(exchange.name);
+    if (take === null) throw new Refused(noSuch("such channel"));
+    exchange.hold(`channel ${exchange.name}`);
+    const reserve = exchange.holdBytes(unsignedBodies, "all", onePiece);
+    const { frameBytes: maxBytes, bodyChunks: maxChunks } = tuning;
+    await handOn(exchange, url(), { maxBytes, maxChunks, reserve }, take);
+  };
+}
+
+/** `/mcp`, for requests with a token. It is given a little more than its own limit, so that it answers a longer body in its own words. */
+export function mcp(url: () => string): Act {
+  return async (exchange) => {
+    const principal = await exchange.enter();
+    const { parts, tuning, bodies } = exchange.ground;
+    const reserve = exchange.holdBytes(bodies, principal.tokenId);
+    const { frameBytes, bodyChunks: maxChunks } = tuning;
+    const limits = { maxBytes: frameBytes + onePiece, maxChunks, reserve };
+    await handOn(exchange, url(), limits, (request) => parts.mcp(request, principal));
+  };
+}
