@@ -459,7 +459,7 @@ function handleDeps(
   return {
     ...parts,
     toDrafts: async (messages, origin) => {
-      const { toDrafts } = await import("./agents/ai-sdk/to-drafts.ts");
+      const { toDrafts } = await import("./agents/models/to-drafts.ts");
       return toDrafts(messages, origin);
     },
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),

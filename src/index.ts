@@ -3,6 +3,7 @@ import "./check-node.ts";
 export type { AccessAction } from "./access/visibility/access-policy.ts";
 export type { AccessExplanation, AccessStep } from "./access/visibility/decide-access.ts";
 export type { LanguageModel } from "./agents/contract.ts";
+export type { AgentState } from "./agents/tools/define-agent.ts";
 export {
   type AgentDefinition,
   type AgentSpec,
@@ -10,6 +11,7 @@ export {
   type SubagentSpec,
   type ThinkingLevel,
 } from "./agents/tools/define-agent.ts";
+export type { ArgumentsOf, StandardSchema, ToolParameters } from "./agents/tools/define-tool.ts";
 export {
   defineTool,
   type ToolContext,
@@ -17,8 +19,6 @@ export {
   type ToolSpec,
   type ToolState,
 } from "./agents/tools/define-tool.ts";
-export type { AgentState } from "./agents/tools/state-instances.ts";
-export type { ArgumentsOf, StandardSchema, ToolParameters } from "./agents/tools/tool-parameters.ts";
 export type { SkeinOptions } from "./app.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { ConfigInput } from "./config/sections/all.ts";

@@ -22,7 +22,7 @@ export async function contextForModel(
   { settings, wire, ...known }: RequestOptions = {},
 ): Promise<ContextPayload> {
   const { modelInfo } = await import("../transcript/model-table.ts");
-  const { modelRequest } = await import("../agents/ai-sdk/model-request.ts");
+  const { modelRequest } = await import("../agents/models/model-request.ts");
   const { shrinkImage } = await import("../agents/shrink-image.ts");
   const { xray } = await import("../sessions/xray.ts");
   const { contextWindow, maxOutput, vision } = settings ?? {};
@@ -38,7 +38,7 @@ export async function contextForModel(
   const request = modelRequest({ transcript: messages, policy, system, thinkingLevel, info });
   const changes = [...looked.changes, ...request.changes];
   if (wire !== true) return { ...looked, changes };
-  const { captureWire } = await import("../agents/ai-sdk/wire.ts");
+  const { captureWire } = await import("../agents/models/open-model.ts");
   const { body, warnings } = await captureWire(request.options, policy, settings?.type);
   return { ...looked, changes: [...changes, ...warnings], wire: body };
 }

@@ -156,7 +156,7 @@ function runtimeOf(loop: Runtime, acp: Acp): Runtime {
 }
 
 const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {
-  const { correction, readOutput } = await import("../agents/loop/output.ts");
+  const { correction, readOutput } = await import("../agents/loop/model-call.ts");
   const read = await readOutput(reply, schema);
   return "output" in read ? read : { correction: correction(read.problem) };
 };

@@ -1,8 +1,7 @@
 import type { Tool, ToolCallContext } from "../agents/contract.ts";
-import { hideInErrors } from "../agents/loop/call-tool.ts";
-import type { CallPolicy } from "../agents/loop/call-under-policy.ts";
-import { callUnderPolicy } from "../agents/loop/call-under-policy.ts";
-import { unlessAborted } from "../agents/loop/waits.ts";
+import type { CallPolicy } from "../agents/loop/call-tool.ts";
+import { callUnderPolicy, hideInErrors } from "../agents/loop/call-tool.ts";
+import { unlessAborted } from "../core/abort.ts";
 import type { Clock } from "../core/clock.ts";
 import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";

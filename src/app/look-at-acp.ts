@@ -1,6 +1,6 @@
 import type { Probed } from "../acp/client/probe.ts";
-import { childEnv } from "../agents/process/child-env.ts";
 import { findCommand } from "../agents/process/find-command.ts";
+import { childEnv } from "../agents/process/start-process.ts";
 import type { AcpAgent } from "../config/acp-agents.ts";
 import { acpAgentOf, acpInstall } from "../config/acp-agents.ts";
 import { acpPresets } from "../config/sections/acp-presets.ts";

@@ -1,7 +1,7 @@
 import type { Tool } from "../agents/contract.ts";
 import type { McpServerConfig } from "../agents/mcp/config.ts";
 import type { McpTools } from "../agents/mcp/open-servers.ts";
-import { mcpToolPrefix } from "../agents/mcp/tool-name.ts";
+import { mcpToolPrefix } from "../agents/mcp/open-servers.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";

@@ -1,7 +1,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { ModelPrice, TurnModel } from "../agents/contract.ts";
-import type { LoopDeps } from "../agents/loop/waits.ts";
-import { loopDeps } from "../agents/loop/waits.ts";
+import type { LoopServices } from "../agents/loop/services.ts";
+import { loopServices } from "../agents/loop/services.ts";
 import { checkReachable, modelApi } from "../agents/models/open-model.ts";
 import { costOf, priceOf } from "../agents/models/prices.ts";
 import { keyedProviders, keyVariable } from "../config/default-model.ts";
@@ -27,7 +27,7 @@ export interface ModelSources {
   readonly env: Environment;
   /** Models that somebody made, by provider/model: they go before all others. */
   readonly given?: GivenModels;
-  readonly loop?: Partial<LoopDeps>;
+  readonly loop?: Partial<LoopServices>;
 }
 
 /** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
@@ -41,9 +41,9 @@ export function createModels(sources: ModelSources): ModelPort {
   return {
     turnModel: (name) => turnModel(sources, name),
     summarizer: (model, options) => async (request) => {
-      const { summarizerOf } = await import("../agents/loop/summariser.ts");
+      const { summarizerOf } = await import("../agents/loop/summarizer.ts");
       const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
-      return summarizerOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
+      return summarizerOf(model, { ...options, onUsage }, loopServices(sources.loop))(request);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { AccessSettings, VisibilityByAction } from "../access/visibility/access-policy.ts";
 import type { AgentDefinition, AgentSpec, SubagentSpec } from "../agents/tools/define-agent.ts";
-import { instantiateState } from "../agents/tools/state-instances.ts";
+import { instantiateState } from "../agents/tools/define-agent.ts";
 import type { AgentVisibility } from "../config/agent-settings.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import { defaultModel } from "../config/default-model.ts";

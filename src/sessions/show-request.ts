@@ -142,9 +142,9 @@ async function askSystem(
 async function captureBody(
   { config }: ShowRequestDeps,
   { provider, model, policy }: TurnModel,
-  options: Parameters<typeof import("../agents/ai-sdk/wire.ts").captureWire>[0],
+  options: Parameters<typeof import("../agents/models/open-model.ts").captureWire>[0],
 ) {
-  const { captureWire } = await import("../agents/ai-sdk/wire.ts");
+  const { captureWire } = await import("../agents/models/open-model.ts");
   const { type } = modelSettings(config.models, provider, model);
   return captureWire(options, { provider, model, api: policy.api }, type);
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { mcpToolName, mcpToolPrefix } from "../agents/mcp/tool-name.ts";
+import { mcpToolName, mcpToolPrefix } from "../agents/mcp/open-servers.ts";
 import { selectTools } from "../agents/tools/select-tools.ts";
 import { mayReach } from "./run-tools.ts";
 

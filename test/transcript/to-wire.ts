@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { modelRequest } from "../../src/agents/ai-sdk/model-request.ts";
+import { modelRequest } from "../../src/agents/models/model-request.ts";
 import { openModel } from "../../src/agents/models/open-model.ts";
 import type { TwinApi, TwinRequest } from "../../src/entry-testing.ts";
 import type { TranscriptMessage, TranscriptPolicy } from "../../src/index.ts";

@@ -1,6 +1,6 @@
 import type { InitializeResponse } from "@agentclientprotocol/sdk/unstable";
 import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
-import type { ChildProcess, Environment } from "../../agents/process/contract.ts";
+import type { ChildProcess, Environment } from "../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
@@ -63,7 +63,7 @@ async function ask(child: ChildProcess, late: Promise<string>): Promise<Probed> 
   const answer = await Promise.race([first.answer, ended, late]);
   if (typeof answer !== "string") return readAnswer(answer);
   const rest = [
-    child.account(),
+    child.report(),
     first.garbage === null ? "" : `it wrote what is no message: ${first.garbage}`,
   ];
   return { answers: false, problem: [answer, ...rest.filter((each) => each !== "")].join("; ") };

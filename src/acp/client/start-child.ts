@@ -1,5 +1,5 @@
-import type { ChildProcess, ProcessOptions, ProcessSpec } from "../../agents/process/contract.ts";
-import { CannotStart, startCommand } from "../../agents/process/start-command.ts";
+import type { ChildProcess, ProcessOptions, ProcessSpec } from "../../agents/process/start-process.ts";
+import { CannotStart, startCommand } from "../../agents/process/start-process.ts";
 import { acpInstall } from "../../config/acp-agents.ts";
 import { unavailable } from "./unavailable.ts";
 

@@ -1,9 +1,8 @@
 import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
-import { childEnv } from "../../agents/process/child-env.ts";
-import type { ChildEnd, ChildProcess, Environment } from "../../agents/process/contract.ts";
-import { startProcess } from "../../agents/process/start-process.ts";
+import type { ChildEnd, ChildProcess, Environment } from "../../agents/process/start-process.ts";
+import { childEnv, startProcess } from "../../agents/process/start-process.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { ClientFilesOptions } from "./files.ts";
 import { OutputEnd } from "./terminals/output-end.ts";
@@ -160,7 +159,7 @@ function terminalOf(child: ChildProcess, limit: number): Terminal {
   child.stdin.end();
   child.stdout.on("data", (chunk: Buffer) => output.take(chunk));
   const exit = child.ended.then(async (end) => {
-    await child.lastWords();
+    await child.closed();
     terminal.exitStatus = exitOf(end);
     return terminal.exitStatus;
   });

@@ -1,22 +1,22 @@
+import { unlessAborted } from "../../core/abort.ts";
+import type { Entry } from "../../core/entries.ts";
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
 import type { SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
-import { callUnderPolicy } from "./call-under-policy.ts";
-import type { LoopDeps } from "./waits.ts";
-import { unlessAborted } from "./waits.ts";
+import type { LoopServices } from "./services.ts";
 
-export type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
+type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
 /** A call and what came of it. */
-export interface ToolAnswer {
+interface ToolAnswer {
   readonly result: ResultDraft;
   readonly sleep: SleepRequest | null;
 }
 
 /** The message that made the call, and whether the call may have been done before. */
-export interface CallOrigin {
+interface CallOrigin {
   readonly entryId: string;
   readonly isReplay: boolean;
 }
@@ -27,16 +27,16 @@ const longestError = 8000;
  * Does one call. Whatever goes wrong with the call is a failed result, in words that the model can act on; only what ends
  * the run throws: an abort, a check that fails, a write under a lost fence.
  */
-export async function callTool(
+async function callTool(
   turn: Turn,
   call: ToolCallBlock,
   origin: CallOrigin,
-  deps: LoopDeps,
+  services: LoopServices,
 ): Promise<ToolAnswer> {
   await turn.check();
   turn.signal.throwIfAborted();
   turn.emit({ type: "tool_call", call });
-  const began = deps.clock.now();
+  const began = services.clock.now();
   const { output, call: made } = await attempt(turn, call, origin).catch((error: unknown) => {
     turn.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;
@@ -44,7 +44,7 @@ export async function callTool(
     return { output: failed(cutText(text, longestError)), call };
   });
   const result = resultOf(call, turn.hidePaths === undefined ? output : hideInErrors(output, turn.hidePaths));
-  const durationMs = deps.clock.now() - began;
+  const durationMs = services.clock.now() - began;
   await turn.hooks.afterToolCall(made, result, durationMs);
   const { isError, content } = result;
   turn.emit({ type: "tool_result", call: made, isError, content, durationMs });
@@ -139,4 +139,124 @@ function resultOf(call: ToolCallBlock, { content, isError = false, details }: To
     isError,
     ...(details === undefined ? {} : { details }),
   };
+}
+
+/** Who decides about a call of a tool that the rules of its session offer. */
+export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
+  readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
+}
+
+/** A call that was not made. */
+interface CallRefusal {
+  readonly code: "forbidden" | "invalid_arguments";
+  readonly error: string;
+}
+
+type PolicyAnswer<Output> = {
+  /** With the arguments that hooks left. */
+  readonly call: ToolCallBlock;
+} & ({ readonly output: Output } | { readonly refusal: CallRefusal });
+
+/**
+ * The one way to a tool, in a run and outside of one: hooks, then the tool's own check of its arguments, then a person where
+ * one has to be asked.
+ */
+export async function callUnderPolicy<Output>(
+  policy: CallPolicy,
+  tool: Tool,
+  call: ToolCallBlock,
+  execute: (args: unknown, call: ToolCallBlock) => Promise<Output>,
+): Promise<PolicyAnswer<Output>> {
+  const hooked = await policy.hooks.beforeToolCall(call);
+  if (hooked.block !== null) return refuse(call, "forbidden", `This call was blocked: ${hooked.block}`);
+  const made = { ...call, arguments: { ...hooked.arguments } };
+  const checked = await tool.check(made.arguments);
+  if ("problem" in checked) {
+    return refuse(made, "invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
+  }
+  if (await tool.needsApproval(made.arguments)) {
+    const { approved, note } = await unlessAborted(policy.approve(made), policy.signal);
+    if (!approved) return refuse(made, "forbidden", `This call was not approved. ${note}`.trimEnd());
+  }
+  return { call: made, output: await execute(checked.args, made) };
+}
+
+function refuse(
+  call: ToolCallBlock,
+  code: CallRefusal["code"],
+  error: string,
+): { readonly call: ToolCallBlock; readonly refusal: CallRefusal } {
+  return { call, refusal: { code, error } };
+}
+
+export interface AnsweredCall {
+  readonly call: ToolCallBlock;
+  readonly result: ResultDraft;
+}
+
+export interface AnsweredCalls {
+  readonly answered: readonly AnsweredCall[];
+  /** Of the last result that was written; `null`: none was. */
+  readonly entryId: string | null;
+  /** What the tools asked for that want to sleep; `null`: none does. */
+  readonly sleep: SleepRequest | null;
+}
+
+/**
+ * Does all calls of a message at once, but for those of tools that come last. Results are written in the order of the
+ * calls, each as soon as those before it are: one that was done early waits. What ends the run ends it here at once, and
+ * nothing more is written.
+ */
+export async function answerCalls(
+  turn: Turn,
+  calls: readonly ToolCallBlock[],
+  origin: CallOrigin,
+  services: LoopServices,
+): Promise<AnsweredCalls> {
+  const answers: ToolAnswer[] = [];
+  let last: Entry | null = null;
+  let isOver = false;
+  let written: Promise<void> = Promise.resolve();
+  const write = async (doing: Promise<ToolAnswer>, before: Promise<void>): Promise<void> => {
+    const [answer] = await Promise.all([doing, before]);
+    if (isOver) return;
+    const { entry } = await turn.say(answer.result);
+    last = entry ?? last;
+    answers.push(answer);
+  };
+  try {
+    const all = startAll(turn, calls, (call) => callTool(turn, call, origin, services)).map((doing) => {
+      written = write(doing, written);
+      return written;
+    });
+    // Whatever a call hangs in, a tool or a hook: an abort waits for none.
+    await unlessAborted(Promise.all(all), turn.signal);
+  } finally {
+    isOver = true;
+  }
+  const answered = answers.flatMap(({ result }, index) => {
+    const call = calls[index];
+    return call === undefined ? [] : [{ call, result }];
+  });
+  return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
+}
+
+/** In the order of the calls. A call of a tool that comes last is not made where another call ends the run. */
+function startAll(
+  { tools }: Turn,
+  calls: readonly ToolCallBlock[],
+  start: (call: ToolCallBlock) => Promise<ToolAnswer>,
+): Promise<ToolAnswer>[] {
+  const lastOnes = new Set(tools.filter(({ isLast }) => isLast === true).map(({ name }) => name));
+  const begun = calls.map((call) => (lastOnes.has(call.name) ? null : start(call)));
+  const others = begun.filter((doing) => doing !== null);
+  return calls.map((call, index) => begun[index] ?? Promise.all(others).then(() => start(call)));
+}
+
+/** Together they wait for all that any of them waits for; one that names none waits for everything. */
+function sleepOf(answers: readonly ToolAnswer[]): SleepRequest | null {
+  const asked = answers.flatMap(({ sleep }) => (sleep === null ? [] : [sleep]));
+  if (asked.length === 0) return null;
+  const named = asked.flatMap(({ waitFor }) => (waitFor === undefined ? [] : [waitFor]));
+  return named.length < asked.length ? {} : { waitFor: [...new Set(named.flat())] };
 }

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { apiError } from "../../../test/support/scripted-model.ts";
-import { failureOf, StreamFailure } from "./failure.ts";
-import { loopDeps } from "./waits.ts";
+import { failureOf, mostRetryAfter, retryAfterOf, retryDelay, StreamFailure } from "./failure.ts";
+import { loopServices } from "./services.ts";
 
 const named = (name: string, more: object = {}) => Object.assign(new Error("oh"), { name, ...more });
 
@@ -66,21 +66,21 @@ describe("failures of a model", () => {
     ["a filter", new StreamFailure("filtered", "f"), "other", "filtered"],
     ["a bug of ours", new RangeError("internal"), "other", "model_failed"],
   ])("[LOP8] [LOP10] [LOP11] %s", (_, error, kind, code) => {
-    expect(failureOf(error, loopDeps({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
+    expect(failureOf(error, loopServices({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
   });
 
   test("[LOP11] its text is the provider's, cut to a sane length, and its wait is in it", () => {
     const headers = { responseHeaders: { "Retry-After": "3" } };
     expect(
-      failureOf(apiError(429, "Slow down", headers), loopDeps({ clock: { now: () => 0 } })),
+      failureOf(apiError(429, "Slow down", headers), loopServices({ clock: { now: () => 0 } })),
     ).toMatchObject({
       text: "Slow down",
       retryAfterMs: 3000,
     });
     expect(
-      failureOf(apiError(400, "x".repeat(9000)), loopDeps({ clock: { now: () => 0 } })).text,
+      failureOf(apiError(400, "x".repeat(9000)), loopServices({ clock: { now: () => 0 } })).text,
     ).toHaveLength(2000);
-    expect(failureOf({ error: { message: "Inner" } }, loopDeps({ clock: { now: () => 0 } })).text).toBe(
+    expect(failureOf({ error: { message: "Inner" } }, loopServices({ clock: { now: () => 0 } })).text).toBe(
       "Inner",
     );
   });
@@ -88,9 +88,50 @@ describe("failures of a model", () => {
   test("[LOP8] whatever is thrown, there is an answer", () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
-        const { kind, text } = failureOf(thrown, loopDeps({ clock: { now: () => 0 } }));
+        const { kind, text } = failureOf(thrown, loopServices({ clock: { now: () => 0 } }));
         return typeof kind === "string" && typeof text === "string";
       }),
+    );
+  });
+});
+
+const now = Date.UTC(2026, 0, 1, 12);
+const date = (ms: number) => new Date(now + ms).toUTCString();
+
+describe("how long to wait", () => {
+  test.each<[string, unknown, number | null]>([
+    ["seconds", { "retry-after": "7" }, 7000],
+    ["parts of seconds", { "Retry-After": " 0.5 " }, 500],
+    ["milliseconds, which are finer", { "retry-after-ms": "250", "retry-after": "1" }, 250],
+    ["a date", { "retry-after": date(9000) }, 9000],
+    ["a date that has passed", { "retry-after": date(-9000) }, 0],
+    ["a negative number", { "retry-after": "-5" }, null],
+    ["a word", { "retry-after": "soon" }, null],
+    ["a number with an exponent", { "retry-after": "1e9" }, null],
+    ["milliseconds that are none", { "retry-after-ms": "x", "retry-after": "2" }, 2000],
+    ["nothing", {}, null],
+    ["no headers", undefined, null],
+    ["something else", { "retry-after": 7 }, null],
+  ])("[LOP8] %s", (_, headers, expected) => {
+    expect(retryAfterOf(headers, now)).toBe(expected);
+  });
+
+  test("[LOP8] exponential with full jitter, bounded; what the server asks for goes before it, bounded too", () => {
+    expect([1, 2, 3, 4, 5, 6, 20].map((retry) => retryDelay(retry, null, () => 0.999999))).toEqual([
+      1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
+    ]);
+    expect(retryDelay(3, null, () => 0)).toBe(0);
+    expect(retryDelay(1, 5000, () => 0)).toBe(5000);
+    expect(retryDelay(1, 9_999_999, () => 0)).toBe(mostRetryAfter);
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 2000 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (retry, chance) => {
+          const delay = retryDelay(retry, null, () => chance);
+          return delay >= 0 && delay <= 30_000;
+        },
+      ),
     );
   });
 });

@@ -1,9 +1,11 @@
 import { STATUS_CODES } from "node:http";
+import { keyedProviders } from "../../config/default-model.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { cutText, thrownText } from "../../core/text.ts";
-import { isContextOverflow } from "../ai-sdk/context-overflow.ts";
-import { AnswerTooLong } from "../models/answer-limit.ts";
-import { retryAfterOf } from "./retry-delay.ts";
-import type { LoopDeps } from "./waits.ts";
+import type { Turn } from "../contract.ts";
+import { isContextOverflow } from "../models/context-overflow.ts";
+import { AnswerTooLong } from "../models/open-model.ts";
+import type { LoopServices } from "./services.ts";
 
 /** Why asking a model failed, whoever says so and however. */
 export interface Failure {
@@ -40,7 +42,10 @@ interface Told {
   readonly headers: unknown;
 }
 
-export function failureOf(thrown: unknown, { clock, redact }: Pick<LoopDeps, "clock" | "redact">): Failure {
+export function failureOf(
+  thrown: unknown,
+  { clock, redact }: Pick<LoopServices, "clock" | "redact">,
+): Failure {
   // The SDK wraps what went wrong while it waited for the first event.
   const error = causesOf(thrown).find((cause) => cause instanceof AnswerTooLong) ?? thrown;
   const told = toldBy(error);
@@ -200,4 +205,86 @@ function jsonOf(value: unknown): string {
   } catch {
     return "an error without words";
   }
+}
+
+/** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
+export function errorOf(
+  failure: Failure,
+  error: unknown,
+  { model }: Turn,
+  attempts: number,
+  size: { readonly tokens: number; readonly contextWindow: number },
+): SkeinError {
+  if (error instanceof SkeinError) return error;
+  // The error of a call holds the whole request and answer, keys included; the words that may be shown are in the failure.
+  const isCall = typeof error === "object" && error !== null && "responseBody" in error;
+  const cause = isCall ? undefined : error;
+  const { provider } = model;
+  const name = `${provider}/${model.model}`;
+  const problem = failure.text.replace(/[.\s]+$/, "");
+  switch (failure.kind) {
+    case "overflow":
+      return overflowError(size, problem);
+    case "auth": {
+      const keyed = keyedProviders.find((known) => known.provider === provider);
+      const setting = `models.providers.${provider}.apiKey`;
+      const variable = keyed?.variables.join(" or ") ?? "its key";
+      return new SkeinError("model_auth", { model: name, problem, variable, setting }, { cause });
+    }
+    case "not_found":
+      return new SkeinError("model_not_found", { model: name, problem }, { cause });
+    default:
+      return new SkeinError("model_failed", { model: name, attempts, problem }, { cause });
+  }
+}
+
+/**
+ * `said`: the provider's words, where it refused the request; `null`: nothing was sent. A count that fits the window would
+ * contradict the error, and is left out: then the request lacks its older part, or the provider counts more than we do.
+ */
+export function overflowError(
+  { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
+  said: string | null,
+): SkeinError {
+  const counted =
+    tokens > contextWindow ? `about ${tokens} tokens, and the model's window has ${contextWindow}` : null;
+  const cut = `its older part does not fit the model's window of ${contextWindow} tokens, and could not be summarized`;
+  const problem =
+    said === null ? (counted ?? cut) : counted === null ? said : `${said} (counted here: ${counted})`;
+  return new SkeinError("context_overflow", { problem });
+}
+
+/** How long to wait before a model is asked again. */
+
+const base = 1000;
+const most = 30_000;
+/** Whatever a server asks for: nobody waits longer for it. */
+export const mostRetryAfter = 120_000;
+
+/** What the server asked for, else exponential with full jitter. `retry` counts from 1. */
+export function retryDelay(retry: number, retryAfterMs: number | null, random: () => number): number {
+  if (retryAfterMs !== null) return Math.min(retryAfterMs, mostRetryAfter);
+  return Math.round(random() * Math.min(most, base * 2 ** (retry - 1)));
+}
+
+/** From the headers of an answer, in milliseconds: seconds or a date. `null`: it does not say, or nothing of use. */
+export function retryAfterOf(headers: unknown, now: number): number | null {
+  const inMs = headerOf(headers, "retry-after-ms");
+  if (inMs !== null && isCount(inMs)) return Math.round(Number(inMs));
+  const given = headerOf(headers, "retry-after");
+  if (given === null) return null;
+  if (isCount(given)) return Math.round(Number(given) * 1000);
+  // A bare number is no date, though some readers of dates take it for a year.
+  const date = /[a-z]/i.test(given) ? Date.parse(given) : Number.NaN;
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}
+
+function isCount(text: string): boolean {
+  return /^\d{1,12}(?:\.\d{1,9})?$/.test(text);
+}
+
+function headerOf(headers: unknown, name: string): string | null {
+  if (typeof headers !== "object" || headers === null) return null;
+  const found = Object.entries(headers).find(([each]) => each.toLowerCase() === name)?.[1];
+  return typeof found === "string" ? found.trim() : null;
 }

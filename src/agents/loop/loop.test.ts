@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import type { Scene } from "../../../test/support/scripted-model.ts";
 import {
@@ -11,9 +12,13 @@ import {
 } from "../../../test/support/scripted-model.ts";
 import type { TurnOptions } from "../../../test/support/turn.ts";
 import { openCall, openTurn, text, tool } from "../../../test/support/turn.ts";
+import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Tool, Turn } from "../contract.ts";
+import type { AnswerDraft } from "../models/assistant-message.ts";
+import type { AnsweredCall } from "./call-tool.ts";
+import { canonicalJson, persistedAnswer, RepeatDetector, restoreArguments } from "./loop.ts";
 
 async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
   const model = scriptedModel(scenes);
@@ -281,3 +286,119 @@ function answerWith(...calls: ReturnType<typeof openCall>[]): MessageDraft {
     stopReason: "toolUse",
   };
 }
+
+const persisted = (args: Readonly<Record<string, unknown>>) => ({ ...args, what: "(a note)" });
+
+describe("arguments that the transcript keeps in another form", () => {
+  test("[SPN15] a call is made with what was asked for, and written with what is kept", async () => {
+    const got: unknown[] = [];
+    const put = tool(
+      "put",
+      async (args) => {
+        got.push(args);
+        return text("ok");
+      },
+      { persisted },
+    );
+    const model = scriptedModel([callsFor(call("a", "put", { what: "large", where: "x" })), says("Done.")]);
+    const it = await openTurn({ model, tools: [put] });
+    await it.say({ role: "user", content: "Go" });
+    const written: (Entry | null)[] = [];
+    const { say } = it.turn;
+    Object.assign(it.turn, {
+      say: async (message: Parameters<typeof say>[0]) => {
+        const done = await say(message);
+        written.push(done.entry);
+        return done;
+      },
+    });
+    await it.run();
+    expect(got).toEqual([{ what: "large", where: "x" }]);
+    expect(JSON.stringify(written[0])).toContain("(a note)");
+    expect(JSON.stringify(written)).not.toContain("large");
+  });
+
+  const answer = {
+    content: [
+      { type: "text", text: "x" },
+      { type: "toolCall", id: "a", name: "put", arguments: { what: "large", where: "x" } },
+      { type: "toolCall", id: "b", name: "read", arguments: { what: "b" } },
+    ],
+  } as unknown as AnswerDraft;
+
+  test("an answer that no tool wants otherwise is the very same", () => {
+    expect(persistedAnswer(answer, [tool("put"), tool("read")])).toBe(answer);
+  });
+
+  test("[SPN15] what somebody has changed on its way into the transcript stays changed", () => {
+    const kept = persistedAnswer(answer, [tool("put", undefined, { persisted }), tool("read")]);
+    const written = { type: "toolCall", id: "a", name: "put" } as const;
+    const calls = [
+      { ...written, arguments: { what: "(a note)", where: "masked" } },
+      { ...written, id: "b", name: "read", arguments: { what: "masked" } },
+    ];
+    expect(restoreArguments(calls, kept, answer).map(({ arguments: args }) => args)).toEqual([
+      { what: "large", where: "masked" },
+      { what: "masked" },
+    ]);
+    const masked = [{ ...written, arguments: { what: "masked", where: "x" } }];
+    expect(restoreArguments(masked, kept, answer)[0]?.arguments).toEqual({ what: "masked", where: "x" });
+  });
+});
+
+const done = (name: string, args: Record<string, unknown>, said: string, isError = false): AnsweredCall => ({
+  call: openCall("c", name, args),
+  result: {
+    role: "toolResult",
+    toolCallId: "c",
+    toolName: name,
+    content: [{ type: "text", text: said }],
+    isError,
+  },
+});
+const same = done("read", { a: 1 }, "x");
+
+describe("calls again and again", () => {
+  test.each<[string, AnsweredCall[][], boolean]>([
+    ["the same three times", [[same], [same], [same]], true],
+    ["twice", [[same], [same]], false],
+    ["three times in one message", [[same, same, same], [same]], false],
+    ["another in between", [[same], [same], [done("find", {}, "x")], [same], [same]], false],
+    ["another result", [[same], [same], [done("read", { a: 1 }, "y")]], false],
+    ["a result that failed", [[same], [same], [done("read", { a: 1 }, "x", true)]], false],
+    ["other arguments", [[same], [same], [done("read", { a: 2 }, "x")]], false],
+    [
+      "a pair, in any order",
+      [
+        [same, done("b", {}, "")],
+        [done("b", {}, ""), same],
+        [same, done("b", {}, "")],
+      ],
+      true,
+    ],
+    ["beside something new each time", [1, 2, 3].map((at) => [same, done("work", { at }, "ok")]), false],
+  ])("[LOP4] %s", (_, steps, isLoop) => {
+    const repeats = new RepeatDetector();
+    expect(steps.map((step) => repeats.add(step)).at(-1)).toBe(isLoop);
+  });
+
+  test("[LOP4] the same value has the same text, whatever the order of its fields; another has another", () => {
+    const shuffled = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(shuffled);
+      if (typeof value !== "object" || value === null) return value;
+      return Object.fromEntries(
+        Object.entries(value)
+          .toReversed()
+          .map(([name, each]) => [name, shuffled(each)]),
+      );
+    };
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const parsed = JSON.parse(JSON.stringify(value)) as unknown;
+        return canonicalJson(parsed) === canonicalJson(shuffled(parsed));
+      }),
+    );
+    expect(canonicalJson({ a: 1 })).not.toBe(canonicalJson({ a: 2 }));
+    expect(canonicalJson({ a: 1 })).not.toBe(canonicalJson([["a", 1]]));
+  });
+});

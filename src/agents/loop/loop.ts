@@ -1,43 +1,44 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { stringifyJson } from "../../core/json.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import type { AnswerDraft } from "../ai-sdk/from-response.ts";
-import type { Runtime, Turn, TurnEnd } from "../contract.ts";
-import type { AnsweredCalls } from "./answer-calls.ts";
-import { answerCalls } from "./answer-calls.ts";
-import { askModel } from "./ask-model.ts";
-import { asKept, madeCalls } from "./kept-arguments.ts";
-import { chargedUsage, isEmptyAnswer } from "./messages.ts";
-import { correction, readOutput } from "./output.ts";
-import { Repeats } from "./repeats.ts";
-import type { LoopDeps } from "./waits.ts";
-import { loopDeps } from "./waits.ts";
+import { isRecord } from "../../core/shape.ts";
+import { shortHash } from "../../core/short-hash.ts";
+import type { Runtime, Tool, Turn, TurnEnd } from "../contract.ts";
+import type { AnswerDraft } from "../models/assistant-message.ts";
+import { askModel, chargedUsage, isEmptyAnswer } from "./ask-model.ts";
+import type { AnsweredCall, AnsweredCalls } from "./call-tool.ts";
+import { answerCalls } from "./call-tool.ts";
+import { correction, readOutput } from "./model-call.ts";
+import type { LoopServices } from "./services.ts";
+import { loopServices } from "./services.ts";
 
-/** So often a model is told that its answer does not fit. */
-const mostCorrections = 2;
+/** How often a model is told that its answer does not fit the schema. */
+const maxCorrections = 2;
 
 /**
- * The runtime that asks a model, does what it calls for, and asks again, one step at a time: every message is written
- * before the next request, so that whoever takes a turn up goes on from what is written.
+ * The runtime that asks a model, calls the tools that it asks for, and asks again. Every message is written before the next
+ * request, so that another process can continue the turn from the log.
  */
-export function createLoop(deps: Partial<LoopDeps> = {}): Runtime {
-  const whole = loopDeps(deps);
-  return { run: (turn) => new Loop(turn, whole).run() };
+export function createLoop(given: Partial<LoopServices> = {}): Runtime {
+  const services = loopServices(given);
+  return { run: (turn) => new Loop(turn, services).run() };
 }
 
-/** One turn under way. */
+/** One turn. */
 class Loop {
   readonly #turn: Turn;
-  readonly #deps: LoopDeps;
-  readonly #repeats = new Repeats();
+  readonly #services: LoopServices;
+  readonly #repeats = new RepeatDetector();
   #wasEmpty = false;
   #corrections = 0;
   #lastEntryId = "";
 
-  constructor(turn: Turn, deps: LoopDeps) {
+  constructor(turn: Turn, services: LoopServices) {
     this.#turn = turn;
-    this.#deps = deps;
+    this.#services = services;
   }
 
   async run(): Promise<TurnEnd> {
@@ -51,22 +52,21 @@ class Loop {
     throw new SkeinError("step_limit", { steps: limits.maxSteps });
   }
 
-  /** Calls that a lost owner left open are answered first. */
+  /** First answers the calls that the previous owner of the run left open. */
   async #resume(): Promise<TurnEnd | null> {
     const { open } = this.#turn;
     if (open === null || open.calls.length === 0) return null;
     const origin = { entryId: open.entryId, isReplay: true };
-    return this.#afterCalls(await answerCalls(this.#turn, open.calls, origin, this.#deps), open.entryId);
+    return this.#afterCalls(await answerCalls(this.#turn, open.calls, origin, this.#services), open.entryId);
   }
 
-  /** One request and all that comes of it; `null`: the turn goes on. */
+  /** One request and its tool calls; `null`: the turn continues. */
   async #step(step: number): Promise<TurnEnd | null> {
     const turn = this.#turn;
     await turn.check();
     turn.signal.throwIfAborted();
     turn.emit({ type: "step", phase: "asked", step });
-    const answer = await askModel(turn, this.#deps).catch((error: unknown) => {
-      // After an abort nobody knows how it would have ended.
+    const answer = await askModel(turn, this.#services).catch((error: unknown) => {
       if (error instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: error.code });
       throw error;
     });
@@ -74,58 +74,55 @@ class Loop {
     turn.emit({ type: "step", phase: "answered", step, usage, finishReason: answer.stopReason });
     await turn.hooks.llmOutput(answer);
     if (isEmptyAnswer(answer) && !this.#wasEmpty) {
-      // Nothing is written of it: an empty answer in the history invites another.
+      // It is not written: an empty answer in the history invites another.
       this.#wasEmpty = true;
       await turn.charge(usage);
       return null;
     }
-    // Counted before it is written: an answer that a crash loses was paid for, and one that is written is counted once.
-    const counted = await turn.charge(usage).then(
+    // Charged before it is written, so that an answer lost in a crash is counted and a written one is counted once.
+    const overBudget = await turn.charge(usage).then(
       () => null,
       (error: unknown) => ({ error }),
     );
-    const kept = asKept(answer, turn.tools);
-    const { entry, hasOnlyInvalidCalls } = await turn.say(kept);
-    if (counted !== null) throw counted.error;
+    const persisted = persistedAnswer(answer, turn.tools);
+    const { entry, hasOnlyInvalidCalls } = await turn.say(persisted);
+    if (overBudget !== null) throw overBudget.error;
     if (entry !== null) this.#lastEntryId = entry.id;
     if (hasOnlyInvalidCalls === true) return this.#afterInvalidCalls(answer);
-    const calls = madeCalls(callsIn(entry), kept, answer);
+    const calls = restoreArguments(callsIn(entry), persisted, answer);
     if (entry === null || calls.length === 0) return this.#close(answer, entry);
     const origin = { entryId: entry.id, isReplay: false };
-    return this.#afterCalls(await answerCalls(turn, calls, origin, this.#deps), entry.id);
+    return this.#afterCalls(await answerCalls(turn, calls, origin, this.#services), entry.id);
   }
 
   async #afterCalls({ answered, entryId, sleep }: AnsweredCalls, madeBy: string): Promise<TurnEnd | null> {
     this.#lastEntryId = entryId ?? madeBy;
     this.#wasEmpty = false;
     if (sleep !== null) return { kind: "yielded", entryId: this.#lastEntryId, sleep };
-    if (this.#repeats.see(answered)) {
-      throw repeatedCall(answered[0]?.call);
-    }
-    // Only here, between two steps. Input that arrives while the final answer streams is the next run.
-    if (await this.#turn.takeInput()) this.#repeats.forget();
+    if (this.#repeats.add(answered)) throw repeatedCall(answered[0]?.call);
+    // Only between two steps: input that arrives while the final answer streams starts the next run.
+    if (await this.#turn.takeInput()) this.#repeats.reset();
     return null;
   }
 
-  /** The model was told which calls are invalid and why. The same ones again get the same note. */
+  /** The guard told the model which calls are invalid. The same calls again would get the same note. */
   #afterInvalidCalls({ content }: AnswerDraft): null {
     const calls = content.filter((block) => block.type === "toolCall");
-    if (this.#repeats.seeInvalid(calls)) throw repeatedCall(calls[0]);
+    if (this.#repeats.addInvalid(calls)) throw repeatedCall(calls[0]);
     return null;
   }
 
   /** An answer without calls ends the turn, unless it does not fit the schema. */
   async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
     const { outputSchema } = this.#turn;
-    // What was refused is not said to anybody.
+    // A refused message has not been said.
     const reply = entry === null ? "" : textOf(answer.content);
     const end = { kind: "answered", reply, entryId: this.#lastEntryId } as const;
     if (outputSchema === null || entry === null) return end;
     const read = await readOutput(reply, outputSchema);
     if ("output" in read) return { ...end, output: read.output };
-    if (this.#corrections === mostCorrections) {
+    if (this.#corrections === maxCorrections)
       throw new SkeinError("invalid_output", { problem: read.problem });
-    }
     this.#corrections++;
     await this.#turn.say(correction(read.problem));
     return null;
@@ -136,8 +133,89 @@ function repeatedCall(call: ToolCallBlock | undefined): SkeinError {
   return new SkeinError("repeated_call", { tool: call?.name ?? "" });
 }
 
-/** As they were written: the guard takes out what nobody can answer. */
+/** The calls as they were written: the guard removes calls that cannot be answered. */
 function callsIn(entry: Entry | null): ToolCallBlock[] {
   if (entry?.type !== "message" || entry.message.role !== "assistant") return [];
   return entry.message.content.filter((block) => block.type === "toolCall");
+}
+
+/** The answer with the arguments that tools want in the log (`Tool.persisted`); the same object if there is no difference. */
+export function persistedAnswer(answer: AnswerDraft, tools: readonly Tool[]): AnswerDraft {
+  const content = answer.content.map((block) => {
+    if (block.type !== "toolCall") return block;
+    const args = tools.find(({ name }) => name === block.name)?.persisted?.(block.arguments);
+    return args === undefined || args === block.arguments ? block : { ...block, arguments: { ...args } };
+  });
+  return content.every((block, at) => block === answer.content[at]) ? answer : { ...answer, content };
+}
+
+/** Gives written calls the arguments that the model asked for, except those that a hook changed before the write. */
+export function restoreArguments(
+  written: readonly ToolCallBlock[],
+  persisted: AnswerDraft,
+  answer: AnswerDraft,
+): readonly ToolCallBlock[] {
+  if (persisted === answer) return written;
+  return written.map((call) => {
+    const at = persisted.content.findIndex((block) => block.type === "toolCall" && block.id === call.id);
+    const [asked, stored] = [answer.content[at], persisted.content[at]];
+    if (asked?.type !== "toolCall" || stored?.type !== "toolCall" || asked === stored) return call;
+    const fields = Object.entries(call.arguments).map(([name, value]) => {
+      const isRestored =
+        Object.hasOwn(asked.arguments, name) && isDeepStrictEqual(value, stored.arguments[name]);
+      return [name, isRestored ? asked.arguments[name] : value];
+    });
+    return { ...call, arguments: Object.fromEntries(fields) as ToolCallBlock["arguments"] };
+  });
+}
+
+const maxRepeats = 3;
+
+/** Detects a model that makes the same calls and gets the same results, message after message. */
+export class RepeatDetector {
+  #last = "";
+  #count = 0;
+
+  /** `true`: all calls of a message had the same results three times in a row. */
+  add(calls: readonly AnsweredCall[]): boolean {
+    return this.#see(
+      calls.map(({ call, result }) => [call.name, call.arguments, result.isError, result.content]),
+    );
+  }
+
+  /** The same for calls that are invalid and were not made. */
+  addInvalid(calls: readonly Pick<ToolCallBlock, "name" | "arguments">[]): boolean {
+    return this.#see(calls.map((call) => [call.name, call.arguments, "invalid"]));
+  }
+
+  /** After new input, the same calls can make sense again. */
+  reset(): void {
+    this.#last = "";
+    this.#count = 0;
+  }
+
+  #see(calls: readonly (readonly unknown[])[]): boolean {
+    const hashes = new Set(calls.map((call) => shortHash(canonicalJson(call))));
+    const step = [...hashes].toSorted().join(" ");
+    this.#count = step === this.#last ? this.#count + 1 : 1;
+    this.#last = step;
+    return this.#count >= maxRepeats;
+  }
+}
+
+/** The same text for equal values, whatever the order of their fields. */
+export function canonicalJson(value: unknown): string {
+  return stringifyJson(sortFields(value)) ?? "null";
+}
+
+/** Deeper values are compared as they were written. */
+const maxSortDepth = 100;
+
+function sortFields(value: unknown, depth = 0): unknown {
+  if (depth > maxSortDepth) return value;
+  if (Array.isArray(value)) return value.map((each) => sortFields(each, depth + 1));
+  if (!isRecord(value)) return value;
+  // As pairs: an object would move numeric names to the front and lose `__proto__`.
+  const names = Object.keys(value).toSorted();
+  return { fields: names.map((name) => [name, sortFields(value[name], depth + 1)]) };
 }

@@ -1,8 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { describe, expect, test, vi } from "vitest";
-import { finish, said, says } from "../../../test/support/scripted-model.ts";
-import { PartCollector } from "./collect-parts.ts";
-import { readAnswer } from "./read-answer.ts";
+import { call, finish, said, says } from "../../../test/support/scripted-model.ts";
+import { PartCollector, readAnswer } from "./read-answer.ts";
 
 /** A stream that a test feeds by hand, and a time that it moves. */
 function begin() {
@@ -16,7 +15,7 @@ function begin() {
   });
   let now = 0;
   const sleeps: { ms: number; wake: () => void; signal: AbortSignal }[] = [];
-  const deps = {
+  const services = {
     clock: { now: () => now },
     random: () => 0,
     redact: (text: string) => text,
@@ -29,7 +28,7 @@ function begin() {
   const collector = new PartCollector();
   const model = { doStream: async () => ({ stream }) } as unknown as LanguageModelV4;
   const options = { signal: stop.signal, stallMs: 100, onDelta: () => undefined };
-  const facts = readAnswer(model, { prompt: [] }, collector, options, deps);
+  const facts = readAnswer(model, { prompt: [] }, collector, options, services);
   const settle = () => new Promise((resolve) => setImmediate(resolve));
   return {
     facts,
@@ -75,14 +74,14 @@ describe("reading an answer", () => {
     });
     const model = { doStream: async () => ({ stream }) } as unknown as LanguageModelV4;
     const options = { signal: stop.signal, stallMs: 10_000, onDelta: () => undefined };
-    const deps = {
+    const services = {
       clock: { now: () => 0 },
       random: () => 0,
       redact: (text: string) => text,
       sleep: () => new Promise<void>(() => undefined),
     };
     setTimeout(() => stop.abort(new Error("enough")), 10);
-    const facts = readAnswer(model, { prompt: [] }, new PartCollector(), options, deps);
+    const facts = readAnswer(model, { prompt: [] }, new PartCollector(), options, services);
     await expect(facts).rejects.toThrow("enough");
   });
 
@@ -107,5 +106,89 @@ describe("reading an answer", () => {
     await it.feed({ type: "error", error: new Error("Boom") }, ...said("more"), finish());
     await expect(it.facts).rejects.toThrow("Boom");
     expect(it.collector.texts).toEqual([]);
+  });
+});
+
+function collect(...parts: LanguageModelV4StreamPart[]) {
+  const collector = new PartCollector();
+  const deltas = parts.map((part) => collector.add(part));
+  return { collector, deltas: deltas.filter((delta) => delta !== null) };
+}
+
+describe("the parts of a stream", () => {
+  test("[LOP15] texts, thoughts and calls stand in the order in which they began", () => {
+    const { collector, deltas } = collect(
+      { type: "stream-start", warnings: [] },
+      { type: "reasoning-start", id: "0" },
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "Hel" },
+      { type: "reasoning-delta", id: "0", delta: "Hm" },
+      { type: "text-delta", id: "0", delta: "lo" },
+      { type: "text-end", id: "0" },
+      call("a", "read"),
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "there" },
+      finish(),
+    );
+    expect(collector.content).toMatchObject([
+      { type: "reasoning", text: "Hm" },
+      { type: "text", text: "Hello" },
+      { type: "tool-call", toolCallId: "a" },
+      { type: "text", text: "there" },
+    ]);
+    expect(collector.texts).toEqual(["Hello", "there"]);
+    expect(deltas).toEqual([
+      { kind: "text", delta: "Hel" },
+      { kind: "thinking", delta: "Hm" },
+      { kind: "text", delta: "lo" },
+      { kind: "text", delta: "there" },
+    ]);
+  });
+
+  test("[LOP15] signatures that come with a later piece or with the end are kept, and citations", () => {
+    const citation = { type: "source" } as never;
+    const { collector, deltas } = collect(
+      { type: "reasoning-start", id: "0", providerMetadata: { openai: { itemId: "rs_1" } } },
+      { type: "reasoning-delta", id: "0", delta: "", providerMetadata: { anthropic: { signature: "abc" } } },
+      { type: "reasoning-end", id: "0", providerMetadata: { openai: { sealed: "x" } } },
+      { type: "text-delta", id: "1", delta: "begun by its first piece" },
+      { type: "text-end", id: "1", citations: [citation] },
+      { type: "text-end", id: "nobody" },
+      { type: "text-delta", id: "1", delta: "behind its end" },
+    );
+    expect(collector.content).toEqual([
+      {
+        type: "reasoning",
+        text: "",
+        providerMetadata: { openai: { itemId: "rs_1", sealed: "x" }, anthropic: { signature: "abc" } },
+      },
+      { type: "text", text: "begun by its first piece", citations: [citation] },
+      { type: "text", text: "behind its end" },
+    ]);
+    expect(deltas).toEqual([
+      { kind: "text", delta: "begun by its first piece" },
+      { kind: "text", delta: "behind its end" },
+    ]);
+  });
+
+  test("[LOP15] sources, files and what a provider did itself are kept; what nobody knows says nothing", () => {
+    const source = { type: "source", sourceType: "url", id: "s", url: "https://example.org" } as const;
+    const { collector } = collect(
+      source,
+      { type: "custom", kind: "anthropic.message_start" },
+      { type: "custom", kind: "openai.compaction" },
+      { type: "raw", rawValue: 1 },
+      { type: "ping" },
+      { type: "of-tomorrow" } as never,
+      { type: "response-metadata", id: "r1" },
+      { type: "response-metadata", modelId: "m" },
+      finish("stop", "end_turn"),
+    );
+    expect(collector.content).toEqual([source, { type: "custom", kind: "openai.compaction" }]);
+    expect(collector.facts).toMatchObject({
+      finishReason: { unified: "stop", raw: "end_turn" },
+      response: { id: "r1", modelId: "m" },
+    });
+    expect(new PartCollector().facts).toBeNull();
   });
 });

@@ -4,8 +4,8 @@ import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import { within } from "../../core/within.ts";
-import type { ChildProcess, ProcessOptions } from "../process/contract.ts";
-import { startCommand } from "../process/start-command.ts";
+import type { ChildProcess, ProcessOptions } from "../process/start-process.ts";
+import { startCommand } from "../process/start-process.ts";
 import type { McpCommand } from "./config.ts";
 
 const shownChars = 300;
@@ -47,7 +47,7 @@ export class ChildTransport implements Transport {
   /** How it ended, the end of its stderr, and what it said that was no message: for a diagnostic. */
   get account(): string {
     const garbage = this.#garbage === null ? "" : `it wrote what is no message: ${this.#garbage}`;
-    return [this.#child?.account() ?? "", garbage].filter((each) => each !== "").join("; ");
+    return [this.#child?.report() ?? "", garbage].filter((each) => each !== "").join("; ");
   }
 
   async start(): Promise<void> {
@@ -56,7 +56,7 @@ export class ChildTransport implements Transport {
     const child = await this.#starting;
     this.#child = child;
     const pumped = this.#pump(child.stdout);
-    void child.lastWords().then(async () => {
+    void child.closed().then(async () => {
       await this.#untilRead(pumped);
       this.#isClosed = true;
       this.onclose?.();

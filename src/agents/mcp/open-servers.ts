@@ -1,12 +1,12 @@
 import type { Tool as McpTool } from "@modelcontextprotocol/client";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { shortHash } from "../../core/short-hash.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Tool } from "../contract.ts";
 import type { McpServerConfig } from "./config.ts";
 import { checkMcpConfig } from "./config.ts";
 import { McpServer } from "./server.ts";
-import { mcpToolName } from "./tool-name.ts";
 
 /** Something about a server that a run goes on without. */
 export interface McpDiagnostic {
@@ -107,4 +107,27 @@ function toolOf(name: string, server: string, through: McpServer, tool: McpTool)
     check: async (args) => ({ args }),
     execute: (args, { signal }) => through.call(tool.name, args as Readonly<Record<string, unknown>>, signal),
   };
+}
+
+const longest = 64;
+const hashLength = 8;
+const other = /[^A-Za-z0-9_-]/g;
+
+/**
+ * The name of a server's tool for a model: `<server>__<tool>`, never longer than 64. Where that would not say exactly one
+ * server and tool (other characters, too long, a server's name that blurs the `__`), a hash of both is its end. It depends
+ * on nothing else, so a tool keeps its name whichever servers are up.
+ */
+export function mcpToolName(server: string, tool: string): string {
+  const whole = `${server}__${tool}`;
+  const clean = whole.replace(other, "_");
+  const isExact = clean === whole && !server.includes("__") && !server.endsWith("_");
+  if (isExact && clean.length <= longest) return clean;
+  const hash = shortHash(`${server.length} ${server} ${tool}`).slice(0, hashLength);
+  return `${clean.slice(0, longest - hashLength - 1)}_${hash}`;
+}
+
+/** What the names of all tools of a server begin with, cut where a hash may be their end. */
+export function mcpToolPrefix(server: string): string {
+  return `${server}__`.replace(other, "_").slice(0, longest - hashLength - 1);
 }

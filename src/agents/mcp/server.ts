@@ -1,17 +1,16 @@
-import type { Tool as McpTool } from "@modelcontextprotocol/client";
+import type { CallToolResult, ContentBlock, Tool as McpTool } from "@modelcontextprotocol/client";
 import type { Clock } from "../../core/clock.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
 import type { ToolOutput } from "../contract.ts";
 import type { McpServerConfig } from "./config.ts";
 import type { Connection, ConnectionOptions } from "./connection.ts";
 import { connect } from "./connection.ts";
-import { mcpOutput } from "./output.ts";
 
 const defaultTimeoutMs = 60_000;
 const firstWaitMs = 1000;
 const longestWaitMs = 60_000;
 
-export type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
+type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
 
 /**
  * A server of the configuration, whether it runs or not: started at its first use, shared by all runs, started again at
@@ -174,4 +173,49 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   } finally {
     signal.removeEventListener("abort", listener);
   }
+}
+
+type Block = ToolOutput["content"][number];
+
+/** What a server's tool answered, in our blocks. What a model cannot be shown is named. */
+export function mcpOutput(result: CallToolResult): ToolOutput {
+  const { content = [], structuredContent, isError } = result;
+  const blocks = content.map(blockOf).filter((block) => block.type === "image" || block.text !== "");
+  const instead = structuredContent === undefined ? "(no output)" : JSON.stringify(structuredContent);
+  return {
+    content: blocks.length > 0 ? blocks : [text(instead)],
+    ...(isError === true && { isError: true }),
+  };
+}
+
+function text(value: string): Block {
+  return { type: "text", text: value };
+}
+
+function blockOf(block: ContentBlock): Block {
+  switch (block.type) {
+    case "text":
+      return text(block.text);
+    case "image":
+      return { type: "image", data: block.data, mimeType: block.mimeType };
+    case "audio":
+      return text(`[audio, ${block.mimeType}, about ${sizeOf(block.data)} bytes, not shown]`);
+    case "resource_link":
+      return text([`[${block.name}](${block.uri})`, block.description ?? ""].filter(Boolean).join(": "));
+    case "resource":
+      return resource(block.resource);
+    default:
+      return text(`[a block of type "${(block as { type: string }).type}", not shown]`);
+  }
+}
+
+function resource(held: Extract<ContentBlock, { type: "resource" }>["resource"]): Block {
+  if ("text" in held) return text(`${held.uri}:\n${held.text}`);
+  const mimeType = held.mimeType ?? "unknown type";
+  if (mimeType.startsWith("image/")) return { type: "image", data: held.blob, mimeType };
+  return text(`[${held.uri}, ${mimeType}, about ${sizeOf(held.blob)} bytes, not shown]`);
+}
+
+function sizeOf(base64: string): number {
+  return Math.floor((base64.length * 3) / 4);
 }

@@ -1,14 +1,13 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
 import { rehearsalModel } from "../../config/default-model.ts";
 import type { ModelSettings } from "../../config/model-settings.ts";
 import { modelSettings, providerType } from "../../config/model-settings.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import type { Api } from "../../transcript/contract.ts";
+import type { Api, Change } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
-import { limitResponses } from "./answer-limit.ts";
 
 /** Which package speaks to a provider. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
@@ -109,3 +108,104 @@ export function noBaseUrl(
     advice: `Known are ${known.join(", ")}; any other needs the base URL of its server${howToGive}`,
   });
 }
+
+/** What went over the wire, had it been sent. */
+export interface Wire {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  /** What the provider's package left out of the request, or put differently. */
+  readonly warnings: readonly Change[];
+}
+
+/** An address and a key that lead nowhere: nothing is sent. */
+const nowhere = { apiKey: "none", baseUrl: "http://127.0.0.1:9/v1" };
+
+/** The very body that the SDK would send for a streamed answer. Nothing goes out. */
+export async function wireBody(options: LanguageModelV4CallOptions, ref: ModelRef): Promise<unknown> {
+  return (await captureWire(options, ref)).body;
+}
+
+/** The whole request, by the package that would make it for this model and type of provider. */
+export async function captureWire(
+  options: LanguageModelV4CallOptions,
+  ref: ModelRef,
+  type?: ModelType,
+): Promise<Wire> {
+  const sent: Omit<Wire, "warnings">[] = [];
+  const capture: typeof globalThis.fetch = async (url, init) => {
+    const headers = Object.fromEntries(new Headers(init?.headers).entries());
+    sent.push({ url: String(url), headers, body: JSON.parse(String(init?.body)) });
+    return new Response("", { headers: { "content-type": "text/event-stream" } });
+  };
+  const model = await openModel(ref, { ...nowhere, fetch: capture, ...present({ type }) });
+  const warnings: Change[] = [];
+  const { stream } = await model.doStream(options);
+  for await (const part of stream) {
+    if (part.type === "stream-start") warnings.push(...part.warnings.map(changeOf));
+  }
+  const [request] = sent;
+  if (request === undefined) throw new SkeinError("internal", { problem: "no request was made" });
+  return { ...request, warnings };
+}
+
+function changeOf(warning: SharedV4Warning): Change {
+  const note =
+    "message" in warning ? warning.message : (warning.details ?? `${warning.feature} is not sent.`);
+  return { step: "wireBody", kind: `${warning.type}_warning`, note };
+}
+
+/** The most that one answer may hold: text, thinking and the arguments of calls together. */
+export const maxAnswerBytes = 32 * 1024 * 1024;
+/** The most that one response may take on the wire. Each piece of an answer comes in a frame that is far larger than it. */
+const maxResponseBytes = 256 * 1024 * 1024;
+
+/** A model that does not stop would fill the memory of the process, and end the runs of everybody else. */
+export class AnswerTooLong extends Error {
+  override readonly name = "AnswerTooLong";
+
+  constructor(what: "answer" | "response", maxBytes: number) {
+    super(
+      `the ${what} grew beyond ${maxBytes / 1024 / 1024} MB, the most that is accepted, and was cut off there`,
+    );
+  }
+}
+
+/** A `fetch` whose responses end with `AnswerTooLong` instead of growing without limit. */
+export function limitResponses(fetch: typeof globalThis.fetch | undefined): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await (fetch ?? globalThis.fetch)(input, init);
+    if (response.body === null) return response;
+    const body = response.body.pipeThrough(responseLimit(response.ok));
+    const { status, statusText, headers } = response;
+    return new Response(body, { status, statusText, headers });
+  };
+}
+
+/**
+ * Limits the whole response, and each event of a stream: parsers keep an event in memory until the blank line that ends
+ * it. An error page is kept whole.
+ */
+function responseLimit(isStream: boolean): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  let total = 0;
+  let event = 0;
+  let isLineEmpty = true;
+  return new TransformStream({
+    transform(chunk, controller) {
+      total += chunk.length;
+      if (total > maxResponseBytes) throw new AnswerTooLong("response", maxResponseBytes);
+      for (let at = 0; at < chunk.length; at++) {
+        event += 1;
+        const byte = chunk[at];
+        if (byte === carriageReturn) continue;
+        if (byte === lineFeed && isLineEmpty && isStream) event = 0;
+        isLineEmpty = byte === lineFeed;
+      }
+      if (event > maxAnswerBytes) throw new AnswerTooLong("answer", maxAnswerBytes);
+      controller.enqueue(chunk);
+    },
+  });
+}
+
+const carriageReturn = 13;
+const lineFeed = 10;

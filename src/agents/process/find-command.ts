@@ -4,33 +4,38 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 const endings = process.platform === "win32" ? ["", ".exe", ".com"] : [""];
 
 /**
- * The file that a command stands for; `null`: there is none that may be executed. A command with a slash is a path, from
- * `cwd` where it is not absolute. Places of PATH that are not absolute are passed over: what lies in a folder that an agent
- * works in is not what people have installed.
+ * Finds the executable file of a command; `null` if there is none. A command with a slash is a path, relative to `cwd`.
+ * Relative entries of PATH are skipped: a file in the folder that an agent works in is not an installed program.
  */
 export async function findCommand(
   command: string,
-  { PATH }: { readonly PATH?: string | undefined },
+  { PATH = "" }: { readonly PATH?: string | undefined },
   cwd: string,
 ): Promise<string | null> {
   if (command === "" || command.includes("\0")) return null;
   const isPath = command.includes("/") || (process.platform === "win32" && command.includes("\\"));
   const places = isPath
     ? [resolve(cwd, command)]
-    : (PATH ?? "")
-        .split(delimiter)
+    : PATH.split(delimiter)
         .filter((folder) => isAbsolute(folder))
         .map((folder) => join(folder, command));
   for (const file of places.flatMap((place) => endings.map((ending) => place + ending)))
-    if (await isProgram(file)) return file;
+    if (await isExecutable(file)) return file;
   return null;
 }
 
-async function isProgram(file: string): Promise<boolean> {
+async function isExecutable(file: string): Promise<boolean> {
   try {
     await access(file, constants.X_OK);
     return (await stat(file)).isFile();
   } catch {
-    return false; // absent, or not for us: PATH goes on
+    return false; // Missing or not executable: try the next entry of PATH.
   }
+}
+
+/** Why `findCommand` found nothing, for people. */
+export function describeMissingCommand(command: string): string {
+  return command.includes("/")
+    ? `the command "${command}" is not there, or may not be executed`
+    : `the command "${command}" was not found on PATH`;
 }

@@ -2,23 +2,87 @@ import type { ChildProcessByStdio } from "node:child_process";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import type { Readable, Writable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import { endOfText, escapeToLine, thrownText } from "../../core/text.ts";
 import { within } from "../../core/within.ts";
-import { childEnv, markName } from "./child-env.ts";
-import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
-import { accountOf, StderrEnd } from "./stderr-end.ts";
+import { describeMissingCommand, findCommand } from "./find-command.ts";
 import type { Warden } from "./warden.ts";
-import { openWarden } from "./warden.ts";
+import { markName, openWarden } from "./warden.ts";
+
+/** A child process and everything that it starts. */
+export interface ChildProcess {
+  readonly pid: number;
+  /** In its environment, and in that of everything it starts. */
+  readonly mark: string;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** Resolves when the process has exited and its process group is empty. */
+  readonly ended: Promise<ChildEnd>;
+  /** Resolves when the process has ended and its output is read. Processes that left the group may hold the pipes longer. */
+  closed(): Promise<void>;
+  /** How it ended and the last of its stderr, on one line; empty if there is nothing to report. */
+  report(): string;
+  /** SIGTERM, then SIGKILL, to the process and everything it started. Resolves when it has ended; can be called repeatedly. */
+  stop(): Promise<void>;
+}
+
+export interface ChildEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ProcessSpec {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Added to PATH, HOME and LANG. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+export interface ProcessOptions {
+  /** Supplies PATH, HOME and LANG. */
+  readonly env: Environment;
+}
+
+/** The reason why a process could not start, and whether its folder or its command is to blame. */
+export class CannotStart extends Error {
+  readonly place: "cwd" | "command";
+
+  constructor(place: CannotStart["place"], problem: string) {
+    super(problem);
+    this.place = place;
+  }
+}
+
+/** Finds and starts a command. Throws only `CannotStart`; a failed start leaves no process behind. */
+export async function startCommand(spec: ProcessSpec, options: ProcessOptions): Promise<ChildProcess> {
+  const { command, cwd } = spec;
+  const folder = await stat(cwd).catch(() => null);
+  if (folder?.isDirectory() !== true)
+    throw new CannotStart("cwd", `its working directory "${cwd}" is not there`);
+  const found = await findCommand(command, childEnv(options.env, spec.env), cwd);
+  if (found === null) throw new CannotStart("command", describeMissingCommand(command));
+  try {
+    return await startProcess({ ...spec, command: found }, options);
+  } catch (error) {
+    throw new CannotStart("command", `the command "${command}" could not be started: ${thrownText(error)}`);
+  }
+}
 
 type Spawned = ChildProcessByStdio<Writable, Readable, Readable>;
 
-const lastWordsMs = 1000;
+const closeMs = 1000;
 const isWindows = process.platform === "win32";
 
 /**
- * A process that leads a group of its own, under a warden that is there before it. Its environment carries a mark, by which
- * the warden finds, on Linux, what has left the group. Not found is who has left the group and shed the mark, and outside
- * Linux who has left the group. On Windows there is no warden, and what the process has started is its own affair.
+ * Starts a process as the leader of its own group, after its warden. On Linux the warden also finds processes that left the
+ * group, by the mark in their environment. A process that left the group and removed the mark is not found; outside Linux,
+ * no process that left the group is. On Windows there is no warden, and only the process itself is ended.
  */
 export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
   const mark = randomUUID();
@@ -31,12 +95,11 @@ export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): 
       detached: !isWindows,
       windowsHide: true,
     });
-    // Without a process it may have no pipes either.
-    if (child.pid === undefined)
-      await once(child, "spawn"); // its error
+    // A child that failed to spawn may have no pipes: its error is thrown before they are used.
+    if (child.pid === undefined) await once(child, "spawn");
     else warden?.watch(child.pid);
     const started = childOf(child, mark, warden, () => openWarden(mark, env));
-    await once(child, "spawn"); // or its error
+    await once(child, "spawn");
     return started;
   } catch (error) {
     await warden?.end("now");
@@ -48,57 +111,109 @@ function childOf(
   child: Spawned,
   mark: string,
   warden: Warden | null,
-  replace: () => Promise<Warden>,
+  replaceWarden: () => Promise<Warden>,
 ): ChildProcess {
-  const stderr = new StderrEnd();
-  const pid = child.pid ?? 0;
+  const stderr = new StderrTail();
+  const { pid = 0, stdin, stdout } = child;
   let end: ChildEnd | null = null;
-  // A pipe that breaks is told by the end of the process; what is written to it then is lost either way.
-  for (const pipe of [child, child.stdin, child.stdout, child.stderr]) pipe.on("error", () => undefined);
-  child.stderr.on("data", (chunk: Buffer) => stderr.take(chunk));
-  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
-  child.once("close", () => close());
+  // A broken pipe shows as the end of the process; what is written to it is lost either way.
+  for (const pipe of [child, stdin, stdout, child.stderr]) pipe.on("error", () => undefined);
+  child.stderr.on("data", (chunk: Buffer) => stderr.add(chunk));
+  const pipes = Promise.withResolvers<void>();
+  child.once("close", () => pipes.resolve());
   const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
   child.once("exit", async (code, signal) => {
     end = { code, signal };
-    if (warden !== null && !(await warden.end("now"))) await sweep(pid, replace);
+    if (warden !== null && !(await warden.end("now"))) await sweep(pid, replaceWarden);
     resolve(end);
   });
-  // Without its warden it could outlive us: it goes too.
+  // Without its warden the process could outlive us.
   warden?.onLost(() => killGroup(pid));
-  const stop = async () => {
-    child.stdin.end();
-    if (warden === null) child.kill();
-    await warden?.end("gently");
-    if (end === null) killGroup(pid); // a warden that hangs was not waited for
-    await ended;
+  return {
+    pid,
+    mark,
+    stdin,
+    stdout,
+    ended,
+    async closed() {
+      await ended;
+      await within(closeMs, pipes.promise);
+    },
+    report: () => describeEnd(end, stderr.line),
+    async stop() {
+      stdin.end();
+      if (warden === null) child.kill();
+      await warden?.end("gently");
+      if (end === null) killGroup(pid); // The warden was killed because it hung.
+      await ended;
+    },
   };
-  const lastWords = async () => {
-    await ended;
-    await within(lastWordsMs, closed);
-  };
-  const { stdin, stdout } = child;
-  return { pid, mark, stdin, stdout, ended, lastWords, account: () => accountOf(end, stderr), stop };
 }
 
-/** Ends at once what carries a mark, whoever started it; found on Linux alone. What is none of our marks is nobody's. */
+/** Ends every process that carries a mark of ours. Linux only: elsewhere they cannot be found. */
 export async function endMarked(mark: string, { env }: ProcessOptions): Promise<void> {
   if (process.platform !== "linux" || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(mark)) return;
   await (await openWarden(mark, env)).end("now");
 }
 
-/** By another warden, where the first was ended before it was done. */
-async function sweep(pid: number, replace: () => Promise<Warden>): Promise<void> {
+/** Uses a second warden when the first was killed before it finished. */
+async function sweep(pid: number, replaceWarden: () => Promise<Warden>): Promise<void> {
   killGroup(pid);
-  const other = await replace().catch(() => null); // no process can be started any more
-  other?.watch(pid);
-  await other?.end("now");
+  const warden = await replaceWarden().catch(() => null); // No process can be started any more.
+  warden?.watch(pid);
+  await warden?.end("now");
 }
 
 function killGroup(pid: number): void {
   try {
     if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
   } catch {
-    return; // gone, or not ours to end
+    return; // Gone, or not ours to end.
+  }
+}
+
+/** The given variables and our PATH, HOME and LANG; nothing else of our environment reaches a child process. */
+export function childEnv(
+  own: Environment,
+  given: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const inherited = ["PATH", "HOME", "LANG"].flatMap((name) => {
+    const value = own[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), ...given };
+}
+
+/** The end of what a process wrote to its stderr. */
+class StderrTail {
+  readonly #decoder = new StringDecoder("utf8");
+  #text = "";
+
+  add(chunk: Buffer): void {
+    this.#text = endOfText(this.#text + this.#decoder.write(chunk), 8192);
+  }
+
+  get line(): string {
+    return escapeToLine(endOfText(this.#text.trim(), 600));
+  }
+}
+
+function describeEnd(end: ChildEnd | null, stderr: string): string {
+  const parts: string[] = [];
+  if (end !== null)
+    parts.push(end.signal === null ? `it ended with code ${end.code}` : `it was ended by ${end.signal}`);
+  if (stderr !== "") parts.push(`its stderr ends: ${stderr}`);
+  return parts.join("; ");
+}
+
+/** Whether a process has exited, even if it was not reaped yet. `false` where that cannot be seen. */
+export function hasExited(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return /\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // No such process, or it exited between the two calls; ENOENT also means a system without /proc.
+    return code === "ESRCH" || (code === "ENOENT" && existsSync("/proc/self/stat"));
   }
 }

@@ -1,51 +1,109 @@
 import { spawn } from "node:child_process";
-import type { Environment } from "./contract.ts";
-import { wardenScript } from "./warden-script.ts";
 
-/** Longer than any warden takes; one that was stopped or hangs is not waited for. */
-const patienceMs = 20_000;
+/** Environment variable that marks our child processes, so that those that left their process group can be found. */
+export const markName = "SKEIN_CHILD";
 
-/** What ends a process and all that it has started, also when our own process is killed. */
+/** A warden that takes longer was stopped or hangs, and is killed. */
+const maxWaitMs = 20_000;
+
+/** Ends a process group and everything that carries its mark, even when our own process is killed. */
 export interface Warden {
-  /** The group that it answers for. */
+  /** Names the process group to end. */
   watch(group: number): void;
-  /** `gently`: SIGTERM first, and 2 s. Resolves when nothing is left; `false`: it was ended before it was done. */
+  /**
+   * `gently` sends SIGTERM and waits up to 2 s before SIGKILL. Resolves when no process is left; `false` means that the
+   * warden itself was killed before it finished.
+   */
   end(how: "gently" | "now"): Promise<boolean>;
-  /** It was ended by somebody else. */
+  /** Called when the warden ends without having been told to. */
   onLost(listener: () => void): void;
 }
 
-/**
- * Starts a warden for everything with this mark: a shell of a few hundred kilobytes, in a session of its own so that no
- * Ctrl-C reaches it, that holds nothing of ours but the lifeline.
- */
-export async function openWarden(mark: string, own: Environment): Promise<Warden> {
+/** Starts a warden: a shell in its own session, so that Ctrl-C does not reach it, that inherits nothing but its stdin. */
+export async function openWarden(
+  mark: string,
+  { PATH }: Readonly<Record<string, string | undefined>>,
+): Promise<Warden> {
   const shell = spawn("/bin/sh", ["-c", wardenScript, "skein-warden", mark], {
     cwd: "/",
-    env: { PATH: [own.PATH, "/usr/bin", "/bin"].filter(Boolean).join(":") },
+    env: { PATH: [PATH, "/usr/bin", "/bin"].filter(Boolean).join(":") },
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  const { promise: exited, resolve } = Promise.withResolvers<void>();
   let isEnding = false;
   shell.once("exit", () => resolve());
   await new Promise((started, failed) => {
     shell.once("spawn", () => started(null));
     shell.once("error", failed);
   });
-  // Not before: where no file can be opened any more there are no pipes.
-  const lifeline = shell.stdin;
-  lifeline.on("error", () => undefined); // it has gone, which its exit tells
+  // Only after the spawn: when the process is out of file descriptors, there is no pipe.
+  const { stdin } = shell;
+  stdin.on("error", () => undefined); // The exit event reports it.
   return {
-    watch: (group) => void lifeline.write(`group ${group}\n`),
+    watch: (group) => void stdin.write(`group ${group}\n`),
     async end(how) {
-      if (!isEnding) lifeline.end(how === "now" ? "now\n" : undefined);
+      if (!isEnding) stdin.end(how === "now" ? "now\n" : undefined);
       isEnding = true;
-      const late = setTimeout(() => shell.kill("SIGKILL"), patienceMs);
-      await gone;
-      clearTimeout(late);
+      const timer = setTimeout(() => shell.kill("SIGKILL"), maxWaitMs);
+      await exited;
+      clearTimeout(timer);
       return shell.exitCode === 0;
     },
-    onLost: (listener) => void gone.then(() => (isEnding ? undefined : listener())),
+    onLost: (listener) => void exited.then(() => (isEnding ? undefined : listener())),
   };
 }
+
+/**
+ * The warden's program, for any POSIX shell. On stdin, `group <pid>` names the process group and `now` says that its leader
+ * has exited. The end of stdin, which also happens when our process dies, means that the group must end. The warden then
+ * ends the group (SIGTERM, up to 2 s, SIGKILL) and, where /proc exists, every process with the mark in its environment. It
+ * searches until three searches in a row find nothing, because one search can miss a process that is forking.
+ */
+export const wardenScript = `
+trap '' HUP INT TERM
+mark="${markName}=$1"
+group=
+how=gently
+while read -r word value; do
+  case $word in
+    group) group=$value ;;
+    now) how=now; break ;;
+  esac
+done
+
+if sleep 0.02 2>/dev/null; then step=0.05 patience=40; else step=1 patience=2; fi
+strike() { test -n "$group" && kill -s "$1" -- "-$group" 2>/dev/null; }
+# Zombies do not count where /proc shows them: in a container nothing may reap them.
+is_there() {
+  if test -r /proc/self/stat && command -v grep >/dev/null
+  then test -n "$group" && grep -qE -e "\\) [^ZX] [0-9]+ $group " /proc/[0-9]*/stat 2>/dev/null
+  else strike 0
+  fi
+}
+
+if test "$how" = gently; then
+  # Our process died before it named the group; the group may still be starting.
+  test -n "$group" || sleep 1
+  strike TERM
+  while test "$patience" -gt 0 && is_there; do sleep "$step"; patience=$((patience - 1)); done
+fi
+
+cd /proc 2>/dev/null || cd /
+nothing=0
+tries=0
+while test "$nothing" -lt 3 && test "$tries" -lt 100; do
+  tries=$((tries + 1))
+  strike KILL
+  found=$(grep -lF -e "$mark" [0-9]*/environ 2>/dev/null)
+  if test -z "$found"; then nothing=$((nothing + 1)); continue; fi
+  nothing=0
+  for file in $found; do kill -s KILL "\${file%%/*}" 2>/dev/null; done
+  sleep "$step"
+done
+
+# Wait for the killed processes to be reaped, but not for ones that nothing reaps.
+tries=0
+while test "$tries" -lt 10 && is_there; do sleep "$step"; tries=$((tries + 1)); done
+exit 0
+`;

@@ -1,7 +1,7 @@
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { Mistake } from "./check-json-schema.ts";
-import type { StandardIssue, StandardSchema, ToolParameters } from "./tool-parameters.ts";
-import { isStandardSchema } from "./tool-parameters.ts";
+import type { StandardIssue, StandardSchema, ToolParameters } from "./define-tool.ts";
+import { isStandardSchema } from "./define-tool.ts";
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
 

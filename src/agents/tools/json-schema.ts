@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { StandardSchema, ToolParameters } from "./tool-parameters.ts";
-import { isStandardSchema } from "./tool-parameters.ts";
+import type { StandardSchema, ToolParameters } from "./define-tool.ts";
+import { isStandardSchema } from "./define-tool.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -1,4 +1,4 @@
-import { mcpToolPrefix } from "../../agents/mcp/tool-name.ts";
+import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 
 /** Queues of heavy calls. A call that writes may wait for the locks of others; one of an MCP server, for that server. */

@@ -1,7 +1,7 @@
 import type { ContentBlock, RequestPermissionRequest } from "@agentclientprotocol/sdk/unstable";
 import type { AcpLink, Turn, TurnEnd } from "../../../agents/contract.ts";
-import { unlessAborted } from "../../../agents/loop/waits.ts";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
+import { unlessAborted } from "../../../core/abort.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { IdSource } from "../../../core/ids.ts";

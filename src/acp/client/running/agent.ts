@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import type { AcpLink } from "../../../agents/contract.ts";
-import { unlessAborted } from "../../../agents/loop/waits.ts";
-import type { ChildProcess } from "../../../agents/process/contract.ts";
+import type { ChildProcess } from "../../../agents/process/start-process.ts";
 import { endMarked } from "../../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../../config/acp-agents.ts";
+import { unlessAborted } from "../../../core/abort.ts";
 import type { SkeinError } from "../../../core/errors.ts";
 import type { FileOwner } from "../../../file-access/file-boundary.ts";
 import type { AcpDeps } from "../contract.ts";

@@ -1,7 +1,7 @@
 import type { ClientConnection, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
-import type { ChildProcess } from "../../../agents/process/contract.ts";
-import { hasDied } from "../../../agents/process/has-died.ts";
+import type { ChildProcess } from "../../../agents/process/start-process.ts";
+import { hasExited } from "../../../agents/process/start-process.ts";
 import type { SkeinError } from "../../../core/errors.ts";
 import { ourselves } from "../../../core/ourselves.ts";
 import { thrownText } from "../../../core/text.ts";
@@ -60,7 +60,7 @@ export class AgentConnection {
   }
 
   hasDied(): boolean {
-    return hasDied(this.#parts.child.pid);
+    return hasExited(this.#parts.child.pid);
   }
 
   /** Resolves when nothing more can be said with it. */
@@ -111,7 +111,7 @@ export class AgentConnection {
   /** How its process fares, and what it wrote that it should not have; blank: there is nothing to tell. */
   get account(): string {
     const { stray } = this.#lines;
-    const told = [this.#parts.child.account(), stray === "" ? "" : `on its stdout: ${stray}`];
+    const told = [this.#parts.child.report(), stray === "" ? "" : `on its stdout: ${stray}`];
     return told.filter((each) => each !== "").join("; ");
   }
 
@@ -181,7 +181,7 @@ export class AgentConnection {
     const { agent, child } = this.#parts;
     const hasEnded = this.#broken === null && (await within(farewellMs, child.ended));
     const what = this.#broken?.message ?? (hasEnded ? `it ended ${when}` : `it closed its pipe ${when}`);
-    const account = this.#broken === null ? this.account : child.account();
+    const account = this.#broken === null ? this.account : child.report();
     return failed(agent, account === "" ? what : `${what}; ${account}`);
   }
 
@@ -197,7 +197,7 @@ export class AgentConnection {
       }
       if (error.code === noSuchMethod && unknown !== undefined) throw unknown();
       if (error.code === authRequired) throw loginNeeded(agent, errorWords(error), this.#about?.ways ?? []);
-      const account = child.account();
+      const account = child.report();
       const told = `it answered ${when}: ${errorWords(error)}${account === "" ? "" : `; ${account}`}`;
       throw failed(agent, told);
     }

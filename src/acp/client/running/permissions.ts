@@ -5,8 +5,8 @@ import type {
   RequestPermissionRequest,
 } from "@agentclientprotocol/sdk/unstable";
 import type { Turn } from "../../../agents/contract.ts";
-import { unlessAborted } from "../../../agents/loop/waits.ts";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
+import { unlessAborted } from "../../../core/abort.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { unlessAborted } from "../../../agents/loop/waits.ts";
+import { unlessAborted } from "../../../core/abort.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";

@@ -1,5 +1,5 @@
 import type { Turn, TurnEnd } from "../../../agents/contract.ts";
-import { unlessAborted } from "../../../agents/loop/waits.ts";
+import { unlessAborted } from "../../../core/abort.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";
 import { later as reallyLater } from "../../../core/later.ts";

@@ -1,5 +1,4 @@
-import { absence } from "../../../agents/process/absence.ts";
-import { findCommand } from "../../../agents/process/find-command.ts";
+import { describeMissingCommand, findCommand } from "../../../agents/process/find-command.ts";
 
 /**
  * What a terminal runs. A command without arguments that is no program is a line for the shell: agents send those too.
@@ -11,7 +10,8 @@ export async function terminalCommand(
   cwd: string,
 ): Promise<{ readonly command: string; readonly args: readonly string[] }> {
   const found = await findCommand(command, env, cwd);
-  if (found === null && (args.length > 0 || command.trim() === "")) throw new Error(absence(command));
+  if (found === null && (args.length > 0 || command.trim() === ""))
+    throw new Error(describeMissingCommand(command));
   const program = found === null ? ["/bin/sh", "-c", command] : [found, ...args];
   return { command: "/bin/sh", args: ["-c", 'exec "$@" 2>&1', "sh", ...program] };
 }

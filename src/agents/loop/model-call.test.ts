@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { call, callsFor, says, scriptedModel } from "../../../test/support/scripted-model.ts";
+import { openTurn, tool } from "../../../test/support/turn.ts";
+import { resolveTranscriptPolicy } from "../../transcript/policy.ts";
+import { readOutput } from "./model-call.ts";
+
+const outputSchema = {
+  type: "object",
+  properties: { days: { type: "integer", minimum: 1 } },
+  required: ["days"],
+  additionalProperties: false,
+};
+
+async function begin(replies: readonly string[], withTools = false) {
+  const model = scriptedModel(replies.map(says));
+  const it = await openTurn({ model, tools: withTools ? [tool("read")] : [], with: { outputSchema } });
+  await it.say({ role: "user", content: "How long?" });
+  return { ...it, model };
+}
+
+describe("structured output", () => {
+  test.each([
+    ['{"days": 3}', { output: { days: 3 } }],
+    ['```json\n{"days": 3}\n```', { output: { days: 3 } }],
+    ['```\n{"days": 3}```\n', { output: { days: 3 } }],
+    ["Three days.", { problem: expect.stringContaining("it is not JSON") }],
+    ["", { problem: expect.stringContaining("it is not JSON") }],
+    ['{"days": 0}', { problem: expect.stringContaining("/days") }],
+    ['{"days": "3"}', { problem: expect.stringMatching(/\/days .*integer/) }],
+    ["{}", { problem: expect.stringContaining("days") }],
+    ["[]", { problem: expect.stringContaining("the whole") }],
+    ["null", { problem: expect.anything() }],
+  ])("[LOP16] %j is read and checked", async (text, expected) => {
+    expect(await readOutput(text, outputSchema)).toEqual(expected);
+  });
+
+  test("[LOP16] an answer that fits is the output; one that does not is told of, and asked for again", async () => {
+    const it = await begin(["Three days.", '{"days": 0}', '{"days": 3}']);
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: '{"days": 3}', output: { days: 3 } });
+    const lines = await it.lines();
+    expect(lines[2]).toMatch(/^custom: Your answer does not fit the JSON Schema: it is not JSON/);
+    expect(lines[4]).toMatch(/^custom: .*\/days/);
+    expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not fit the JSON Schema");
+  });
+
+  test("[LOP16] after two corrections it is an error, and all of it is kept", async () => {
+    const it = await begin(["One.", "Two.", "Three.", '{"days": 3}']);
+    await expect(it.run()).rejects.toMatchObject({ code: "invalid_output" });
+    expect(it.model.asked).toHaveLength(3);
+    expect(await it.lines()).toHaveLength(6);
+  });
+
+  test("[LOP16] only the last answer has to fit, not one that calls for tools", async () => {
+    const model = scriptedModel([callsFor(call("a", "read")), says('{"days": 1}')]);
+    const it = await openTurn({ model, tools: [tool("read")], with: { outputSchema } });
+    await it.say({ role: "user", content: "How long?" });
+    expect(await it.run()).toMatchObject({ output: { days: 1 } });
+  });
+
+  test.each([
+    ["anthropic", "claude-sonnet-4-5", false, "off", true],
+    ["anthropic", "claude-sonnet-4-5", false, "low", false],
+    ["anthropic", "claude-sonnet-4-5", true, "off", false],
+    ["openai", "gpt-5", true, "low", true],
+    ["google", "gemini-2.5-flash", false, "off", true],
+    ["google", "gemini-2.5-flash", true, "off", false],
+    ["mistral", "mistral-small-latest", true, "off", false],
+    ["local", "qwen3", false, "off", true],
+    ["rehearsal", "basic", true, "off", true],
+  ])("[LOP16] %s/%s, with tools %s, thinking %s: the API is told %s, the model always", async (...row) => {
+    const [provider, name, hasTools, thinkingLevel, isTold] = row;
+    const policy = resolveTranscriptPolicy({ provider, model: name });
+    const model = scriptedModel([says('{"days": 1}')], { provider, model: name, policy });
+    const tools = hasTools ? [tool("read")] : [];
+    const it = await openTurn({ model, tools, with: { outputSchema, thinkingLevel } });
+    await it.say({ role: "user", content: "How long?" });
+    await it.run();
+    expect(model.asked[0]?.responseFormat).toEqual(
+      isTold ? { type: "json", schema: outputSchema } : undefined,
+    );
+    expect(JSON.stringify(model.asked[0]?.prompt[0])).toContain("fits this JSON Schema");
+    if (provider === "openai")
+      expect(model.asked[0]?.providerOptions?.openai).toMatchObject({
+        strictJsonSchema: false,
+        store: false,
+      });
+  });
+});

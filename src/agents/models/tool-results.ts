@@ -1,0 +1,110 @@
+import type {
+  JSONValue,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+} from "@ai-sdk/provider";
+import { stringifyJson } from "../../core/json.ts";
+import type { ImageBlock, TextBlock, ToolResultMessage } from "../../core/messages.ts";
+import type { Api } from "../../transcript/contract.ts";
+import type { Metadata, Report } from "./metadata.ts";
+import { fieldOf, joined, metadataOf, ofProvider, optionsField, ownName, without } from "./metadata.ts";
+import { blocksOfContent, contentPartsOf } from "./parts.ts";
+import { parsed } from "./signatures.ts";
+
+/**
+ * Tool results, both ways. A result of text alone goes out as text, so that every provider's package sends it as it
+ * is; only where there is more does it become a list of parts.
+ */
+
+type Output = LanguageModelV4ToolResultOutput;
+type Block = TextBlock | ImageBlock;
+
+/** What the SDK's packages send for a denial without a reason. */
+const deniedText = "Tool call execution denied.";
+
+interface ResultPlace {
+  readonly api: Api;
+  /** The id and name of the call, as they go out. */
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly report: Report;
+}
+
+export function resultPartOf(message: ToolResultMessage, place: ResultPlace): LanguageModelV4ToolResultPart {
+  const { api, toolCallId, toolName, report } = place;
+  const output = outputOf(message, api, report);
+  const saysError = output.type !== "content" || message.isError !== true;
+  const own = saysError ? undefined : ofProvider(ownName, { isError: true });
+  const metadata = joined(metadataOf(message.skein?.providerMetadata), own);
+  return { type: "tool-result", toolCallId, toolName, output, ...optionsField(metadata) };
+}
+
+function outputOf(message: ToolResultMessage, api: Api, report: Report): Output {
+  const parts = contentPartsOf(message.content, api, report);
+  const texts = parts.filter((part) => part.type === "text");
+  const marked = texts.filter((part) => part.providerOptions !== undefined);
+  const isText = texts.length === parts.length && (marked.length === 0 || texts.length === 1);
+  // The other packages write a list of texts as JSON, or as several results.
+  const hasLists = api === "anthropic-messages" || api === "openai-responses";
+  if (!isText && (hasLists || texts.length < parts.length)) return { type: "content", value: parts };
+  const value = texts.map(({ text }) => text).join("\n");
+  return plainOutput(message, value, texts.length === 1 ? texts[0]?.providerOptions : undefined);
+}
+
+function plainOutput(message: ToolResultMessage, value: string, metadata: Metadata | undefined): Output {
+  const options = optionsField(metadata);
+  const failed = message.isError === true;
+  if (message.skein?.output === "execution-denied" && failed) {
+    return { type: "execution-denied", ...(value === deniedText ? {} : { reason: value }), ...options };
+  }
+  const json = message.skein?.output === "json" ? parsed(value) : undefined;
+  if (json !== undefined) {
+    return { type: failed ? "error-json" : "json", value: json as JSONValue, ...options };
+  }
+  return { type: failed ? "error-text" : "text", value, ...options };
+}
+
+/** The result as a message of ours; `group` is what was said of the SDK's message that it stood in. */
+export function resultMessageOf(
+  part: LanguageModelV4ToolResultPart,
+  group: Metadata | undefined,
+): ToolResultMessage & { toolName: string; isError: boolean } {
+  const { output, providerOptions } = part;
+  const metadata = without(providerOptions, ownName, ["isError"]);
+  const kind = output.type.endsWith("json")
+    ? "json"
+    : output.type === "execution-denied"
+      ? output.type
+      : undefined;
+  const skein = {
+    ...(metadata === undefined ? {} : { providerMetadata: metadata }),
+    ...(group === undefined ? {} : { groupMetadata: group }),
+    ...(kind === undefined ? {} : { output: kind }),
+  };
+  return {
+    role: "toolResult",
+    toolCallId: part.toolCallId,
+    toolName: part.toolName,
+    content: blocksOfOutput(output),
+    isError: output.type.startsWith("e") || fieldOf(providerOptions, ownName, "isError") === true,
+    ...(Object.keys(skein).length === 0 ? {} : { skein }),
+  };
+}
+
+function blocksOfOutput(output: Output): Block[] {
+  if (output.type === "content") return blocksOfContent(output.value);
+  const text =
+    output.type === "execution-denied"
+      ? (output.reason ?? deniedText)
+      : typeof output.value === "string" && output.type.endsWith("text")
+        ? output.value
+        : stringifyJson(output.value);
+  const { providerOptions } = output;
+  return [
+    {
+      type: "text",
+      text,
+      ...(providerOptions === undefined ? {} : { skein: { providerMetadata: providerOptions } }),
+    },
+  ];
+}
