@@ -5,10 +5,10 @@ import { loadOptions } from "../src/cli/connection/with-folder.ts";
 import { exitOnSignals, runCli } from "../src/cli/main.ts";
 import { reportFailure } from "../src/cli/output/errors.ts";
 import { processTerminal } from "../src/cli/output/terminal.ts";
-import { makeFamily } from "../src/cli/sample/make-family.ts";
-import { usualPortTaken } from "../src/cli/sample/usual-port.ts";
 import { configNames } from "../src/config/find-file.ts";
+import { makeFamily } from "./sample-family.ts";
 import { root } from "./steps.ts";
+import { usualPortTaken } from "./usual-port.ts";
 
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 const terminal = { ...processTerminal(), cwd: root, command: "npm run -s skein --" };

@@ -8,7 +8,7 @@ enableCompileCache(fileURLToPath(new URL("../../.cache", import.meta.url)));
 const { exitOnSignals, runCli } = await import("../../src/cli/main.ts");
 await Promise.all([
   import("../../src/cli/gateway/stop-requests.ts"),
-  import("../../src/cli/commands/start.ts"),
+  import("../../src/cli/start.ts"),
   import("../../src/app/gateway-pieces.ts"),
 ]);
 process.stderr.write(`loaded: ${bootMs} ${performance.now()}\n`);

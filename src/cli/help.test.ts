@@ -1,15 +1,12 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { scriptedAgent } from "../../test/support/acp/script.ts";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
 import { seedLostRun, seedRuns, seedWaitingRun } from "../../test/support/cli-runs.ts";
 import { seedToken } from "../../test/support/cli-tokens.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { createProgram } from "./program.ts";
 
 let home = "";
 
@@ -30,9 +27,15 @@ function withCodex(folder: string): string {
   return join(folder, "new");
 }
 
-/** The names that lead to a command and to each below it. */
-function paths(command: Command, path: readonly string[] = []): string[][] {
-  return [[...path], ...command.commands.flatMap((child) => paths(child, [...path, child.name()]))];
+/** The names that lead to a command and to each below it, as the help texts list them. */
+async function paths(path: readonly string[] = []): Promise<string[][]> {
+  const { out } = await run([...path, "--help"]);
+  const [, list = ""] = /\nCommands:\n((?: {2}.*\n)*)/.exec(out) ?? [];
+  const names = [...list.matchAll(/^ {2}(\S+)/gm)].map((match) => match[1] as string);
+  const below = await Promise.all(
+    names.filter((name) => name !== "help").map((name) => paths([...path, name])),
+  );
+  return [[...path], ...below.flat()];
 }
 
 /** Words as a shell reads them; single quotes stand around JSON. */
@@ -40,8 +43,29 @@ function words(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((match) => match.slice(1).join(""));
 }
 
+const all = await paths();
+
 describe("help", () => {
-  const all = paths(createProgram({} as Terminal, "0"));
+  test("every command is listed", () => {
+    expect(all.length).toBeGreaterThan(45);
+  });
+
+  test.each(all.map((path) => [path]))(
+    "%j is listed with the usage that its own help shows",
+    async (path) => {
+      if (path.length === 0) return;
+      const { out: own } = await run([...path, "--help"]);
+      const { out: list } = await run([...path.slice(0, -1), "--help"]);
+      const usage = /^Usage: skein (.*)$/m.exec(own)?.[1]?.slice(path.join(" ").length) ?? "";
+      const hasOptions = /\nOptions:\n(?! {2}-h)/.test(own);
+      const term = `${path.at(-1)}${usage.replace(/ \[command\]$/, "")}`.replace(
+        hasOptions ? "" : / \[options\]/,
+        "",
+      );
+      const listed = list.split("\n").map((line) => line.trim().split(/ {2,}/, 1)[0]);
+      expect(listed).toContain(term);
+    },
+  );
 
   test.each(all.map((path) => [path]))("[CLI7] %j has examples that work as they stand", async (path) => {
     const { out, exit } = await run([...path, "--help"]);

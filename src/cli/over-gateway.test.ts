@@ -2,6 +2,7 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { makeFamily } from "../../scripts/sample-family.ts";
 import { run } from "../../test/support/cli.ts";
 import { withRuns } from "../../test/support/cli-runs.ts";
 import type { WholeGateway } from "../../test/support/whole-gateway.ts";
@@ -11,7 +12,6 @@ import type { RunListPayload } from "../protocol/runs.ts";
 import type { TemporaryFolder } from "../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../testing/support/temporary-folder.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { makeFamily } from "./sample/make-family.ts";
 
 /** Two agents that may reach each other, as the sample family has them. */
 const config = `agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }

@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { makeFamily } from "../../src/cli/sample/make-family.ts";
+import { makeFamily } from "../../scripts/sample-family.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { family, run } from "../support/cli.ts";

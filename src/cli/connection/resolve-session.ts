@@ -75,7 +75,7 @@ export function codeIn(error: unknown): string | null {
 }
 
 /** Where a command looked, and for whom. */
-export interface LookedIn extends Pick<OnBehalf, "asker" | "reader" | "toType" | "userId"> {
+interface LookedIn extends Pick<OnBehalf, "asker" | "reader" | "toType" | "userId"> {
   readonly place: string;
 }
 
@@ -87,7 +87,7 @@ interface Hints {
 }
 
 /** That a reference means no session, with where was looked, whose label it is (`elsewhere`), or how to get it out of the trash. */
-export function noSuchSession(
+function noSuchSession(
   looked: LookedIn,
   name: string,
   trashed: readonly TrashedName[],
@@ -108,7 +108,7 @@ export function noSuchSession(
 }
 
 /** For people. */
-export function placeOf({ place, asker, reader, userId }: LookedIn): string {
+function placeOf({ place, asker, reader, userId }: LookedIn): string {
   const who = userId === null ? "the unnamed user" : `user ${userId}`;
   const whose =
     reader.agentId === undefined ? `as agent ${asker.agentId} of` : `in agent ${asker.agentId} of`;

@@ -12,7 +12,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { tell } from "./with-folder.ts";
 
-export interface RunningCalls extends WatchedCalls {
+interface RunningCalls extends WatchedCalls {
   readonly hello: HelloPayload;
   close(): Promise<void>;
 }

@@ -94,7 +94,7 @@ function noFileAnswers(ref: string): SkeinError {
 }
 
 /** A folder whose sessions answer, with what lies behind it, for methods that are called in this process. */
-export interface OpenSkein {
+interface OpenSkein {
   readonly skein: Skein;
   readonly runs: SkeinInside["runs"];
   readonly files: SkeinInside["files"];

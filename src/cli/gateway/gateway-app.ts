@@ -230,14 +230,14 @@ function startingError(): SkeinError {
 }
 
 /** What the gateway itself has to say, where and as weighty as the configuration wants it. */
-export function openGatewayLog(loaded: LoadedConfig): Promise<Log> {
+function openGatewayLog(loaded: LoadedConfig): Promise<Log> {
   const { level, file } = loaded.config.logging;
   const redactor = redactorOf(loaded);
   return createLog({ level, destination: file ?? 2, redact: (text) => redactor.redact(text).text });
 }
 
 /** What a gateway counts beside its Skein, as Prometheus reads it. Methods are of a table, so labels are few. */
-export class GatewayFigures {
+class GatewayFigures {
   readonly #calls = new Map<string, number>();
   readonly #reloads = new Map<string, number>();
 

@@ -20,7 +20,7 @@ import { isTaken, portError } from "./port.ts";
 import { seeConfig } from "./reload-config.ts";
 import { beating, startUpkeep } from "./upkeep.ts";
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Where the configuration and its folder are looked for. */
   readonly where: LoadOptions;
   /** Said on the command line; goes before the configuration. */

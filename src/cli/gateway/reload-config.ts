@@ -13,7 +13,7 @@ import { thrownText } from "../../core/text.ts";
 import type { ServerParts } from "../../gateway/server/server-options.ts";
 import type { Configured, Current, Grace } from "./serving.ts";
 
-export interface ReloadParts<T extends Configured> {
+interface ReloadParts<T extends Configured> {
   readonly current: Current<T>;
   /** Reads the configuration again. */
   load(): Promise<LoadedConfig>;
@@ -126,7 +126,7 @@ export function seeConfig(where: LoadOptions): SeenFiles {
 }
 
 /** Settings that a running gateway cannot change, by their paths: where it listens, and on which folder. */
-export function restartNeeded(before: Config, after: Config): readonly string[] {
+function restartNeeded(before: Config, after: Config): readonly string[] {
   const store = before.store.path === after.store.path ? [] : ["store"];
   const names = Object.keys(before.gateway) as (keyof Config["gateway"])[];
   const changed = names.filter(
@@ -135,7 +135,7 @@ export function restartNeeded(before: Config, after: Config): readonly string[] 
   return [...store, ...changed.map((name) => `gateway.${name}`)];
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Told once things are quiet for so long; by default 200. */
   readonly quietMs?: number;
   changed(): void;

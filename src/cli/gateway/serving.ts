@@ -24,7 +24,7 @@ export interface Serving extends Configured {
   checkInPlace(): void;
 }
 
-export interface ServingOptions {
+interface ServingOptions {
   readonly where: LoadOptions;
   readonly loaded: LoadedConfig;
   readonly tokens: Tokens;
@@ -109,7 +109,7 @@ export interface Grace {
   readonly callsMs: number;
 }
 
-export interface Closable {
+interface Closable {
   /** Asked once more meanwhile, it has the shorter time. */
   close(grace: Grace): Promise<void>;
 }

@@ -35,7 +35,7 @@ export async function speaking(terminal: Terminal, act: (spoken: Spoken) => Prom
 }
 
 /** The output of a terminal as a stream, for a protocol that is spoken over it. */
-export function rawOutput(terminal: Terminal): Writable {
+function rawOutput(terminal: Terminal): Writable {
   return new Writable({
     decodeStrings: false,
     write: (chunk: string | Uint8Array, _, done) => {

@@ -7,7 +7,7 @@ import type { RunningClaim } from "../../gateway/running-file.ts";
 import type { ServerParts } from "../../gateway/server/server-options.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 
-export interface UpkeepParts {
+interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
   /** Says anew that the gateway runs; `false`: another one does. */

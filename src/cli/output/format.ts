@@ -107,7 +107,7 @@ export function whyItWaits(
 }
 
 /** Who claims a run whose process is gone. */
-export function whoContinues(app: string | null | undefined): string {
+function whoContinues(app: string | null | undefined): string {
   return app === null || app === undefined || app === ""
     ? "the next `skein start`"
     : `the next process of the app ${app}`;

@@ -6,7 +6,7 @@ import { printFindings } from "./answer.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";
 
-export interface TreeStyle {
+interface TreeStyle {
   /** Bookkeeping too. */
   readonly all?: boolean | undefined;
   /** What draws that, where it can be said. */
@@ -111,12 +111,12 @@ function count(number: number, one: string, many: string): string {
 }
 
 /** What the drawing needs of an entry. */
-export interface DrawnEntry {
+interface DrawnEntry {
   readonly id: string;
   readonly parentId: string | null;
 }
 
-export interface DrawnLine<T> {
+interface DrawnLine<T> {
   /** The branches to the left of the entry. */
   readonly rails: string;
   readonly entry: T;

@@ -5,7 +5,7 @@ const barWidth = 24;
 /** Drawn at most so often on the way from 0 to all: a terminal is slow. */
 const steps = 200;
 
-export interface ProgressBar {
+interface ProgressBar {
   /** Draws anew, where it looks different. */
   update(done: number, total: number): void;
   /** Takes the bar away. */

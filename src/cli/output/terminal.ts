@@ -177,7 +177,7 @@ export function onStopAsked(stopper: (signal: string) => void): () => void {
 }
 
 /** Tells somebody of Ctrl-C instead of ending the process by it. Returns a function that ends this. */
-export function onInterrupt(listener: () => void): () => void {
+function onInterrupt(listener: () => void): () => void {
   listeners.push(listener);
   return () => {
     const at = listeners.lastIndexOf(listener);

@@ -36,7 +36,7 @@ function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
 const texts = ["reply", "result", "text"];
 
 /** Fields in lines; lists of objects as tables below them, what somebody said below those. */
-export function printFields(terminal: Terminal, result: ToolResult): void {
+function printFields(terminal: Terminal, result: ToolResult): void {
   const fields = Object.entries(result).flatMap(([name, value]) => flat(name, value));
   const lists = fields.filter(([, value]) => isTable(value)) as [string, Row[]][];
   const said = fields.filter(([name, value]) => texts.includes(name) && typeof value === "string");
@@ -85,10 +85,10 @@ function flat(name: string, value: unknown): (readonly [string, unknown])[] {
   return Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each]);
 }
 
-export type Row = Readonly<Record<string, unknown>>;
+type Row = Readonly<Record<string, unknown>>;
 
 /** The columns of a list in a tool's result: those that people look for in a list of this name, else what there is. */
-export function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
+function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
   const age = (name: string): Column<Row> => ({
     title: "AGE",
     text: ({ [name]: time }) => (typeof time === "number" ? shownAge(now - time) : ""),
@@ -191,7 +191,7 @@ export function isRow(value: unknown): value is Row {
 }
 
 /** A value as people read it: times as such, what was said of blocks, and JSON only where nothing else is left. */
-export function shown(name: string, value: unknown): string {
+function shown(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
   if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return shownTime(value);

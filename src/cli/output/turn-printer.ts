@@ -5,7 +5,7 @@ import { SafeStream } from "./format.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
-export interface PrinterOptions {
+interface PrinterOptions {
   /** Where tools, children and notes go; `null`: nowhere. The answers go to `out`, unless they are asides. */
   readonly notes: "out" | "err" | null;
   /** Answers are no answers to whoever reads: they go to `err`, dim, each line behind a mark. */

@@ -1,0 +1,110 @@
+import type { Command } from "commander";
+import type { AcpParts, EditorCommand } from "../acp/server/contract.ts";
+import { serveAcpStdio } from "../acp/server/serve-stdio.ts";
+import { SkeinError } from "../core/errors.ts";
+import { thrownText } from "../core/text.ts";
+import type { MethodName } from "../protocol/methods/method-table.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import { tell } from "./connection/with-folder.ts";
+import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
+import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import { speaking } from "./gateway/stdio-protocol.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import type { SlashName } from "./slash-commands.ts";
+import { acts, ChatSession, slashCommands } from "./slash-commands.ts";
+
+export function registerAcp(command: Command, { terminal, version }: CommandContext): void {
+  command
+    .addHelpText("after", examples("skein acp", "skein acp --agent main --user ann"))
+    .action(() => acpCommand(terminal, version, command.optsWithGlobals()));
+}
+
+/**
+ * Speaks ACP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
+ * itself, whose runs this process does then. The output carries ACP alone. Asked to stop, it lets runs come to a written
+ * state first; asked once more, it ends at once.
+ */
+async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+  await speaking(terminal, (spoken) =>
+    // Named, so that a folder is begun where there is none.
+    withSkeinCalls(spoken.terminal, options, { workers: true, ref: "main" }, (open) =>
+      serveAcpStdio(partsOf(spoken.terminal, open, version, options), spoken),
+    ),
+  );
+}
+
+/** As often as runs are looked after: who has the folder is told by no event what other processes do there. */
+const lookMs = 250;
+
+const needed = ["sessions.get", "chat.send"] as const;
+
+function partsOf(
+  terminal: Terminal,
+  open: OpenSkeinCalls,
+  version: string,
+  options: GlobalOptions,
+): AcpParts {
+  const { calls, reader, may } = open;
+  if (!needed.every(may)) {
+    const problem = "An editor has to read and to write, and the token may not do both";
+    throw new SkeinError("forbidden", { problem, advice: "Use a token with the scopes read and write" });
+  }
+  return {
+    version,
+    calls,
+    whose: reader,
+    may,
+    commands: editorCommands(terminal, open),
+    cwd: terminal.cwd,
+    ...(open.store === null ? {} : { lookMs }),
+    report: (error) => tell(terminal, options, thrownText(error)),
+  };
+}
+
+/**
+ * The slash commands of a chat that an editor offers, with what each must be able to call. An editor has a way of its own to
+ * leave, and to fork: there a session is one of its windows, and cannot become another.
+ */
+const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
+  status: "runs.list",
+  compact: "sessions.compact",
+  new: "sessions.reset",
+  model: "sessions.patch",
+  branch: "sessions.branch",
+  tree: "sessions.tree",
+};
+
+function editorCommands(terminal: Terminal, open: OpenSkeinCalls): EditorCommand[] {
+  return Object.entries(offered).flatMap(([each, method]) => {
+    const name = each as SlashName;
+    const { usage, about } = slashCommands[name];
+    const [, hint = null] = /\[(.*)\]/.exec(usage) ?? [];
+    const run: EditorCommand["run"] = (key, rest, signal) =>
+      done(terminal, open, name, { key, rest, signal });
+    return open.may(method) ? [{ name, about, hint, run }] : [];
+  });
+}
+
+/** What it prints and notes, as one text. */
+async function done(
+  terminal: Terminal,
+  open: OpenSkeinCalls,
+  name: SlashName,
+  { key, rest, signal }: { readonly key: string; readonly rest: string; readonly signal: AbortSignal },
+): Promise<string> {
+  let text = "";
+  const out = (piece: string) => {
+    text += piece;
+  };
+  const { userId } = open.reader;
+  const session = new ChatSession(open, { key, ...(userId === undefined ? {} : { userId }) }, {});
+  const printing = { ...terminal, out, err: out, color: { out: false, err: false } };
+  await acts[name](
+    { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined, signal },
+    rest,
+  );
+  // Columns stay columns.
+  return name === "status" || name === "tree" ? `\`\`\`\n${text.trimEnd()}\n\`\`\`\n` : text;
+}

@@ -1,0 +1,144 @@
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { restoreFolder } from "../app/folder.ts";
+import { CallError } from "../client/contract.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { tokenTables } from "../gateway/auth/token-table.ts";
+import type { BackupPayload, RestorePayload } from "../protocol/upkeep.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import { askRunningConfig } from "./connection/running-gateway.ts";
+import { tell, withFolder } from "./connection/with-folder.ts";
+import type { AnswerLine } from "./output/answer.ts";
+import { answer } from "./output/answer.ts";
+import { counted, shownBytes } from "./output/format.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { commandLine } from "./output/global-options.ts";
+import { withProgress } from "./output/progress.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { pathFrom } from "./output/terminal.ts";
+
+export function registerBackup(command: Command, { terminal }: CommandContext): void {
+  command
+    .argument("<folder>", "the folder to copy to")
+    .addHelpText("after", examples("skein backup ./backup", "skein backup ./backup --json"))
+    .action((folder: string) => backupCommand(terminal, folder, command.optsWithGlobals()));
+}
+
+export function registerRestore(command: Command, { terminal }: CommandContext): void {
+  command
+    .argument("<backup>", "the folder that `skein backup` wrote")
+    .addHelpText(
+      "after",
+      examples("skein restore ./backup --dir ./restored", "skein restore ./backup --dir ./restored --json"),
+    )
+    .action((backup: string) => restoreCommand(terminal, backup, command.optsWithGlobals()));
+}
+
+/** Copies the folder as it is at one moment, with its configuration. */
+async function backupCommand(terminal: Terminal, target: string, options: GlobalOptions): Promise<void> {
+  const folder = pathFrom(terminal, target);
+  await withFolder(terminal, options, async ({ store, loaded }) => {
+    const file = await findConfiguration(terminal, options, loaded);
+    const how = { emptyTables: tokenTables, ...present({ configuration: file }) };
+    const done = await withProgress(terminal, "Copying", (update) =>
+      store.upkeep.backup(folder, update, how),
+    );
+    const payload: BackupPayload = {
+      folder,
+      files: done.files,
+      bytes: done.bytes,
+      ...present({ configuration: done.configuration }),
+      leftOut: leftOutOf("the restored folder", done.configuration),
+    };
+    answer(terminal, options, payload, [
+      `copied ${counted(done.files, "file")}, ${shownBytes(done.bytes)}, to ${folder}`,
+      ["configuration", file === null ? "none: no file was found" : `${file}, as ${done.configuration}`],
+      ...payload.leftOut.map(leftOutLine),
+      ["restore it", commandLine(terminal, {}, ["restore", folder, "--dir", "./restored"])],
+    ]);
+  });
+}
+
+/** What `store` of a restored configuration names: the folder that it lies in, not the one that was backed up. */
+const storeHere = "files:.";
+
+/** Makes a new folder of a backup. */
+async function restoreCommand(terminal: Terminal, backup: string, options: GlobalOptions): Promise<void> {
+  if (options.dir === undefined) {
+    const problem = "Where to restore to is not given";
+    throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder with --dir" });
+  }
+  const folder = pathFrom(terminal, options.dir);
+  const { replaceStore } = await import("../config/parse-yaml.ts");
+  let store: string | null = null;
+  const { files, configuration, createdAt } = await withProgress(terminal, "Restoring", (update) =>
+    restoreFolder(pathFrom(terminal, backup), folder, update, (text) => {
+      const changed = replaceStore(text, storeHere);
+      if (changed !== null) store = storeHere;
+      return changed;
+    }),
+  );
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const payload: RestorePayload = {
+    folder,
+    files: files.length,
+    bytes,
+    ...present({ configuration }),
+    leftOut: leftOutOf(folder, configuration),
+    createdAt,
+    ...present({ store }),
+  };
+  const config = configuration === null ? {} : { config: join(folder, configuration) };
+  answer(terminal, options, payload, [
+    `restored ${counted(files.length, "file")}, ${shownBytes(bytes)}, to ${folder}, as of ${createdAt}`,
+    ...(store === null ? [] : [["changed", `store in ${configuration} is ${store} now`] as const]),
+    ...payload.leftOut.map(leftOutLine),
+    ["start it", commandLine(terminal, { dir: folder, ...config }, ["start"])],
+  ]);
+}
+
+/** That of the gateway on the folder, else the one that is found from here, without links; `null`: there is none. */
+async function findConfiguration(
+  terminal: Terminal,
+  options: GlobalOptions,
+  { config, file }: LoadedConfig,
+): Promise<string | null> {
+  const found = await askRunningConfig(terminal, options, config.store.path)
+    .then((running) => (running === null ? file : (running.file ?? null)))
+    .catch((error: unknown) => {
+      if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
+      tell(terminal, options, `The gateway did not say which configuration it uses: ${error.message}`);
+      return file;
+    });
+  return found === null ? null : realpathSync(found);
+}
+
+function leftOutOf(folder: string, configuration: string | null): BackupPayload["leftOut"] {
+  const besideIt = configuration === null ? folder : join(folder, ".env");
+  return [
+    {
+      what: "variables of the environment, and .env",
+      instead:
+        configuration === null
+          ? "set them where the gateway is started"
+          : `copy .env to ${besideIt}, beside ${configuration}, and set the others where the gateway is started`,
+    },
+    {
+      what: "tokens",
+      instead: "the first start makes a new admin token; make the others again with `skein token create`",
+    },
+    {
+      what: "working directories of agents, workspace/ too",
+      instead: "copy them yourself; paths of the configuration are read from where it lies",
+    },
+    { what: "derived files", instead: "index, lists and working sets come back at the first start" },
+  ];
+}
+
+function leftOutLine({ what, instead }: BackupPayload["leftOut"][number]): AnswerLine {
+  return ["left out", `${what}: ${instead}`];
+}

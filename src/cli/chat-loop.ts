@@ -1,0 +1,319 @@
+import { once } from "node:events";
+import type { Interface } from "node:readline/promises";
+import { createInterface } from "node:readline/promises";
+import type { SkeinEvent } from "../core/events.ts";
+import { stringifyJson } from "../core/json.ts";
+import { present } from "../core/present.ts";
+import { escapeToLine, thrownText } from "../core/text.ts";
+import { turnEventOf } from "../sessions/turn-handle.ts";
+import { runOf, settled, untilEnded } from "./connection/wait-for-runs.ts";
+import { Heard } from "./connection/watch-run.ts";
+import { counted, shownApp, shownTime } from "./output/format.ts";
+import type { Terminal, TerminalInput } from "./output/terminal.ts";
+import { paint } from "./output/terminal.ts";
+import { shortKey, TurnPrinter } from "./output/turn-printer.ts";
+import type { ChatSession } from "./slash-commands.ts";
+import { acts, readSlash } from "./slash-commands.ts";
+
+/** A second Ctrl-C within this time leaves. */
+const twiceMs = 2000;
+
+/**
+ * A conversation, line by line. What a person types while a turn runs is said at once, as the queue mode has it; what is
+ * piped in waits for its turn, so that each line is one.
+ */
+export class Chat {
+  readonly #terminal: Terminal;
+  readonly #session: ChatSession;
+  readonly #printer: TurnPrinter;
+  readonly #heard: Heard;
+  readonly #isTyped: boolean;
+  readonly #lines: Lines;
+  readonly #leaving = new AbortController();
+  readonly #waiting: string[] = [];
+  /** Runs of ours that are not over. */
+  readonly #turns = new Set<string>();
+  /** Runs of this session that are being answered, whosever they are. */
+  readonly #active = new Set<string>();
+  readonly #ours = new Set<string>();
+  readonly #roots = new Set<string>();
+  #asked: { readonly approvalId: string; readonly name: string }[] = [];
+  #isAtEnd = false;
+  #isFinishing = false;
+  /** Until it is heard what happens, no line is taken. */
+  #isHandling = true;
+  #interruptedAt = Number.NEGATIVE_INFINITY;
+  hasFailed = false;
+
+  constructor(terminal: Terminal, session: ChatSession, options: { readonly thinking: boolean }) {
+    const input = terminal.input();
+    this.#terminal = terminal;
+    this.#session = session;
+    this.#isTyped = input.typed;
+    this.#printer = new TurnPrinter(terminal, {
+      notes: input.typed ? "out" : "err",
+      text: true,
+      thinking: options.thinking,
+      before: () => this.#lines.makeRoom(terminal.out),
+    });
+    const { calls, reader } = session.open;
+    const { userId } = reader;
+    const filter = { events: ["run.*", "approval.*"], ...present({ userId }) };
+    this.#heard = new Heard(calls.events(filter), userId, (event) => this.#watch(event));
+    this.#lines = new Lines(input, {
+      line: (text) => {
+        this.#waiting.push(text);
+        this.#go();
+      },
+      interrupt: () => this.#interrupt(),
+      end: () => {
+        this.#isAtEnd = true;
+        this.#go();
+      },
+    });
+  }
+
+  /** Resolves when the user leaves, or all that was piped in is answered. */
+  async run(): Promise<void> {
+    const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
+    const left = once(this.#leaving.signal, "abort");
+    await Promise.race([this.#heard.ready, left]);
+    this.#isHandling = false;
+    this.#go();
+    await left;
+    stopListening();
+    this.#heard.close();
+    this.#printer.endLine();
+    this.#lines.close();
+  }
+
+  /** Takes the next line, if it is time for one; else lets it wait, or asks for one. */
+  #go(): void {
+    if (this.#isHandling || this.#leaving.signal.aborted) return;
+    const isFree = this.#isTyped || this.#turns.size === 0 || this.#asked.length > 0;
+    const line = isFree ? this.#waiting.shift() : undefined;
+    if (line !== undefined) {
+      this.#isHandling = true;
+      void this.#handle(line).finally(() => {
+        this.#isHandling = false;
+        this.#go();
+      });
+    } else if (this.#isAtEnd && this.#isTyped) this.#leave();
+    else if (this.#isAtEnd) void this.#finish();
+    else if (this.#active.size === 0 && this.#turns.size === 0) this.#lines.prompt();
+  }
+
+  /** Nothing more comes in: nobody is left to be asked, and what was set off is waited for. */
+  async #finish(): Promise<void> {
+    for (const { approvalId } of this.#asked.splice(0)) await this.#resolve(approvalId, "denied");
+    if (this.#turns.size > 0 || this.#waiting.length > 0 || this.#isFinishing) return;
+    this.#isFinishing = true;
+    const { signal } = this.#leaving;
+    try {
+      for (const rootId of this.#roots) await settled(this.#session.open, rootId, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#fail(thrownText(error));
+    }
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#leaving.abort();
+  }
+
+  async #handle(line: string): Promise<void> {
+    try {
+      const answer = /^\s*(?:(y|yes)|n|no)\s*$/i.exec(line);
+      const asked = this.#asked[0];
+      const slash = readSlash(line);
+      if (asked !== undefined && slash === null) {
+        if (answer === null) this.#ask(asked.name, asked.approvalId);
+        else await this.#resolve(asked.approvalId, answer[1] === undefined ? "denied" : "approved");
+      } else if (slash === null) {
+        if (line.trim() !== "") await this.#say(line.startsWith("//") ? line.slice(1) : line);
+      } else if (slash.name === null) {
+        this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help shows what there is`);
+      } else {
+        const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
+        const note = (text: string) => this.#printer.note(text);
+        await acts[slash.name](
+          { session: this.#session, terminal, note, leave: () => this.#leave() },
+          slash.rest,
+        );
+      }
+    } catch (error) {
+      this.#fail(thrownText(error));
+    }
+  }
+
+  async #say(text: string): Promise<void> {
+    const runId = await this.#session.say(text);
+    this.#turns.add(runId);
+    this.#ours.add(runId);
+    void this.#end(runId)
+      .catch((error: unknown) => {
+        if (!this.#leaving.signal.aborted) this.#fail(thrownText(error));
+      })
+      .finally(() => {
+        this.#turns.delete(runId);
+        this.#go();
+      });
+  }
+
+  async #end(runId: string): Promise<void> {
+    const { open } = this.#session;
+    const waiting = await runOf(open, runId);
+    if (waiting?.waitsForApp !== undefined) {
+      const command = open.toType("runs", "release", runId);
+      return this.#printer.note(`waits for ${shownApp(waiting)}; ${command} lets any process run it`);
+    }
+    const { state, reply = "", error } = await untilEnded(open, runId, this.#leaving.signal);
+    const run = await runOf(open, runId);
+    if (run !== null) this.#roots.add(run.rootId);
+    await this.#heard.caughtUp(run?.mergedInto ?? runId);
+    this.#printer.endLine();
+    if (state === "aborted") this.#printer.note("aborted");
+    else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
+    // What another process answered, or did not come whole. Of another turn, it was printed there.
+    else if (run?.mergedInto === undefined && !this.#heard.hasAll(runId, reply)) this.#printer.answer(reply);
+  }
+
+  #fail(text: string): void {
+    this.hasFailed = true;
+    this.#printer.endLine();
+    this.#lines.makeRoom(this.#terminal.out);
+    this.#terminal.err(`${paint(this.#terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
+  }
+
+  #watch(event: SkeinEvent): void {
+    const { key } = this.#session;
+    if (event.runId === undefined) return;
+    if ("startedBy" in event && event.startedBy !== undefined && this.#ours.has(event.startedBy)) {
+      this.#ours.add(event.runId);
+    }
+    if (event.sessionKey === key) this.#watchOwn(event, event.runId);
+    else if (this.#ours.has(event.runId)) this.#watchChild(event, event.runId);
+  }
+
+  #watchOwn(event: SkeinEvent, runId: string): void {
+    if (event.type === "run.started" || event.type === "run.recovered") {
+      this.#active.add(runId);
+      this.#ours.add(runId);
+    }
+    if (event.type === "run.step") this.#printer.endLine();
+    const shown = turnEventOf(event);
+    if (shown !== null) this.#printer.show(shown);
+    this.#watchApprovals(event, "");
+    if (event.type === "run.sleeping") {
+      const { length } = event.waitingFor;
+      const what = length === 0 ? "what has already come in" : counted(length, "run");
+      this.#printer.note(`sleeps for ${what}, until ${shownTime(event.wakeAt)} UTC at the latest`);
+    }
+    if (event.type === "run.sleeping" || event.type === "run.ended") {
+      this.#active.delete(runId);
+      this.#printer.endLine();
+      this.#go();
+    }
+  }
+
+  #watchApprovals(event: SkeinEvent, whose: string): void {
+    if (event.type === "approval.requested") {
+      const name = `${whose}${event.toolName} ${stringifyJson(event.arguments)}`;
+      this.#asked.push({ approvalId: event.approvalId, name });
+      this.#ask(name, event.approvalId);
+      this.#go();
+    }
+    if (event.type === "approval.resolved") {
+      this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
+    }
+  }
+
+  #watchChild(event: SkeinEvent, childRunId: string): void {
+    this.#watchApprovals(event, `${shortKey(event.sessionKey)}: `);
+    const state = event.type === "run.started" ? "running" : event.type === "run.ended" ? event.state : null;
+    if (state === null) return;
+    this.#printer.show({ type: "child", childSessionKey: event.sessionKey, childRunId, state });
+  }
+
+  #ask(name: string, approvalId: string): void {
+    const left = this.#asked.findIndex((each) => each.approvalId === approvalId);
+    this.#printer.note(`${name}: may it? y or n${left > 0 ? " (after the one before)" : ""}`, "?");
+  }
+
+  async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
+    const { calls, reader } = this.#session.open;
+    const { userId } = reader;
+    this.#asked = this.#asked.filter((each) => each.approvalId !== approvalId);
+    await calls.call("approvals.resolve", { approvalId, answer, ...present({ userId }) });
+    const [next] = this.#asked;
+    if (next !== undefined) this.#ask(next.name, next.approvalId);
+  }
+
+  /** Aborts what is being answered; a second time at once, or with nothing to abort, it leaves. */
+  #interrupt(): void {
+    const now = this.#terminal.now();
+    const runIds = [...new Set([...this.#turns, ...this.#active])];
+    if (runIds.length === 0 || now - this.#interruptedAt < twiceMs) {
+      this.#leave();
+      return;
+    }
+    this.#interruptedAt = now;
+    this.#printer.note("aborting; Ctrl-C again leaves");
+    const { calls, reader } = this.#session.open;
+    const { userId } = reader;
+    const abort = (runId: string) => calls.call("runs.abort", { runId, ...present({ userId }) });
+    void Promise.all(runIds.map(abort)).catch((error: unknown) => this.#fail(thrownText(error)));
+  }
+}
+
+interface LineHandlers {
+  line(text: string): void;
+  interrupt(): void;
+  /** There is no more. */
+  end(): void;
+}
+
+const prompt = "› ";
+
+/** What is typed or piped in, a line at a time, with a prompt where a person types. */
+class Lines {
+  readonly #interface: Interface;
+  readonly #isTyped: boolean;
+  #isPrompting = false;
+
+  constructor({ stream, typed }: TerminalInput, handlers: LineHandlers) {
+    this.#isTyped = typed;
+    this.#interface = createInterface({
+      input: stream,
+      ...(typed ? { output: process.stdout } : {}),
+      terminal: typed,
+      prompt,
+      crlfDelay: Number.POSITIVE_INFINITY,
+    });
+    this.#interface.on("line", (text) => {
+      this.#isPrompting = false;
+      handlers.line(text);
+    });
+    // In the terminal's raw mode Ctrl-C is a key and no signal.
+    this.#interface.on("SIGINT", () => handlers.interrupt());
+    this.#interface.on("close", () => handlers.end());
+  }
+
+  /** Asks for the next line; what was typed of it already stays. */
+  prompt(): void {
+    if (!this.#isTyped || this.#isPrompting) return;
+    this.#isPrompting = true;
+    this.#interface.prompt(true);
+  }
+
+  /** Takes the prompt away before something else is printed. */
+  makeRoom(write: (text: string) => void): void {
+    if (!this.#isPrompting) return;
+    this.#isPrompting = false;
+    write("\r\u001b[J");
+  }
+
+  close(): void {
+    this.#interface.close();
+  }
+}

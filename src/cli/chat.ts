@@ -1,0 +1,69 @@
+import type { Command } from "commander";
+import { Option } from "commander";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { keyMeant } from "../core/references.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import { Chat } from "./chat-loop.ts";
+import type { CommandContext } from "./command.ts";
+import { examples, newSessionHelp, thinkingLevels } from "./command.ts";
+import { readNamedImages } from "./connection/read-images.ts";
+import { spokenTo } from "./connection/resolve-session.ts";
+import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import { CommandFailed } from "./output/errors.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { paint } from "./output/terminal.ts";
+import type { Sending } from "./slash-commands.ts";
+import { ChatSession } from "./slash-commands.ts";
+
+export function registerChat(command: Command, { terminal }: CommandContext): void {
+  command
+    .argument("[ref]", newSessionHelp, "main")
+    .option("--model <provider/model>", "answer with this model")
+    .addOption(
+      new Option("--thinking [level]", "show the model's thinking, at this level if one is given").choices(
+        thinkingLevels,
+      ),
+    )
+    .addHelpText(
+      "after",
+      examples("skein chat", "skein chat trip --thinking", "skein chat agent:main:session:porto"),
+    )
+    .action((ref: string) => chatCommand(terminal, ref, command.optsWithGlobals()));
+}
+
+interface ChatOptions extends GlobalOptions {
+  readonly model?: string;
+  /** `true`: shown, at the level that it has. */
+  readonly thinking?: NonNullable<Sending["thinking"]> | true;
+}
+
+/** A conversation at the terminal, or of lines that are piped in. */
+async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions): Promise<void> {
+  if (options.json === true) {
+    const advice = "Use `send --json`, which answers once";
+    throw new SkeinError("invalid_arguments", { problem: "chat has no JSON output", advice });
+  }
+  const { model, thinking } = options;
+  if (model !== undefined) parseModel(model);
+  await withSkeinCalls(terminal, options, { workers: true, ref }, async (open) => {
+    const level = thinking === true ? undefined : thinking;
+    const to = await spokenTo(open, ref);
+    const sending = present({ model, thinking: level });
+    const session = new ChatSession(open, to, sending, (named, text) =>
+      readNamedImages(terminal, options, open, named, text),
+    );
+    // Events name sessions by their keys.
+    const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
+    session.moveTo({ key: key ?? to.key });
+    if (terminal.input().typed) {
+      terminal.out(
+        `${paint(terminal, "dim", `${session.shown}: /help shows what can be typed; Ctrl-D leaves`)}\n`,
+      );
+    }
+    const chat = new Chat(terminal, session, { thinking: thinking !== undefined });
+    await chat.run();
+    if (chat.hasFailed && !terminal.input().typed) throw new CommandFailed();
+  });
+}

@@ -1,0 +1,96 @@
+import type { Command } from "commander";
+import { Help, InvalidArgumentError, Option } from "commander";
+import type { ThinkingLevel } from "../agents/tools/define-agent.ts";
+import type { Terminal } from "./output/terminal.ts";
+
+/** What every command gets from the process. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly version: string;
+  /** Called with the command that the command line leads to, one level at a time. */
+  enter(command: Command): void;
+}
+
+/** Adds arguments, options, examples and the action to a command. */
+type RegisterCommand = (command: Command, context: CommandContext) => void;
+
+export interface LazyCommand {
+  readonly name: string;
+  /** What follows the name in the help of the parent. */
+  readonly usage: string;
+  readonly about: string;
+  load(): Promise<RegisterCommand>;
+}
+
+/** Adds commands whose code is loaded when they run or show their own help. */
+export function addLazyCommands(
+  parent: Command,
+  context: CommandContext,
+  commands: readonly LazyCommand[],
+): void {
+  const unloaded = new Map<Command, LazyCommand>();
+  const usages = new Map(commands.map(({ name, usage }) => [name, `${name} ${usage}`.trimEnd()]));
+  const load = async (command: Command) => {
+    const lazy = unloaded.get(command);
+    if (lazy === undefined) return;
+    unloaded.delete(command);
+    const register = await lazy.load();
+    register(command, context);
+    command.hook("preSubcommand", (_, child) => context.enter(child));
+  };
+  for (const lazy of commands) unloaded.set(parent.command(lazy.name).description(lazy.about), lazy);
+  parent
+    .configureHelp({
+      ...parent.configureHelp(),
+      subcommandTerm: (command) => usages.get(command.name()) ?? Help.prototype.subcommandTerm(command),
+    })
+    .hook("preSubcommand", async (_, command) => {
+      context.enter(command);
+      await load(command);
+    });
+  // Commander's own help command would show a command that is not loaded yet.
+  parent
+    .command("help [command]")
+    .description("display help for command")
+    .action(async (name?: string) => {
+      const command = parent.commands.find((each) => each.name() === name);
+      if (command !== undefined) await load(command);
+      (command ?? parent).help({ error: name !== undefined && command === undefined });
+    });
+}
+
+export const refHelp =
+  "a session: key, session id, label, a beginning of the id; or a file (with a / or .jsonl)";
+export const sessionHelp = "a session: key, session id, label, or a beginning of the id";
+/** For commands that create the session. */
+export const newSessionHelp =
+  "a session: key (created if it does not exist), main, session id, label, or a beginning of the id";
+
+export function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}\n`;
+}
+
+const largestNumber = 999_999;
+
+export function wholeNumber(text: string): number {
+  return upTo(largestNumber)(text);
+}
+
+/** Reads a whole number from 1 to `largest`. */
+export function upTo(largest: number): (text: string) => number {
+  return (text) => {
+    const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : largest + 1;
+    if (number <= largest) return number;
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${largest}.`);
+  };
+}
+
+export function allUsersOption(): Option {
+  return new Option("--all-users", "of every user; each row names its user");
+}
+
+export function yesOption(): Option {
+  return new Option("--yes", "do not ask for confirmation");
+}
+
+export const thinkingLevels: readonly ThinkingLevel[] = ["off", "minimal", "low", "medium", "high", "xhigh"];

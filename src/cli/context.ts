@@ -1,0 +1,224 @@
+import type { Command } from "commander";
+import { contextForModel } from "../app/context-for-model.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { escapeUnprintable } from "../core/text.ts";
+import { noModel, pruningBy, seeContext } from "../gateway/methods/sessions-context.ts";
+import type { ContextPayload } from "../protocol/session-payloads.ts";
+import { previewOfMessage } from "../sessions/preview.ts";
+import { readSessionFile } from "../store/files/lone-file.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import type { CommandContext } from "./command.ts";
+import { examples, refHelp } from "./command.ts";
+import { isFileName, resolveRef } from "./connection/resolve-session.ts";
+import { withCalls } from "./connection/with-calls.ts";
+import { loadSettings } from "./connection/with-folder.ts";
+import { printFindings } from "./output/answer.ts";
+import { counted, shownCount } from "./output/format.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { commandLine } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { oneLine, pad, paint, pathFrom, printJson, wholeLine } from "./output/terminal.ts";
+
+export function registerContext(command: Command, { terminal }: CommandContext): void {
+  command
+    .argument("<ref>", refHelp)
+    .option("--model <provider/model>", "for this model (default: the session's model)")
+    .option("--base-url <url>", "the OpenAI-compatible server of a provider that is not known")
+    .option("--explain", "list every change that was made to the messages for the model")
+    .option("--wire", "print the body of the request, as the provider would get it")
+    .addHelpText(
+      "after",
+      examples(
+        "skein context trip",
+        "skein context trip --model openai/gpt-5 --explain",
+        "skein context trip --model google/gemini-2.5-pro --wire",
+        "skein context ./trip.jsonl --model local/qwen3 --base-url http://127.0.0.1:11434/v1 --json",
+      ),
+    )
+    .action((ref: string) => showContext(terminal, ref, command.optsWithGlobals()));
+}
+
+interface ContextCommandOptions extends GlobalOptions {
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly explain?: boolean;
+  readonly wire?: boolean;
+}
+
+/** Prints what a model would be sent from where the session stands. */
+async function showContext(terminal: Terminal, name: string, options: ContextCommandOptions): Promise<void> {
+  if (options.model !== undefined) parseModel(options.model);
+  checkAddress(options.baseUrl);
+  const { explain = false, wire = false } = options;
+  const view = await (isFileName(name) ? contextOfFile : contextOfSession)(terminal, name, options);
+  if (explain && view.request.api === undefined) throw noModel();
+  if (options.json === true) {
+    printJson(terminal, view);
+    return;
+  }
+  if (explain || !wire) printContext(terminal, view, explain);
+  if (wire) printWire(terminal, view.wire, explain);
+  if (view.request.api === undefined) hint(terminal, name, options);
+  const isUnknown = view.changes.some(({ kind }) => kind === "tools_unknown");
+  if (isUnknown && !wire)
+    dim(terminal, "The tools are not known here; a run would offer those of its agent.");
+  const { toolsUnlisted = [] } = view.request;
+  if (toolsUnlisted.length > 0 && !wire) dim(terminal, unlistedText(toolsUnlisted));
+}
+
+/** Looking starts nothing. */
+function unlistedText(servers: readonly string[]): string {
+  return `Not counted are the tools of ${servers.join(", ")}: to tell them it would have to be started, as a run does.`;
+}
+
+/** As the configuration has it. */
+function checkAddress(url: string | undefined): void {
+  if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `"${url}" is no address of a server`,
+    advice: "--base-url takes one that begins with http:// or https://",
+  });
+}
+
+function contextOfSession(
+  terminal: Terminal,
+  name: string,
+  options: ContextCommandOptions,
+): Promise<ContextPayload> {
+  const { model, baseUrl, wire } = options;
+  return withCalls(terminal, options, async (open) => {
+    const { key } = await resolveRef(open, name);
+    return open.calls.call("sessions.context", { key, ...present({ model, baseUrl, wire }), ...open.reader });
+  });
+}
+
+/** Blobs and an agent belong to a session in a folder; of a lone file they are not known. */
+async function contextOfFile(
+  terminal: Terminal,
+  name: string,
+  options: ContextCommandOptions,
+): Promise<ContextPayload> {
+  const context = (await readSessionFile(pathFrom(terminal, name))).context();
+  const { config } = await loadSettings(terminal, options);
+  const known = { pruning: pruningBy(config, terminal.now()) };
+  return seeContext({ context, config, known }, options, contextForModel);
+}
+
+function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {
+  const next = commandLine(terminal, options, ["context", name, "--model", "anthropic/claude-sonnet-4-5"]);
+  dim(terminal, `No model is known; what one would be sent: ${next}`);
+}
+
+function dim(terminal: Terminal, text: string): void {
+  terminal.out(`\n${paint(terminal, "dim", oneLine(text, 2000))}\n`);
+}
+
+const titleWidth = 10;
+const barWidth = 30;
+const mostChanges = 200;
+/** A note is what was asked for, and is not cut at the terminal's edge. */
+const longestNote = 1000;
+
+/** What a model would be sent, for people: who, how much of what, and the messages in order. */
+function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {
+  const { provider, model, api, thinkingLevel, system, messages, tools } = view.request;
+  const wire = api === undefined ? "" : ` (${api})`;
+  const changes = view.changes.length;
+  row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
+  row(terminal, "thinking", thinkingLevel);
+  if (system !== undefined) row(terminal, "system", system);
+  // Names are for other commands and rules: they are not cut.
+  if (tools !== undefined)
+    terminal.out(`${paint(terminal, "bold", pad("tools", titleWidth))}${wholeLine(toolsText(tools))}\n`);
+  row(terminal, "messages", String(messages.length));
+  if (api !== undefined) row(terminal, "changes", changesText(changes, explain));
+  printTokens(terminal, view.tokens);
+  if (messages.length > 0) terminal.out("\n");
+  const width = String(messages.length).length;
+  for (const [index, message] of messages.entries()) {
+    const place = String(index + 1).padStart(width);
+    const role = pad(oneLine(message.role, 12), 12);
+    const preview = oneLine(previewOfMessage(message), terminal.columns - width - 15);
+    terminal.out(`${paint(terminal, "dim", place)} ${role} ${preview}\n`);
+  }
+  if (explain) printChanges(terminal, view.changes);
+  printFindings(terminal, view.diagnostics);
+}
+
+function toolsText(tools: readonly { readonly name: string }[]): string {
+  return tools.length === 0 ? "none" : `${tools.length}: ${tools.map(({ name }) => name).join(", ")}`;
+}
+
+function changesText(count: number, explain: boolean): string {
+  if (count === 0) return "none";
+  return explain ? String(count) : `${count}; --explain tells them`;
+}
+
+function row(terminal: Terminal, title: string, value: string): void {
+  const shown = oneLine(value, terminal.columns - titleWidth);
+  terminal.out(`${paint(terminal, "bold", pad(title, titleWidth))}${shown}\n`);
+}
+
+const partNames = {
+  system: "system",
+  tools: "tools",
+  summary: "summary",
+  user: "user",
+  assistant: "assistant",
+  thinking: "thinking",
+  toolCalls: "tool calls",
+  toolResults: "tool results",
+  images: "images",
+} as const;
+
+/** A bar for each part that has something in it, as long as its share of the whole. */
+function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void {
+  const { total, window } = tokens;
+  const share = window === undefined ? "" : ` of ${shownCount(window)} (${percent(total, window)})`;
+  row(terminal, "tokens", `about ${shownCount(total)}${share}`);
+  if (window !== undefined && total > window)
+    row(terminal, "", "more than the window: a run would compact first");
+  const rows = Object.entries(partNames)
+    .map(([part, name]) => ({ name, count: tokens[part as keyof typeof partNames] ?? 0 }))
+    .filter(({ count }) => count > 0);
+  const widths = rows.map(({ count }) => shownCount(count).length);
+  const width = Math.max(0, ...widths);
+  for (const { name, count } of rows) {
+    const bar = "█".repeat(Math.max(1, Math.round((barWidth * count) / total)));
+    const text = `${pad(name, 14)}${shownCount(count).padStart(width)}  ${bar}`;
+    terminal.out(`${" ".repeat(titleWidth)}${oneLineOfParts(text, terminal.columns - titleWidth)}\n`);
+  }
+}
+
+/** Names and figures of ours: nothing to escape, and the blanks between them stay. */
+function oneLineOfParts(text: string, columns: number): string {
+  return text.slice(0, Math.max(0, columns));
+}
+
+function percent(part: number, whole: number): string {
+  const value = whole === 0 ? 0 : (100 * part) / whole;
+  return value > 0 && value < 1 ? "<1%" : `${Math.round(value)}%`;
+}
+
+/** In the order of the steps; each with the entry that it was done to. */
+function printChanges(terminal: Terminal, changes: ContextPayload["changes"]): void {
+  let step = "";
+  for (const change of changes.slice(0, mostChanges)) {
+    if (change.step !== step) {
+      step = change.step;
+      terminal.out(`\n${paint(terminal, "bold", oneLine(step, terminal.columns))}\n`);
+    }
+    const where = change.entryId === undefined ? "" : `…${change.entryId.slice(-8)} `;
+    const text = `${where}${change.kind}: ${change.note}`;
+    terminal.out(`  ${oneLine(text, longestNote)}\n`);
+  }
+  const left = changes.length - mostChanges;
+  if (left > 0) terminal.out(`  and ${counted(left, "change")} more; --json shows them all\n`);
+}
+
+/** The body of the request, for people and for programs that read JSON. */
+function printWire(terminal: Terminal, body: unknown, below: boolean): void {
+  if (below) terminal.out(`\n${paint(terminal, "bold", "wire")}\n`);
+  terminal.out(`${escapeUnprintable(JSON.stringify(body, null, 2))}\n`);
+}

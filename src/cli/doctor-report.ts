@@ -1,0 +1,180 @@
+import { escapeUnprintable } from "../core/text.ts";
+import type {
+  AcpAgentPayload,
+  AcpAgentsPayload,
+  DoctorPayload,
+  FindingPayload,
+  McpServerPayload,
+} from "../protocol/upkeep.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { commandLine } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { oneLine, pad, paint, wholeLine } from "./output/terminal.ts";
+
+const longest = 2000;
+const colors = { note: "dim", warning: "yellow", error: "red" } as const;
+
+interface DoctorView extends GlobalOptions {
+  /** Every setting; else those that somebody has set. */
+  readonly all?: boolean;
+  /** What somebody has set, as the payload has all of it. */
+  readonly set: string;
+}
+
+/** What the doctor found, for people; the configuration last, which would bury the rest. */
+export function printDoctor(terminal: Terminal, found: DoctorPayload, view: DoctorView): void {
+  const { node, folder, configuration, findings, acp, mcp, maintenance } = found;
+  const line = (text: string) => terminal.out(`${text}\n`);
+  const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
+  const row = (name: string, text: string) =>
+    line(`${paint(terminal, "bold", pad(name, 15))}${oneLine(text, longest)}`);
+  row("Node", node.ok ? node.version : `${node.version}, but ${node.needed} is needed`);
+  row("Folder", `${folder.path} (${folder.from})${folder.exists ? "" : ": no sessions there yet"}`);
+  row("Configuration", configuration.file ?? "no file, the defaults hold");
+  for (const problem of configuration.problems) {
+    line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
+  }
+  title("Files and ports");
+  const ofFiles = findings.filter(({ area }) => area !== acpArea && area !== mcpArea);
+  if (ofFiles.length === 0) line("  no problems found");
+  for (const finding of ofFiles) printFinding(terminal, finding);
+  if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
+    line(
+      `  to mend what can be mended: ${oneLine(commandLine(terminal, view, ["doctor", "--fix"]), longest)}`,
+    );
+  }
+  if (acp.agents.length + acp.others.length > 0) {
+    title("ACP agents");
+    printAcpAgents(terminal, acp);
+    for (const finding of findings) if (finding.area === acpArea) printFinding(terminal, finding);
+  }
+  if (mcp.length > 0) {
+    title("MCP servers");
+    for (const { name, answers, tools } of mcp) {
+      if (answers) line(`  ${paint(terminal, "green", pad("answers", 8))} ${name}: ${tools} tools`);
+    }
+    for (const finding of findings) if (finding.area === mcpArea) printFinding(terminal, finding);
+  }
+  const does = maintenance.mode === "enforce" ? "the gateway does this within the hour" : "only reported";
+  title(`Maintenance (mode: ${maintenance.mode}, ${does})`);
+  if (maintenance.decisions.length === 0) line("  nothing to do");
+  for (const { action, key, userId, why } of maintenance.decisions) {
+    const whose = userId === undefined ? key : `${key} of ${userId}`;
+    line(`  ${pad(`would ${action}`, 14)} ${oneLine(`${whose}: ${why}`, longest)}`);
+  }
+  if (maintenance.explained !== undefined) {
+    title(`Maintenance of ${maintenance.explained.key}`);
+    for (const each of maintenance.explained.lines) line(`  ${oneLine(each, longest)}`);
+  }
+  title("Configuration in effect");
+  printSettings(terminal, configuration.effective, view);
+}
+
+const mcpArea = "mcp";
+
+/** A server that does not answer costs its tools alone. */
+export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
+  return servers
+    .filter(({ answers }) => !answers)
+    .map(({ name, problem }) => ({
+      area: mcpArea,
+      severity: "warning",
+      file: `mcpServers.${name}`,
+      what: `The server does not answer: ${problem ?? "no reason was given"}`,
+      remedy: `Check its command or url in mcpServers.${name}; agents run without its tools until it answers`,
+      fixable: false,
+      fixed: false,
+    }));
+}
+
+function printSettings(terminal: Terminal, effective: string, view: DoctorView): void {
+  const line = (text: string) => terminal.out(`  ${text}\n`);
+  const text = (view.all === true ? effective : view.set).trimEnd();
+  if (text !== "") for (const each of text.split("\n")) line(escapeUnprintable(each));
+  if (view.all === true) return;
+  const rest = text === "" ? "nothing is set, the defaults hold" : "everything else is as it is by default";
+  line(paint(terminal, "dim", `${rest}; to see all: ${wholeLine(toSeeAll(terminal, view))}`));
+}
+
+function toSeeAll(terminal: Terminal, view: DoctorView): string {
+  return commandLine(terminal, view, ["doctor", "--all"]);
+}
+
+function printFinding(terminal: Terminal, finding: FindingPayload): void {
+  const { severity, file, what, remedy, fixed } = finding;
+  const sign = fixed
+    ? paint(terminal, "green", pad("mended", 8))
+    : paint(terminal, colors[severity], pad(severity, 8));
+  terminal.out(`  ${sign} ${oneLine(`${file}: ${sentence(what)} ${sentence(remedy)}`, longest)}\n`);
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+/** What findings about ACP agents are about. */
+const acpArea = "acp";
+
+/** What the doctor finds fault with: no agent is needed for anything but itself. */
+export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[] {
+  return agents
+    .filter(({ answers }) => !answers)
+    .map((agent) => ({
+      area: acpArea,
+      severity: "warning",
+      file: `acp.agents.${agent.name}`,
+      what: `The agent is not available: ${agent.problem ?? "it does not say why"}`,
+      remedy: remedyOf(agent),
+      fixable: false,
+      fixed: false,
+    }));
+}
+
+function remedyOf({ name, command, file, install }: AcpAgentPayload): string {
+  if (file !== undefined) return `Start ${command} by hand, see what it says, and correct acp.agents.${name}`;
+  const correct = `correct acp.agents.${name}.command`;
+  return install === undefined ? `Install it, or ${correct}` : `Install it (${install}), or ${correct}`;
+}
+
+/** The agents that answer, and those that could be configured. */
+function printAcpAgents(terminal: Terminal, { agents, others }: AcpAgentsPayload): void {
+  const line = (text: string) => terminal.out(`${text}\n`);
+  for (const agent of agents) {
+    if (!agent.answers) continue;
+    line(`  ${paint(terminal, "green", pad("answers", 8))} ${oneLine(agentText(agent), longest)}`);
+  }
+  if (others.length > 0) printOthers(terminal, others, agents.length > 0);
+}
+
+function printOthers(terminal: Terminal, others: AcpAgentsPayload["others"], areSome: boolean): void {
+  const here = `${others.map(({ title }) => title).join(", ")}; to let sessions spawn them,`;
+  const entries = others.map(({ name }) => `${name}: {}`).join(", ");
+  const lines = areSome
+    ? [`also here: ${here} add to acp.agents: ${entries}`]
+    : [`found here: ${here} write into the configuration:`, "  acp:", `    agents: { ${entries} }`];
+  for (const each of lines) terminal.out(`  ${each}\n`);
+}
+
+function agentText({
+  name,
+  command,
+  file,
+  title,
+  version,
+  can,
+  authMethods,
+  ...more
+}: AcpAgentPayload): string {
+  const who = [title, version].filter((each) => each !== undefined).join(" ");
+  const rights = [...(more.isDefault ? ["the default"] : []), ...(more.isAllowed ? [] : ["not allowed"])];
+  const known = ["load", "resume", "fork", "list"] as const;
+  const abilities = known.filter((each) => can?.[each] === true);
+  return [
+    `${name}: ${who === "" ? command : who}${rights.length === 0 ? "" : ` (${rights.join(", ")})`}`,
+    file ?? command,
+    abilities.length === 0 ? "begins sessions only" : `sessions: new, ${abilities.join(", ")}`,
+    ...(authMethods === undefined || authMethods.length === 0
+      ? []
+      : [`signs in by ${authMethods.join(", ")}`]),
+  ].join("; ");
+}

@@ -1,0 +1,321 @@
+import type { Command } from "commander";
+import { configuredFileBoundary } from "../app/files.ts";
+import { holdsSessions, openFolder } from "../app/folder.ts";
+import { lookAtAcp } from "../app/look-at-acp.ts";
+import { checkMcpServers } from "../app/mcp.ts";
+import { workIn } from "../app/settings.ts";
+import { CallError } from "../client/contract.ts";
+import { effectiveConfigText, setConfigText, sourceText } from "../config/effective.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { checkConfig } from "../config/load.ts";
+import { problemText } from "../config/problems.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { tokenSchema } from "../gateway/auth/token-table.ts";
+import { findRunning } from "../gateway/running-file.ts";
+import type {
+  AcpAgentsPayload,
+  DoctorPayload,
+  FindingPayload,
+  MaintenanceDecisionPayload,
+  McpServerPayload,
+} from "../protocol/upkeep.ts";
+import { decisionPayload, explainedPayload } from "../sessions/explain-maintenance.ts";
+import { findTrashed, resolveSession } from "../sessions/find-session.ts";
+import { runMaintenance } from "../sessions/maintain.ts";
+import type { SessionRecord, Store, TrashedSession } from "../store/contract.ts";
+import type { CheckFinding } from "../store/files/check.ts";
+import type { Recovery } from "../store/files/recover.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import { askRunningConfig } from "./connection/running-gateway.ts";
+import { loadOptions, processFolder } from "./connection/with-folder.ts";
+import { acpFindings, mcpFindings, printDoctor } from "./doctor-report.ts";
+import { checkPort } from "./gateway/port.ts";
+import { CommandFailed } from "./output/errors.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { withProgress } from "./output/progress.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { printJson } from "./output/terminal.ts";
+
+export function registerDoctor(command: Command, { terminal }: CommandContext): void {
+  command
+    .option("--fix", "repair what can be repaired")
+    .option("--all", "show every setting, including defaults")
+    .option("--explain <ref>", "explain what each rule of session.maintenance means for one session")
+    .addHelpText(
+      "after",
+      examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --explain trip"),
+    )
+    .action(async () => {
+      if (!(await doctorCommand(terminal, command.optsWithGlobals()))) throw new CommandFailed();
+    });
+}
+
+interface DoctorOptions extends GlobalOptions {
+  readonly fix?: boolean;
+  /** Every setting, those too that nobody has set. */
+  readonly all?: boolean;
+  /** A session that maintenance is explained for. */
+  readonly explain?: string;
+}
+
+const neededNode = 24;
+/** Seconds that an ACP agent is given to say what it is; `acp.startTimeoutSeconds` where that is less. */
+const longestProbe = 30;
+
+/** Looks at everything, and mends what can be mended where `--fix` says so. `false`: an error remains. */
+async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
+  const { loaded, problems } = await checkConfig(loadOptions(terminal, options));
+  const root = loaded.config.store.path;
+  const source = loaded.sources.get("store") ?? { from: "default" as const };
+  const exists = holdsSessions(root);
+  if (options.fix === true) refuseBesideGateway(root);
+  const inside: Inside = exists
+    ? await lookInside(terminal, loaded, options)
+    : { findings: [], decisions: [] };
+  const waiting = await askGateway(terminal, options, root);
+  const acp = await askAgents(terminal, loaded, waiting.settings);
+  const mcp = await askMcpServers(terminal, loaded, waiting.settings);
+  const version = process.versions.node;
+  const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
+  const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
+  const payload: DoctorPayload = {
+    ok: node.ok && problems.length === 0 && !isBroken,
+    node,
+    folder: { path: root, from: sourceText(source), exists },
+    findings: [
+      ...inside.findings,
+      ...(await checkPort(loaded.config)),
+      ...waiting.findings,
+      ...acpFindings(acp.agents),
+      ...mcpFindings(mcp),
+    ],
+    configuration: {
+      ...(loaded.file === null ? {} : { file: loaded.file }),
+      problems: problems.map(problemText),
+      effective: effectiveConfigText(loaded),
+      ...(waiting.settings.length === 0 ? {} : { waiting: [...waiting.settings] }),
+    },
+    acp,
+    mcp,
+    maintenance: {
+      mode: loaded.config.session.maintenance.mode,
+      decisions: [...inside.decisions],
+      ...present({ explained: inside.explained }),
+    },
+  };
+  if (options.json === true) printJson(terminal, payload);
+  else printDoctor(terminal, payload, { ...options, set: setConfigText(loaded) });
+  return payload.ok;
+}
+
+/** Commands that the running gateway does not start before an operator says so. */
+async function askGateway(
+  terminal: Terminal,
+  options: GlobalOptions,
+  root: string,
+): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
+  const finding = (file: string, what: string, remedy: string): FindingPayload => ({
+    area: "configuration",
+    severity: "warning",
+    file,
+    what,
+    remedy,
+    fixable: false,
+    fixed: false,
+  });
+  try {
+    const { waiting: settings = [] } = (await askRunningConfig(terminal, options, root)) ?? {};
+    const what = "The running gateway has not applied this command, because it is new or changed";
+    const remedy = "Check it, then run `skein reload` or restart the gateway";
+    return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };
+  } catch (error) {
+    if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
+    const what = `The running gateway could not be asked for its configuration: ${error.message}`;
+    return {
+      settings: [],
+      findings: [
+        finding(
+          root,
+          what,
+          "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token",
+        ),
+      ],
+    };
+  }
+}
+
+/** Starts each ACP agent for a moment, except for those that wait for the operator. */
+function askAgents(
+  terminal: Terminal,
+  loaded: LoadedConfig,
+  waiting: readonly string[],
+): Promise<AcpAgentsPayload> {
+  const { env, cwd } = terminal;
+  const { acp } = loaded.config;
+  const agents = Object.entries(acp.agents).filter(([name]) => !waiting.includes(`acp.agents.${name}`));
+  const config = { ...loaded.config, acp: { ...acp, agents: Object.fromEntries(agents) } };
+  const timeoutMs = Math.min(config.acp.startTimeoutSeconds, longestProbe) * 1000;
+  return withProgress(terminal, "Asking ACP agents", (onProgress) =>
+    lookAtAcp(config, { env, cwd, timeoutMs, onProgress }),
+  );
+}
+
+/** Starts or reaches each MCP server for a moment, except for those that wait for the operator. */
+function askMcpServers(
+  terminal: Terminal,
+  loaded: LoadedConfig,
+  waiting: readonly string[],
+): Promise<McpServerPayload[]> {
+  const servers = Object.entries(loaded.config.mcpServers);
+  const checked = servers.filter(([name]) => !waiting.includes(`mcpServers.${name}`));
+  const config = { ...loaded.config, mcpServers: Object.fromEntries(checked) };
+  return withProgress(terminal, "Asking MCP servers", (onProgress) =>
+    checkMcpServers({ ...loaded, config }, { env: terminal.env, onProgress }),
+  );
+}
+
+interface Inside {
+  readonly findings: readonly FindingPayload[];
+  readonly decisions: readonly MaintenanceDecisionPayload[];
+  readonly explained?: DoctorPayload["maintenance"]["explained"];
+}
+
+async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: DoctorOptions): Promise<Inside> {
+  const root = loaded.config.store.path;
+  const fix = options.fix === true;
+  const findings: FindingPayload[] = [];
+  let isOpening = true;
+  const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
+  const store = await openFolder({
+    root,
+    report,
+    cwdFor: (place) => files.defaultCwd(place),
+    ...(fix ? { fix: { schemas: [tokenSchema] } } : {}),
+  }).catch((error: unknown) => {
+    if (!(error instanceof SkeinError)) throw error;
+    return error;
+  });
+  if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
+  isOpening = false; // what a check does, its findings tell
+  try {
+    const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
+    findings.push(...found);
+    if (found.some(({ area, severity }) => area === "databases" && severity === "error"))
+      return { findings, decisions: [] };
+    findings.push(...(await waitingWork(store, loaded, options)));
+    const users = options.user === undefined ? store.upkeep.users() : [options.user];
+    const rules = loaded.config.session.maintenance;
+    const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
+    const session =
+      options.explain === undefined ? null : await findExplained(store, loaded, options, options.explain);
+    const { decisions, explained } = await runMaintenance(work, {
+      dryRun: true,
+      ...present({ explainUid: session?.uid }),
+    });
+    return { findings, decisions: decisions.map(decisionPayload), ...explainedPayload(session, explained) };
+  } catch (error) {
+    if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
+    return { findings: [...findings, notOpened(root, error)], decisions: [] };
+  } finally {
+    await store.close().catch(ignoreDamage);
+  }
+}
+
+/** The session of a reference, also in the trash. */
+async function findExplained(
+  { sessions }: Pick<Store, "sessions">,
+  { config }: LoadedConfig,
+  options: DoctorOptions,
+  name: string,
+): Promise<SessionRecord | TrashedSession> {
+  const scope = present({ userId: options.user, agentId: options.agent });
+  const asker = { agentId: options.agent ?? "main", scope: config.session.scope };
+  const found =
+    (await resolveSession(sessions, scope, asker, name, { prefix: true })) ??
+    findTrashed(await sessions.trashed(scope), name, asker, { prefix: true });
+  if (found !== null) return found;
+  const advice = "See skein sessions ls, and skein sessions ls --trash";
+  throw new SkeinError("not_found", { what: "Session", name, advice });
+}
+
+/** So many runs and messages are listed; the counts tell of the others. */
+const mostListed = 20;
+
+/** Runs and messages that no process without the right app or channel takes up. */
+async function waitingWork(
+  store: object,
+  { config }: LoadedConfig,
+  { user }: GlobalOptions,
+): Promise<FindingPayload[]> {
+  const runs = workIn(store);
+  if (runs === undefined) return [];
+  const whose = user === undefined ? [] : [user];
+  const waiting = await runs.list({ waitsForApp: true, limit: 1000 }, ...whose);
+  const active = await runs.list({ states: ["running", "waiting"], limit: 1000 }, ...whose);
+  const waits = await runs.waitsOf(active.map(({ runId }) => runId));
+  const left = active.filter(({ runId }) => waits.get(runId)?.isOwnerGone === true);
+  const queued = await runs.outbox.list({ states: ["queued"], limit: 1000 }, ...whose);
+  const known = new Set([...Object.keys(config.channels), "cli", "console", "session"]);
+  const unsent = queued.filter(({ target, app }) => app !== null || !known.has(target.channel));
+  return [
+    ...waiting.slice(0, mostListed).map(({ runId, app, session }) => {
+      const what = `Run ${runId} in ${session.key} waits for the app ${app}`;
+      return workFinding(session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
+    }),
+    ...left.slice(0, mostListed).map(({ runId, app, session }) => {
+      const what = `Run ${runId} in ${session.key} is unfinished, and its process is gone`;
+      const remedy = `${app === null ? "Run `skein start`" : `Start ${app}`}, which continues it, or run \`skein runs abort ${runId}\``;
+      return workFinding(session.key, what, remedy);
+    }),
+    ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
+      const what = `Message ${outboxId} waits for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
+      return workFinding(session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
+    }),
+    ...moreFinding("runs that wait for an app", waiting.length, "skein runs ls --state queued"),
+    ...moreFinding("runs whose process is gone", left.length, "skein runs ls --state running,waiting"),
+    ...moreFinding("messages that wait for a channel", unsent.length, "skein outbox ls --state queued"),
+  ];
+}
+
+function moreFinding(what: string, count: number, command: string): FindingPayload[] {
+  if (count <= mostListed) return [];
+  return [workFinding("work.db", `${count - mostListed} more ${what}`, `List them with \`${command}\``)];
+}
+
+function workFinding(file: string, what: string, remedy: string): FindingPayload {
+  return { area: "runs", severity: "warning", file, what, remedy, fixable: false, fixed: false };
+}
+
+/** A gateway writes to the databases and files that a repair replaces. */
+function refuseBesideGateway(root: string): void {
+  const running = findRunning(root);
+  if (running === null) return;
+  throw new SkeinError("conflict", {
+    problem: `The gateway at ${running.url} (process ${running.pid}) uses ${root}`,
+    advice: "Nothing was changed. Stop it first, then run `skein doctor --fix` again",
+  });
+}
+
+/** It has been reported. */
+function ignoreDamage(error: unknown): void {
+  if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
+}
+
+/** What opening a folder does by itself, whoever opens it, and what it cannot do. */
+function findingOf({ kind, file, note }: Recovery): CheckFinding {
+  const what = note.charAt(0).toUpperCase() + note.slice(1);
+  const isDone = kind !== "not_taken_in" && kind !== "not_indexed";
+  const remedy = isDone ? "Opening the folder did so" : "It was left as it is; look at the file";
+  const area = ["set_aside", "rebuilt", "salvaged"].includes(kind) ? "databases" : "logs";
+  const severity = kind === "salvaged" ? "error" : "warning";
+  return { area, severity, file, what, remedy, fixable: isDone, fixed: isDone };
+}
+
+function notOpened(root: string, error: SkeinError): CheckFinding {
+  const what = error.message.slice(0, -error.remedy.length).trim();
+  const rest = { remedy: error.remedy, fixable: false, fixed: false };
+  return { area: "databases", severity: "error", file: root, what, ...rest };
+}

@@ -1,0 +1,175 @@
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { keyedProviders, keyVariable, rehearsalModel } from "../config/default-model.ts";
+import { readTextFile } from "../config/find-file.ts";
+import { gatherStream } from "../core/gather-bytes.ts";
+
+/** What a first configuration is made from. */
+export interface Found {
+  readonly keys: readonly FoundKey[];
+  readonly ollama: FoundOllama | null;
+}
+
+/** The model for what was found: of the first key, else one of Ollama's that can talk, else the rehearsal model. */
+export function chosenModel({ keys, ollama }: Found): string {
+  const [key] = keys;
+  const known = keyedProviders.find(({ provider }) => provider === key?.provider);
+  if (known !== undefined) return `${known.provider}/${known.model}`;
+  const local = ollama?.models.find((name) => !/embed|bge-|minilm/i.test(name));
+  return local === undefined ? rehearsalModel : `local/${local}`;
+}
+
+/** A first `skein.yaml`, with comments: what was found, and what else there is, as comments that hold when uncommented. */
+export function configText(found: Found): string {
+  return [
+    "# Configuration of Skein. Everything has a default; docs/configuration.md lists every setting.",
+    "# `skein doctor` tells mistakes in here with their lines, and shows what holds.",
+    "",
+    "agents:",
+    "  main:",
+    ...modelLines(chosenModel(found)),
+    '    # system: "You are a careful librarian."',
+    "    # thinking: low # off, minimal, low, medium, high or xhigh",
+    '    # tools: { allow: ["*"], deny: [] } # names, groups and globs',
+    "",
+    "models:",
+    "  providers:",
+    "    # Keys stay in the environment, or in the .env beside this file; only their names stand here.",
+    "    # A variable that is named here has to be set wherever this file is read.",
+    ...keyedProviders.flatMap((known) => {
+      const key = found.keys.find(({ provider }) => provider === known.provider);
+      const line = `${known.provider}: { apiKey: "\${${key?.variable ?? known.variables[0]}}" }`;
+      return [`    ${key === undefined ? "# " : ""}${line}`];
+    }),
+    ...localLines(found.ollama),
+    "",
+    "# defaults: { runTimeoutSeconds: 3600, maxSteps: 50 } # for every agent; the same keys as an agent",
+    "# budget: { hops: 8, runs: 100, costUsd: 5 } # what one request and all that it sets off may come to",
+    '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools of other programs',
+    "# acp: { agents: { claude: {}, gemini: {} }, defaultAgent: claude } # agents of others to spawn, see docs/acp.md",
+    "# store: files:~/.skein # where sessions are kept",
+    "# gateway: { host: 127.0.0.1, port: 18790 } # where `skein start` listens",
+    "",
+  ].join("\n");
+}
+
+/** Nobody should have to take the rehearsal model out again when there is a key. */
+function modelLines(model: string): string[] {
+  if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
+  return [
+    `    # No model is named: ${rehearsalModel}, which needs no key, answers until one is there.`,
+    `    # model: "anthropic/${keyedProviders[0]?.model}"`,
+  ];
+}
+
+function localLines(ollama: FoundOllama | null): string[] {
+  const lines = ["local:", "  type: openai-compatible"];
+  if (ollama === null) {
+    return [
+      "# A server that speaks as OpenAI does, such as Ollama:",
+      ...lines,
+      '  baseUrl: "http://127.0.0.1:11434/v1"',
+    ].map((line, index) => `    ${index === 0 ? "" : "# "}${line}`);
+  }
+  const models = ollama.models.map((name) => `    ${JSON.stringify(name)}: {}`);
+  return [
+    ...lines,
+    `  baseUrl: ${JSON.stringify(ollama.baseUrl)}`,
+    models.length > 0 ? "  models:" : "",
+    ...models,
+  ]
+    .filter((line) => line !== "")
+    .map((line) => `    ${line}`);
+}
+
+/** A key that is there, by the name of its variable. Its value is never kept. */
+interface FoundKey {
+  readonly provider: string;
+  readonly variable: string;
+  readonly from: "environment" | ".env";
+}
+
+/** The keys in the environment and in the `.env` of a folder, in the order in which their providers are chosen. */
+export async function findKeys(
+  folder: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<readonly FoundKey[]> {
+  const beside = parseEnv((await readTextFile(join(folder, ".env"))) ?? "");
+  return keyedProviders.flatMap((known) => {
+    // A real variable wins even when it is blank, as it does when the configuration is read.
+    const variable = keyVariable(known, (name) => env[name] ?? beside[name]);
+    if (variable === null) return [];
+    return [
+      { provider: known.provider, variable, from: env[variable] === undefined ? ".env" : "environment" },
+    ];
+  });
+}
+
+/** An Ollama that answered. */
+interface FoundOllama {
+  /** Where it speaks as OpenAI does. */
+  readonly baseUrl: string;
+  readonly models: readonly string[];
+}
+
+const usualPort = "11434";
+const timeoutMs = 500;
+const mostBytes = 1_000_000;
+const mostModels = 100;
+
+/** Asks the local Ollama for its models; `null`: none answers in time, or something else does. */
+export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
+  const base = ollamaBase(host);
+  if (base === null) return null;
+  const text = await fetchText(`${base}/api/tags`);
+  const models = text === null ? null : modelNames(text);
+  return models === null ? null : { baseUrl: `${base}/v1`, models };
+}
+
+/** What OLLAMA_HOST stands for: an address, a host, a port, or nothing; `null`: none of these. */
+export function ollamaBase(host: string | undefined): string | null {
+  const given = (host ?? "").trim();
+  const hasScheme = /^https?:\/\//i.test(given);
+  const url = URL.parse(hasScheme ? given : `http://${/^(:\d|$)/.test(given) ? "127.0.0.1" : ""}${given}`);
+  if (url === null || url.username !== "" || url.password !== "") return null;
+  // A server listens on 0.0.0.0; nobody is reached there.
+  if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
+  if (!hasScheme && !/:\d+(?:\/|$)/.test(given)) url.port = usualPort;
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** The names in an answer to `/api/tags`; `null`: it is none. Names that could not stand in a file are left out. */
+function modelNames(text: string): readonly string[] | null {
+  const answer = parsed(text);
+  const models = isObject(answer) ? answer.models : null;
+  if (!Array.isArray(models)) return null;
+  const names = models.flatMap((model: unknown) => {
+    const name = isObject(model) ? model.name : null;
+    return typeof name === "string" && /^[A-Za-z0-9][\w.:/@-]{0,199}$/.test(name) ? [name] : [];
+  });
+  return [...new Set(names)].slice(0, mostModels);
+}
+
+/** The body of a good answer; `null`: there is none, or it is too long or too late. */
+async function fetchText(url: string): Promise<string | null> {
+  try {
+    const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
+    const bytes = await gatherStream(response.body, mostBytes);
+    return response.ok && bytes !== null ? bytes.toString("utf8") : null;
+  } catch {
+    // Whatever went wrong, no Ollama can be used there, and that is all that was asked.
+    return null;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,152 @@
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import type { Command } from "commander";
+import { rehearsalModel } from "../config/default-model.ts";
+import { configNames } from "../config/find-file.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { InitPayload } from "../protocol/init.ts";
+import type { CommandContext } from "./command.ts";
+import { examples, yesOption } from "./command.ts";
+import type { Found } from "./init-config.ts";
+import { chosenModel, configText, findKeys, findOllama } from "./init-config.ts";
+import type { AnswerLine } from "./output/answer.ts";
+import { answer } from "./output/answer.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { commandLine } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { confirm, pathFrom } from "./output/terminal.ts";
+
+export function registerInit(command: Command, { terminal }: CommandContext): void {
+  command
+    .option("--force", "replace the existing file; a copy is kept under another name")
+    .addOption(yesOption())
+    .addHelpText(
+      "after",
+      examples("skein init", "skein init --dir ./project", "skein init --force --yes", "skein init --json"),
+    )
+    .action(() => initCommand(terminal, command.optsWithGlobals()));
+}
+
+interface InitOptions extends GlobalOptions {
+  readonly force?: boolean;
+  readonly yes?: boolean;
+}
+
+/** Writes a first configuration into the folder of `--dir`, else where the user stands. */
+async function initCommand(terminal: Terminal, options: InitOptions): Promise<void> {
+  if (options.config !== undefined) {
+    const advice = "Leave --config out; --dir names the folder";
+    throw new SkeinError("invalid_arguments", { problem: "The file is always called skein.yaml", advice });
+  }
+  const folder = pathFrom(terminal, options.dir ?? ".");
+  const file = join(folder, "skein.yaml");
+  const before = configsIn(folder);
+  if (options.force !== true) refuseReplacing(before);
+  // The old one is kept, so without a terminal --force is enough.
+  if (before.length > 0 && terminal.ask !== null) {
+    await confirm(terminal, `Replace ${before.join(" and ")}? A copy is kept.`, options);
+  }
+  const [keys, ollama] = await Promise.all([
+    findKeys(folder, terminal.env),
+    findOllama(terminal.env.OLLAMA_HOST),
+  ]);
+  const found: Found = { keys, ollama };
+  const backups = writeConfig(folder, configText(found), before, terminal.now());
+  const payload: InitPayload = {
+    file,
+    backups: [...backups],
+    model: chosenModel(found),
+    keys: [...keys],
+    ...(ollama === null ? {} : { ollama: { baseUrl: ollama.baseUrl, models: [...ollama.models] } }),
+    next: nextSteps(found, doctorLine(terminal, options, file)),
+  };
+  answer(terminal, options, payload, linesOf(payload));
+}
+
+/** In another folder the file has to be named: a `skein.yaml` where the user stands would be read instead. */
+function doctorLine(terminal: Terminal, options: InitOptions, file: string): string {
+  const { dir } = options;
+  if (dir === undefined || pathFrom(terminal, dir) === terminal.cwd)
+    return commandLine(terminal, options, ["doctor"]);
+  return commandLine(terminal, { ...options, config: join(dir, basename(file)) }, ["doctor"]);
+}
+
+function nextSteps(found: Found, doctor: string): string[] {
+  const { keys, ollama } = found;
+  const toAddKey =
+    "For a real model, put its key into the environment or into .env beside the file, for example ANTHROPIC_API_KEY=…";
+  const toPull =
+    "For a local model, let Ollama fetch one (ollama pull qwen3) and run this again with --force";
+  return [
+    ...(chosenModel(found) === rehearsalModel ? [toAddKey] : []),
+    ...(keys.length === 0 && ollama?.models.length === 0 ? [toPull] : []),
+    `To check the configuration: ${doctor}`,
+  ];
+}
+
+function linesOf({ file, backups, model, keys, ollama, next }: InitPayload): AnswerLine[] {
+  const named = keys.map(({ variable, from }) => `${variable} (${from})`);
+  const models = ollama?.models.length === 0 ? "no models" : (ollama?.models.join(", ") ?? "");
+  return [
+    `wrote ${file}`,
+    ...backups.map((backup) => ["kept", backup] as const),
+    ["keys", named.length === 0 ? "none" : named.join(", ")],
+    ["ollama", ollama === undefined ? "none" : `${ollama.baseUrl}: ${models}`],
+    ["model", model === rehearsalModel ? `${model}, which needs no key and only rehearses` : model],
+    ...next,
+  ];
+}
+
+/** The configuration files that a folder has. */
+function configsIn(folder: string): readonly string[] {
+  return configNames
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+}
+
+/** Refuses a folder that has a configuration: two in one folder are a mistake, whatever they are called. */
+function refuseReplacing([there]: readonly string[]): void {
+  if (there === undefined) return;
+  throw new SkeinError("write_failed", {
+    file: there,
+    problem: "it is there already",
+    advice: "Change it as you like, or add --force: the old one is kept beside the new one",
+  });
+}
+
+/** Writes `skein.yaml` and returns the names under which existing files were kept. */
+function writeConfig(
+  folder: string,
+  text: string,
+  before: readonly string[],
+  now: number,
+): readonly string[] {
+  const file = join(folder, "skein.yaml");
+  const part = `${file}.part-${process.pid}`;
+  const backups = before.map((path) => ({ path, backup: `${path}.bak-${process.pid}-${now}` }));
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const { path, backup } of backups) {
+      // The file that is replaced stays in place until the new one is complete.
+      if (path === file) copyFileSync(path, backup, constants.COPYFILE_EXCL);
+      else renameSync(path, backup);
+    }
+    writeFileSync(part, text, { mode: 0o600 });
+    renameSync(part, file);
+  } catch (error) {
+    if (existsSync(part)) rmSync(part);
+    const problem = (error as Error).message;
+    const advice = "Check that you may write there, and the room on the disk";
+    throw new SkeinError("write_failed", { file, problem, advice }, { cause: error });
+  }
+  return backups.map(({ backup }) => backup);
+}

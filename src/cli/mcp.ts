@@ -1,0 +1,137 @@
+import type { Command } from "commander";
+import { parseAgentId } from "../core/names.ts";
+import { present } from "../core/present.ts";
+import { thrownText } from "../core/text.ts";
+import type { Principal } from "../gateway/auth/principal.ts";
+import type { McpCall, McpParts } from "../gateway/mcp/mcp-context.ts";
+import { askerOf, skeinParts } from "../gateway/mcp/mcp-context.ts";
+import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
+import { localPrincipal } from "../gateway/methods/local-calls.ts";
+import type { HelloPayload } from "../protocol/frames.ts";
+import type { WatchedCalls } from "../protocol/methods/calls.ts";
+import type { ToolCalled } from "../sessions/skein.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import { connectRunning } from "./connection/running-gateway.ts";
+import { eventOf } from "./connection/watch-run.ts";
+import { defaultAgent, loadSettings, tell } from "./connection/with-folder.ts";
+import { withSkein } from "./connection/with-skein-calls.ts";
+import type { Spoken } from "./gateway/stdio-protocol.ts";
+import { speaking } from "./gateway/stdio-protocol.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+
+export function registerMcp(command: Command, { terminal, version }: CommandContext): void {
+  command
+    .addHelpText("after", examples("skein mcp", "skein mcp --agent main --user ann"))
+    .action(() => mcpCommand(terminal, version, command.optsWithGlobals()));
+}
+
+/**
+ * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
+ * itself, whose runs this process does then. The output carries MCP alone. Asked to stop, it lets runs come to a written
+ * state first; asked once more, it ends at once.
+ */
+async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+  await speaking(terminal, (spoken) => serve(spoken, version, options));
+}
+
+async function serve(spoken: Spoken, version: string, options: GlobalOptions): Promise<void> {
+  const { terminal } = spoken;
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
+  const known = {
+    version,
+    defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
+    scope: config.session.scope,
+    // A gateway sees to it call by call; the folder itself asks for no token.
+    isCurrent: () => true,
+    report: (error: unknown) => tell(terminal, options, thrownText(error)),
+  };
+  const running = await connectRunning(terminal, options, config.store.path);
+  if (running === null) {
+    // Named, so that a folder is begun where there is none.
+    const { user = null } = options;
+    return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
+      speak(spoken, { ...localPrincipal, user }, skeinParts(skein, known)),
+    );
+  }
+  try {
+    await speak(spoken, principalOf(running.hello, options), partsOver(running, known));
+  } finally {
+    await running.close();
+  }
+}
+
+/** Whoever the gateway takes the token for: its asker has a session of its own. A token for all users speaks for `--user`. */
+function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
+  const { tokenId = localPrincipal.tokenId, scopes, allUsers, userId } = hello;
+  return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
+}
+
+async function speak(spoken: Spoken, principal: Principal, parts: McpParts): Promise<void> {
+  await serveMcpStdio(parts, askerOf(principal, parts.defaultAgentId), spoken);
+}
+
+/**
+ * What MCP stands on where a gateway runs: every call is one of `tools.invoke`. Which run a call waits for is not told there,
+ * so that no progress is.
+ */
+export function partsOver(
+  calls: WatchedCalls,
+  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpParts {
+  return {
+    ...known,
+    callTool: (name, args, call) => invoke(calls, name, args, call),
+    allowedTools: async ({ userId, agentId }) => {
+      const agent = await findAgent(calls, userId, agentId).catch((error: unknown) => known.report(error));
+      return new Set(agent?.configured === true ? agent.tools : await sessionToolNames());
+    },
+    subscribe: (userId, listener) => {
+      const stream = calls.events(present({ userId }));
+      const hear = async () => {
+        for await (const received of stream) {
+          const event = eventOf(received, userId);
+          if (event !== null) listener(event);
+        }
+      };
+      hear().catch(known.report);
+      return () => stream.close();
+    },
+  };
+}
+
+async function findAgent(calls: WatchedCalls, userId: string | null, agentId: string) {
+  const { agents } = await calls.call("agents.list", present({ userId }));
+  return agents.find(({ id }) => id === agentId);
+}
+
+async function sessionToolNames(): Promise<readonly string[]> {
+  const { sessionToolTable } = await import("../tools/all.ts");
+  return sessionToolTable.map(({ name }) => name);
+}
+
+async function invoke(
+  calls: WatchedCalls,
+  name: string,
+  args: unknown,
+  { sessionKey, userId, idempotencyKey, signal }: McpCall,
+): Promise<ToolCalled> {
+  const params = {
+    sessionKey,
+    name,
+    arguments: args as Record<string, unknown>,
+    ...present({ userId, idempotencyKey }),
+  };
+  try {
+    const { result, rootId = null } = await calls.call("tools.invoke", params, { signal });
+    return { result: result as ToolCalled["result"], rootId };
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+    if (typeof code !== "string") throw error;
+    const status = code === "forbidden" || code === "unauthorized" ? "forbidden" : "error";
+    return { result: { status, code, error: String(message) }, rootId: null };
+  }
+}

@@ -1,0 +1,157 @@
+import type { Command } from "commander";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { displayKey } from "../core/references.ts";
+import type { OutboxRowPayload } from "../protocol/runs.ts";
+import type { OutboxState } from "../runs/contract.ts";
+import type { CommandContext } from "./command.ts";
+import { allUsersOption, examples, upTo } from "./command.ts";
+import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import type { AnswerLine } from "./output/answer.ts";
+import { answer } from "./output/answer.ts";
+import { safeText, shownAge, shownTime } from "./output/format.ts";
+import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
+import { whoseRows } from "./output/global-options.ts";
+import type { Column } from "./output/table.ts";
+import { printTable } from "./output/table.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { printJson } from "./output/terminal.ts";
+import { withUser } from "./runs-ls.ts";
+
+const exampleId = "5c224981-9b64-8106-b76d-d75fd672f22c";
+
+export function registerOutbox(outbox: Command, { terminal }: CommandContext): void {
+  outbox.addHelpText("after", examples("skein outbox", "skein outbox ls --state dead --json"));
+  outbox
+    .command("ls", { isDefault: true })
+    .description("List messages, newest first.")
+    .option("--state <states>", "only queued, delivered, dead or dropped; several with commas")
+    .option("--limit <number>", "at most this many messages, up to 1000 (default: 100)", upTo(1000))
+    .addOption(allUsersOption())
+    .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
+    .action((_, command: Command) => listOutbox(terminal, command.optsWithGlobals()));
+  outbox
+    .command("show")
+    .description("Show everything about a message.")
+    .argument("<id>", "the message, as `outbox ls` prints it")
+    .addHelpText("after", examples(`skein outbox show ${exampleId}`))
+    .action((id: string, _, command: Command) => showOutbox(terminal, id, command.optsWithGlobals()));
+  for (const [name, about] of [
+    ["retry", "Send a dead message again, with a fresh count of attempts."],
+    ["drop", "Give up on a message."],
+  ] as const) {
+    outbox
+      .command(name)
+      .description(about)
+      .argument("<id>", "the message, as `outbox ls` prints it")
+      .addHelpText("after", examples(`skein outbox ${name} ${exampleId}`))
+      .action((id: string, _, command: Command) =>
+        settleOutbox(terminal, id, name, command.optsWithGlobals()),
+      );
+  }
+}
+
+interface OutboxListOptions extends GlobalOptions, AllUsersOption {
+  readonly state?: string;
+  readonly limit?: number;
+}
+
+const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"];
+
+/** Lists messages on their way to channels, the last first. */
+async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
+  const wanted = options.state?.split(",").map(stateOf);
+  const whose = whoseRows(options);
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, asker }) => {
+    const payload = await calls.call("outbox.list", {
+      ...present({ states: wanted, limit: options.limit }),
+      ...whose,
+    });
+    const shown = columns((key) => displayKey(key, asker), terminal.now());
+    if (options.json === true) printJson(terminal, payload);
+    else if (payload.count === 0)
+      terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
+    else printTable(terminal, options.allUsers === true ? withUser(shown) : shown, payload.messages);
+  });
+}
+
+function stateOf(text: string): OutboxState {
+  const name = text.trim().toLowerCase();
+  const state = states.find((each) => each === name);
+  if (state !== undefined) return state;
+  const advice = `The states are ${states.join(", ")}`;
+  throw new SkeinError("invalid_arguments", { problem: `"${text}" is no state of a message`, advice });
+}
+
+function columns(shown: (key: string) => string, now: number): Column<OutboxRowPayload>[] {
+  return [
+    { title: "MESSAGE", text: ({ outboxId }) => outboxId, whole: true },
+    { title: "STATE", text: ({ state }) => state },
+    { title: "TO", text: whither, least: 10 },
+    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true, spare: 3 },
+    { title: "TRIES", text: ({ attempts }) => String(attempts), align: "right", spare: 2 },
+    { title: "TEXT", text: ({ text }) => text, least: 12, spare: 4 },
+    { title: "ERROR", text: (row) => whyQueued(row) ?? row.lastError ?? "", least: 12, spare: 1 },
+    { title: "AGE", text: ({ createdAt }) => shownAge(now - createdAt), align: "right" },
+  ];
+}
+
+/** `undefined`: this process delivers it, or it is not queued. */
+function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string | undefined {
+  if (waitsForChannel !== true) return undefined;
+  return app === undefined
+    ? `waits for a process with the channel ${target.channel}`
+    : `waits for the app ${app}, which has the channel ${target.channel}`;
+}
+
+function whither({ target: { channel, to, threadId } }: OutboxRowPayload): string {
+  return [channel, to, threadId].filter((part) => part !== undefined).join(" ");
+}
+
+async function showOutbox(terminal: Terminal, outboxId: string, options: GlobalOptions): Promise<void> {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, toType }) => {
+    const { userId } = reader;
+    const { messages } = await calls.call("outbox.list", { outboxId, ...present({ userId }) });
+    const [payload] = messages;
+    if (payload === undefined) {
+      const advice = `See what is there with ${toType("outbox", "ls")}`;
+      throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
+    }
+    answer(terminal, options, payload, linesOf(payload));
+    if (options.json !== true) terminal.out(`\n${safeText(payload.text)}\n`);
+  });
+}
+
+function linesOf(row: OutboxRowPayload): AnswerLine[] {
+  const told: [string, string | undefined][] = [
+    ["state", row.state],
+    ["to", whither(row)],
+    ["session", `${row.sessionKey} (${row.sessionId})`],
+    ["run", row.runId],
+    ["written", shownTime(row.createdAt)],
+    ["tries", String(row.attempts)],
+    ["next", row.nextAt === undefined ? undefined : shownTime(row.nextAt)],
+    ["ended", row.endedAt === undefined ? undefined : shownTime(row.endedAt)],
+    ["waits", whyQueued(row)],
+    ["error", row.lastError],
+  ];
+  const lines = told.flatMap(([title, text]) => (text === undefined ? [] : [[title, text] as const]));
+  return [`message ${row.outboxId}`, ...lines];
+}
+
+/** Sends a message that was given up once more, or gives it up. */
+async function settleOutbox(
+  terminal: Terminal,
+  outboxId: string,
+  act: "retry" | "drop",
+  options: GlobalOptions,
+): Promise<void> {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call(`outbox.${act}`, { outboxId, ...present({ userId }) });
+    const done =
+      payload.state === "queued"
+        ? "waits to be sent by the next process that runs this folder"
+        : `is ${payload.state}`;
+    answer(terminal, options, payload, [`the message to ${whither(payload)} ${done}`]);
+  });
+}

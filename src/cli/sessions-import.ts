@@ -1,0 +1,240 @@
+import { relative } from "node:path";
+import type { Command } from "commander";
+import { configuredFileBoundary } from "../app/files.ts";
+import { SkeinError } from "../core/errors.ts";
+import { parseAgentId } from "../core/names.ts";
+import { present } from "../core/present.ts";
+import type { ImportPayload } from "../protocol/interchange.ts";
+import type { ImportSettings } from "../sessions/import.ts";
+import { SessionImporter } from "../sessions/import.ts";
+import type { Program, Sources } from "../sessions/import-sources.ts";
+import { checkNamesOne, importAll, programs } from "../sessions/import-sources.ts";
+import { chosenCwd } from "../sessions/runtime-context.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import type { OpenFolderCalls } from "./connection/with-calls.ts";
+import { withCalls } from "./connection/with-calls.ts";
+import { defaultAgent, processFolder } from "./connection/with-folder.ts";
+import type { FoundSource } from "./import-sources.ts";
+import { findSources, importOverCalls } from "./import-sources.ts";
+import { CommandFailed } from "./output/errors.ts";
+import { counted } from "./output/format.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import { withProgress } from "./output/progress.ts";
+import { printTable } from "./output/table.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { oneLine, paint, pathFrom, printJson } from "./output/terminal.ts";
+
+export function registerSessionsImport(command: Command, { terminal }: CommandContext): void {
+  command
+    .argument("<path...>", "transcripts, folders of them, or OpenClaw's own folder")
+    .option("--from <program>", "pi, openclaw, claude-code or codex; takes only its sessions from folders")
+    .option("--dry-run", "only print what would be imported")
+    .option("--key <key>", "the key of the imported session (default: by its session id)")
+    .option("--label <label>", "a label for the imported session, unique for the agent")
+    .option("--cwd <folder>", "the working directory of the imported sessions (default: that of their agent)")
+    .option("--model <provider/model>", "the model that the imported sessions answer with")
+    .option("--send-policy <policy>", "allow or deny delivery of answers to a channel")
+    .option("--deliver-to <channel:to>", "where answers of the imported sessions are delivered")
+    .option(
+      "--keep-metadata",
+      "apply keys, labels, delivery, models, send policies, lineage and folders as the files state them",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "skein sessions import ./trip.jsonl --dry-run",
+        "skein sessions import ./transcripts --from pi",
+        "skein sessions import ./trip.jsonl --agent research --label trip",
+        "skein sessions import ./transcripts --keep-metadata",
+      ),
+    )
+    .action(async (paths: string[]) => {
+      if (!(await importCommand(terminal, paths, command.optsWithGlobals()))) throw new CommandFailed();
+    });
+}
+
+interface ImportOptions extends GlobalOptions {
+  readonly from?: string;
+  readonly dryRun?: boolean;
+  readonly key?: string;
+  readonly label?: string;
+  readonly cwd?: string;
+  readonly model?: string;
+  readonly sendPolicy?: string;
+  readonly deliverTo?: string;
+  readonly keepMetadata?: boolean;
+}
+
+/** Brings in sessions of other programs. `false`: something could not be imported, or there was nothing to import. */
+async function importCommand(
+  terminal: Terminal,
+  paths: readonly string[],
+  options: ImportOptions,
+): Promise<boolean> {
+  const from = programOf(options.from);
+  const isDry = options.dryRun === true;
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const settings = settingsFrom(terminal, options);
+  const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
+  checkNamesOne(settings, found);
+  const { done, toType } = await withCalls(
+    terminal,
+    options,
+    async (open) => ({
+      done: await withProgress(terminal, "Importing", (update) =>
+        importFound(terminal, open, found, { from, isDry, settings }, update),
+      ),
+      toType: open.toType,
+    }),
+    isDry ? "scratch" : "create",
+  );
+  if (options.json === true) printJson(terminal, done);
+  else printImport(terminal, done, { isDry, toType });
+  return done.failed.length === 0 && done.imported.length + (done.skipped?.length ?? 0) > 0;
+}
+
+function settingsFrom(terminal: Terminal, options: ImportOptions): ImportSettings {
+  const { key, label, cwd, model, sendPolicy, deliverTo, keepMetadata } = options;
+  if (model !== undefined) parseModel(model);
+  if (sendPolicy !== undefined && sendPolicy !== "allow" && sendPolicy !== "deny") {
+    const problem = `"${sendPolicy}" is not a send policy`;
+    throw new SkeinError("invalid_arguments", { problem, advice: "Use allow or deny" });
+  }
+  const folder = cwd === undefined ? undefined : pathFrom(terminal, cwd);
+  return { key, label, cwd: folder, model, sendPolicy, delivery: deliveryFrom(deliverTo), keepMetadata };
+}
+
+/** `channel:to`, or a channel alone. */
+function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
+  if (text === undefined) return undefined;
+  const [channel = "", ...rest] = text.split(":");
+  if (channel === "") {
+    const problem = `"${text}" names no channel to deliver to`;
+    throw new SkeinError("invalid_arguments", { problem, advice: "Use <channel>:<to>, for example desk:17" });
+  }
+  return { channel, ...(rest.length === 0 ? {} : { to: rest.join(":") }) };
+}
+
+function programOf(text: string | undefined): Program | null {
+  if (text === undefined) return null;
+  const program = programs.find((each) => each === text.toLowerCase());
+  if (program !== undefined) return program;
+  const problem = `Sessions of "${text}" cannot be imported`;
+  throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
+}
+
+function together(found: readonly Sources<FoundSource>[]): Sources<FoundSource> {
+  return {
+    sources: found.flatMap((each) => each.sources),
+    failed: found.flatMap((each) => each.failed),
+  };
+}
+
+/** Into the folder itself files of any size go, byte for byte; to a gateway, what fits into its frames. */
+async function importFound(
+  terminal: Terminal,
+  { store, calls, asker, reader, loaded }: OpenFolderCalls,
+  found: Sources<FoundSource>,
+  how: { readonly from: Program | null; readonly isDry: boolean; readonly settings: ImportSettings },
+  update: (done: number, total: number) => void,
+): Promise<ImportPayload> {
+  // The agent of sessions whose folder names none.
+  const { agentId } = asker;
+  const { from, isDry, settings } = how;
+  if (store === null) {
+    const about = { ...reader, agentId, dryRun: isDry, ...present(settings) };
+    return importOverCalls(calls, found, { from, about }, update);
+  }
+  const scope = present({ userId: reader.userId });
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
+  const importer = new SessionImporter(store.sessions, scope, {
+    ...{ agentId, dryRun: isDry, settings, clock: terminal },
+    cwdFor: (agent, wanted) =>
+      chosenCwd(wanted, (path) =>
+        files.resolveCwd({ userId: reader.userId ?? null, agentId: agent }, path, "operator"),
+      ),
+  });
+  return importAll(importer, found, from, update);
+}
+
+/** A command for the user to type next. */
+type ToType = (...words: readonly string[]) => string;
+
+const mostShown = 20;
+const longest = 2000;
+
+/** What an import came to, for people: sessions, what of them was not kept, and what could not be imported. */
+function printImport(
+  terminal: Terminal,
+  { imported, skipped = [], ignored = [], failed }: ImportPayload,
+  { isDry, toType }: { readonly isDry: boolean; readonly toType: ToType },
+): void {
+  const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
+  const title = (text: string) => terminal.out(`\n${paint(terminal, "bold", text)}\n`);
+  const entries = imported.reduce((sum, each) => sum + each.entries, 0);
+  const verb = isDry ? "would import" : "imported";
+  line(`${verb} ${counted(imported.length, "session")} with ${counted(entries, "entry", "entries")}`);
+  if (imported.length + skipped.length + ignored.length + failed.length === 0)
+    line("no file with a session was found there");
+  if (imported.length > 0) {
+    const columns = [
+      { title: "KEY", text: ({ key }: (typeof imported)[number]) => key, whole: true },
+      {
+        title: "ENTRIES",
+        text: (row: (typeof imported)[number]) => String(row.entries),
+        align: "right" as const,
+      },
+      { title: "FILE", text: ({ file }: (typeof imported)[number]) => shownPath(terminal, file), least: 20 },
+    ];
+    printTable(terminal, columns, imported.slice(0, mostShown));
+    if (imported.length > mostShown) line(`and ${imported.length - mostShown} more; --json shows them all`);
+  }
+  const lost = sumUp(imported.flatMap(({ notKept }) => notKept));
+  if (lost.length > 0) title("Not kept");
+  for (const { what, count, example } of lost.slice(0, mostShown)) {
+    terminal.out(
+      `  ${oneLine(`${count} × ${what}${example === undefined ? "" : ` (${example})`}`, longest)}\n`,
+    );
+  }
+  if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; --json shows them all`);
+  if (skipped.length > 0) title("Skipped");
+  for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
+    terminal.out(`  ${counted(rows.length, "session")}: ${why}${remedyFor(toType, why, rows)}\n`);
+  }
+  if (ignored.length > 0) title("Ignored");
+  for (const [why, rows] of Map.groupBy(ignored, (each) => each.why))
+    terminal.out(`  ${counted(rows.length, "file")} ${why}\n`);
+  if (failed.length > 0) title("Failed");
+  for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
+}
+
+/** As seen from where the user stands, where that is shorter. */
+function shownPath({ cwd }: Terminal, file: string): string {
+  const path = relative(cwd, file);
+  return path.startsWith("..") || path.length > file.length ? file : path;
+}
+
+interface Loss {
+  readonly what: string;
+  readonly count: number;
+  readonly example?: string;
+}
+
+/** The same sentence of many sessions is one line. */
+function sumUp(losses: readonly Loss[]): Loss[] {
+  return [...Map.groupBy(losses, ({ what }) => what)].map(([what, each]) => {
+    const example = each.find((one) => one.example !== undefined)?.example;
+    const count = each.reduce((sum, one) => sum + one.count, 0);
+    return { what, count, ...(example === undefined ? {} : { example }) };
+  });
+}
+
+/** What to do about sessions that were skipped because they are in the trash. */
+function remedyFor(toType: ToType, why: string, rows: readonly { readonly sessionId: string }[]): string {
+  if (why !== "in the trash") return "";
+  const restore = rows.slice(0, mostShown).map(({ sessionId }) => toType("sessions", "restore", sessionId));
+  const rest = rows.length > mostShown ? [toType("sessions", "ls", "--trash")] : [];
+  return `; restore with${[...restore, ...rest].map((command) => `\n    ${command}`).join("")}`;
+}

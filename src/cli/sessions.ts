@@ -1,0 +1,108 @@
+import type { Command } from "commander";
+import type { CommandContext, LazyCommand } from "./command.ts";
+import { addLazyCommands, examples } from "./command.ts";
+
+const commands: readonly LazyCommand[] = [
+  {
+    name: "ls",
+    usage: "[options]",
+    about: "List sessions, the last used first.",
+    load: async () => (await import("./sessions-ls.ts")).registerSessionsLs,
+  },
+  {
+    name: "search",
+    usage: "[options] <text>",
+    about: "Search messages and tool results; entries with all words come first.",
+    load: async () => (await import("./sessions-ls.ts")).registerSessionsSearch,
+  },
+  {
+    name: "show",
+    usage: "[options] <ref>",
+    about: "Print the messages of the active branch, by default the newest 200.",
+    load: async () => (await import("./sessions-show.ts")).registerSessionsShow,
+  },
+  {
+    name: "tree",
+    usage: "[options] <ref>",
+    about: "Draw every branch, with labels, compactions and the leaf.",
+    load: async () => (await import("./sessions-show.ts")).registerSessionsTree,
+  },
+  {
+    name: "new",
+    usage: "[options] [name]",
+    about: "Create a session.",
+    load: async () => (await import("./sessions-change.ts")).registerSessionsNew,
+  },
+  {
+    name: "rename",
+    usage: "[options] <ref> [label]",
+    about: "Give a session a label to find it by, or a name to show.",
+    load: async () => (await import("./sessions-change.ts")).registerSessionsRename,
+  },
+  {
+    name: "compact",
+    usage: "[options] <ref>",
+    about:
+      "Replace the older part of a session's context with a summary, written by its model or by you. The log keeps everything.",
+    load: async () => (await import("./sessions-compact.ts")).registerSessionsCompact,
+  },
+  {
+    name: "fork",
+    usage: "[options] <ref>",
+    about: "Create a session with the path to an entry, by default to the current leaf.",
+    load: async () => (await import("./sessions-change.ts")).registerSessionsFork,
+  },
+  {
+    name: "reset",
+    usage: "<ref>",
+    about: "Start a new session under the same key; the old one stays, under agent:<id>:reset:<its id>.",
+    load: async () => (await import("./sessions-change.ts")).registerSessionsReset,
+  },
+  {
+    name: "archive",
+    usage: "[options] <ref>",
+    about: "Leave a session out of lists; any new input brings it back.",
+    load: async () => (await import("./sessions-change.ts")).registerSessionsArchive,
+  },
+  {
+    name: "export",
+    usage: "[options] <ref>",
+    about: "Export a session: JSONL for programs, Markdown or one HTML file to read.",
+    load: async () => (await import("./sessions-export.ts")).registerSessionsExport,
+  },
+  {
+    name: "import",
+    usage: "[options] <path...>",
+    about: "Import sessions of pi, OpenClaw, Claude Code or Codex; sessions imported before are skipped.",
+    load: async () => (await import("./sessions-import.ts")).registerSessionsImport,
+  },
+  {
+    name: "rm",
+    usage: "[options] <ref>",
+    about: "Move a session to the trash; with --purge, delete one in the trash for good.",
+    load: async () => (await import("./sessions-remove.ts")).registerSessionsRm,
+  },
+  {
+    name: "restore",
+    usage: "<ref>",
+    about: "Restore a session from the trash.",
+    load: async () => (await import("./sessions-remove.ts")).registerSessionsRestore,
+  },
+  {
+    name: "redact",
+    usage: "[options] <ref> <entryId...>",
+    about: "Erase the content of entries for good, in every copy. Their place in the tree stays.",
+    load: async () => (await import("./sessions-remove.ts")).registerSessionsRedact,
+  },
+  {
+    name: "repair",
+    usage: "<ref>",
+    about: "Rewrite a damaged session file, keeping the original beside it; for a session, show the damage.",
+    load: async () => (await import("./sessions-repair.ts")).registerSessionsRepair,
+  },
+];
+
+export function registerSessions(sessions: Command, context: CommandContext): void {
+  sessions.addHelpText("after", examples("skein sessions ls", "skein sessions tree ./trip.jsonl"));
+  addLazyCommands(sessions, context, commands);
+}

@@ -1,0 +1,246 @@
+import { SkeinError } from "../core/errors.ts";
+import { createIdSource } from "../core/ids.ts";
+import { present } from "../core/present.ts";
+import { displayKey } from "../core/references.ts";
+import { thrownText } from "../core/text.ts";
+import type { Params } from "../protocol/methods/method-table.ts";
+import type { SessionDetailsPayload } from "../protocol/session-details.ts";
+import { openStates } from "../runs/states.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import type { NamedSession } from "./connection/resolve-session.ts";
+import { codeIn, findEntry, wholeTree } from "./connection/resolve-session.ts";
+import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
+import { counted, shortRun } from "./output/format.ts";
+import { printTree } from "./output/print-session.ts";
+import type { Terminal } from "./output/terminal.ts";
+
+interface ActAbout {
+  readonly session: ChatSession;
+  /** Prints without regard to a prompt: the lines are made room for. */
+  readonly terminal: Terminal;
+  note(text: string): void;
+  leave(): void;
+  /** Ends what takes long; left out: nothing does. */
+  readonly signal?: AbortSignal;
+}
+
+type Act = (about: ActAbout, rest: string) => Promise<void>;
+
+/** What each slash command does. What cannot be done is thrown, with what to do. */
+export const acts: Readonly<Record<SlashName, Act>> = {
+  help: async ({ terminal }) => terminal.out(slashHelp()),
+  quit: async ({ leave }) => leave(),
+  branch,
+  fork,
+  tree,
+  compact,
+  status,
+  new: begin,
+  model,
+};
+
+async function branch({ session, note }: ActAbout, rest: string): Promise<void> {
+  await session.known();
+  const { open, to } = session;
+  const entryId = rest === "" ? await beforeLastSaid(session) : await findEntry(open, to, rest);
+  await open.calls.call("sessions.branch", { ...to, entryId });
+  note(entryId === null ? "at the beginning of the session" : `going on from ${shortRun(entryId)}`);
+}
+
+/** Where the session stood when the user said the last thing. */
+async function beforeLastSaid({ open, to }: ChatSession): Promise<string | null> {
+  for (let before: string | undefined; ; ) {
+    const range = { ...to, ...present({ before }) };
+    const { entries, hasEarlier } = await open.calls.call("sessions.entries", range);
+    const said = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
+    if (said !== undefined) return said.parentId;
+    before = entries[0]?.id;
+    if (hasEarlier && before !== undefined) continue;
+    throw new SkeinError("conflict", {
+      problem: "You have said nothing on this branch",
+      advice: "Name an entry, as /tree prints it",
+    });
+  }
+}
+
+async function fork({ session, note }: ActAbout, rest: string): Promise<void> {
+  await session.known();
+  const { open, to } = session;
+  const entryId = rest === "" ? undefined : await findEntry(open, to, rest);
+  const made = await open.calls.call("sessions.fork", { ...to, ...present({ entryId }) });
+  session.moveTo(made);
+  note(
+    `now in ${displayKey(made.key, open.asker)}, made from ${displayKey(made.forkedFrom.key, open.asker)}`,
+  );
+}
+
+async function tree({ session, terminal }: ActAbout): Promise<void> {
+  await session.known();
+  printTree(terminal, await wholeTree(session.open, session.to));
+}
+
+async function compact({ session, note, signal }: ActAbout, rest: string): Promise<void> {
+  await session.known();
+  const { open, to } = session;
+  note("summarising");
+  const instructions = rest === "" ? undefined : rest;
+  try {
+    const params = { ...to, ...present({ instructions }) };
+    const done = await open.calls.call("sessions.compact", params, present({ signal }));
+    const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
+    note(`compacted: about ${done.tokensBefore} tokens before${now}`);
+  } catch (error) {
+    // Nothing was written, which is no failure of the chat.
+    if (!["conflict", "unavailable"].includes(codeIn(error) ?? "")) throw error;
+    note(thrownText(error));
+  }
+}
+
+async function status({ session, terminal }: ActAbout): Promise<void> {
+  const { open, to } = session;
+  const { key: sessionKey, ...whose } = to;
+  const details = await session.details();
+  const { runs, approvals } =
+    details === null
+      ? { runs: [], approvals: [] }
+      : await open.calls.call("runs.list", { ...whose, sessionKey, states: [...openStates] });
+  const agent = details === null ? undefined : open.config.agents[details.agentId];
+  const lines = [
+    ["session", details?.key ?? session.key],
+    ["id", details?.sessionId ?? "none yet: nothing was said"],
+    ["model", session.sending.model ?? details?.model ?? agent?.model ?? "the agent's"],
+    ["label", details?.label ?? ""],
+    ["runs", runs.map(({ runId, state }) => `${shortRun(runId)} ${state}`).join(", ") || "none"],
+    ["asks", approvals.length === 0 ? "" : counted(approvals.length, "approval")],
+  ];
+  const shown = lines.filter(([, text]) => text !== "");
+  terminal.out(shown.map(([title, text]) => `  ${title?.padEnd(8)} ${text}\n`).join(""));
+}
+
+async function begin({ session, note }: ActAbout): Promise<void> {
+  await session.known();
+  const { previous } = await session.open.calls.call("sessions.reset", session.to);
+  note(`${session.shown} begins anew; what was said stands in ${previous.key}`);
+}
+
+async function model({ session, note }: ActAbout, rest: string): Promise<void> {
+  if (rest === "") {
+    const details = await session.details();
+    note(`model: ${session.sending.model ?? details?.model ?? "the agent's"}`);
+    return;
+  }
+  if (rest !== "-") parseModel(rest);
+  await session.known();
+  await session.open.calls.call("sessions.patch", { ...session.to, model: rest === "-" ? null : rest });
+  note(rest === "-" ? "the agent's model answers from now on" : `${rest} answers from now on`);
+}
+
+/** What may be typed behind a slash, in the order that /help shows it. */
+export const slashCommands = {
+  help: { usage: "/help", about: "what can be typed here" },
+  branch: {
+    usage: "/branch [entry]",
+    about: "go on from an entry; without one, from before what you said last",
+  },
+  fork: { usage: "/fork [entry]", about: "go on in a new session, with the path to an entry" },
+  tree: { usage: "/tree", about: "every branch of the session" },
+  compact: { usage: "/compact [what to mind]", about: "have the older part summarised" },
+  status: { usage: "/status", about: "the session, its model, and what is running" },
+  new: { usage: "/new", about: "begin anew under the same key; the old session stays" },
+  model: { usage: "/model [provider/model]", about: "the model of this session; - takes it away again" },
+  quit: { usage: "/quit", about: "leave; Ctrl-D does too" },
+} as const;
+
+export type SlashName = keyof typeof slashCommands;
+
+type Slash =
+  | { readonly name: SlashName; readonly rest: string }
+  | { readonly name: null; readonly typed: string };
+
+/** A line that begins with a slash, read; `null`: it is something to say. Two slashes say one. */
+export function readSlash(line: string): Slash | null {
+  if (!line.startsWith("/") || line.startsWith("//")) return null;
+  const [, word = "", rest = ""] = /^\/(\S*)\s*(.*)$/s.exec(line) ?? [];
+  const name = word.toLowerCase();
+  if (Object.hasOwn(slashCommands, name)) return { name: name as SlashName, rest: rest.trim() };
+  return { name: null, typed: word };
+}
+
+function slashHelp(): string {
+  const rows = Object.values(slashCommands);
+  const width = Math.max(...rows.map(({ usage }) => usage.length));
+  return rows.map(({ usage, about }) => `  ${usage.padEnd(width)}  ${about}\n`).join("");
+}
+
+export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
+
+/** The images that a message names. */
+type ReadNamed = (
+  to: NamedSession,
+  message: string,
+) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
+
+/** The session that is spoken to: whatever has its key now. */
+export class ChatSession {
+  readonly open: OpenSkeinCalls;
+  readonly sending: Sending;
+  readonly #readNamed: ReadNamed;
+  readonly #newId = createIdSource();
+  #to: NamedSession;
+
+  constructor(
+    open: OpenSkeinCalls,
+    to: NamedSession,
+    sending: Sending,
+    readNamed: ReadNamed = async () => [],
+  ) {
+    this.#readNamed = readNamed;
+    this.open = open;
+    this.#to = to;
+    this.sending = sending;
+  }
+
+  /** The run that it became. */
+  async say(message: string): Promise<string> {
+    const attachments = await this.#readNamed(this.#to, message);
+    const said = {
+      ...{ ...this.#to, message, idempotencyKey: this.#newId(), ...this.sending },
+      ...(attachments.length === 0 ? {} : { attachments }),
+    };
+    return (await this.open.calls.call("sessions.send", said)).runId;
+  }
+
+  /** As params of methods name it. */
+  get to(): NamedSession {
+    return this.#to;
+  }
+
+  get key(): string {
+    return this.#to.key;
+  }
+
+  get shown(): string {
+    return displayKey(this.key, this.open.asker);
+  }
+
+  moveTo({ key }: { readonly key: string }): void {
+    this.#to = { ...this.#to, key };
+  }
+
+  /** `null`: nothing was said yet. */
+  async details(): Promise<SessionDetailsPayload | null> {
+    try {
+      return await this.open.calls.call("sessions.get", this.#to);
+    } catch (error) {
+      if (codeIn(error) === "not_found") return null;
+      throw error;
+    }
+  }
+
+  async known(): Promise<SessionDetailsPayload> {
+    const details = await this.details();
+    if (details !== null) return details;
+    const problem = `Nothing was said in ${this.shown} yet`;
+    throw new SkeinError("conflict", { problem, advice: "Say something first" });
+  }
+}

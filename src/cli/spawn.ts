@@ -1,0 +1,189 @@
+import type { Command } from "commander";
+import { Option } from "commander";
+import { readKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type { ToolResult } from "../tools/contract.ts";
+import type { CommandContext } from "./command.ts";
+import { examples, wholeNumber } from "./command.ts";
+import type { ComingChild } from "./connection/watch-run.ts";
+import { ShownChild } from "./connection/watch-run.ts";
+import { tell } from "./connection/with-folder.ts";
+import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
+import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import { answer } from "./output/answer.ts";
+import type { ExitCode } from "./output/errors.ts";
+import { shownCount } from "./output/format.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { pathFrom } from "./output/terminal.ts";
+import { exitOf, isRow, printText, printToolResult } from "./output/tool-result.ts";
+import { TurnPrinter } from "./output/turn-printer.ts";
+import type { Watched } from "./tool.ts";
+import { callToolFor, forSessionHelp } from "./tool.ts";
+
+export function registerSpawn(command: Command, { terminal }: CommandContext): void {
+  const choice = (flags: string, about: string, ...choices: readonly string[]) =>
+    command.addOption(new Option(flags, about).choices(choices));
+  command
+    .argument("<task...>", "what the new session is asked to do")
+    .option("--session <ref>", forSessionHelp);
+  command.option("--under <agentId>", "the agent that does it (default: that of the session)");
+  choice(
+    "--runtime <runtime>",
+    "acp: --under names an external agent that speaks the Agent Client Protocol",
+    "subagent",
+    "acp",
+  );
+  command
+    .option("--resume <id>", "with --runtime acp: continue this session of the external agent")
+    .option("--stream", "with --runtime acp: write progress notes into the session that spawns it")
+    .option("--label <label>", "the label of the new session")
+    .option(
+      "--model <provider/model>",
+      "answer with this model; with --runtime acp, the agent's own name for it",
+    )
+    .option(
+      "--thinking <level>",
+      "how much the model thinks; with --runtime acp, the agent's own name for it",
+    );
+  choice("--mode <mode>", "run: ends with its answer; session: stays", "run", "session");
+  choice(
+    "--context <context>",
+    "fork: starts with the conversation of the spawning session",
+    "isolated",
+    "fork",
+  );
+  choice("--cleanup <cleanup>", "whether the session is kept after it has ended", "keep", "delete");
+  command
+    .option("--cwd <folder>", "the working directory (default: that of the spawning session)")
+    .option("--timeout <seconds>", "the longest it may take", wholeNumber)
+    .option("--key <idempotencyKey>", "spawning again with the same key returns the same child")
+    .option("--background", "print the new session at once; its result is announced to the spawning session")
+    .option("--no-wait", "exit once the task is accepted; skein start runs it")
+    .addHelpText(
+      "after",
+      examples(
+        "skein spawn describe the gardens of Kyoto",
+        "skein spawn describe the food of Kyoto --session trip --label kyoto-food --json",
+        "skein spawn describe the temples of Kyoto --background",
+        "skein spawn fix the failing test --runtime acp --under codex",
+      ),
+    )
+    .action((words: string[]) => spawnCommand(terminal, words, command.optsWithGlobals()));
+}
+
+interface SpawnOptions extends GlobalOptions {
+  readonly session?: string;
+  readonly under?: string;
+  readonly runtime?: "subagent" | "acp";
+  readonly resume?: string;
+  readonly stream?: boolean;
+  readonly label?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly mode?: "run" | "session";
+  readonly context?: "isolated" | "fork";
+  readonly cleanup?: "keep" | "delete";
+  readonly cwd?: string;
+  readonly timeout?: number;
+  readonly key?: string;
+  readonly background?: boolean;
+  /** `false`: `--no-wait`. */
+  readonly wait?: boolean;
+}
+
+/** Gives a task to a new session, for another one; prints what came of it, and stays until all of it has ended. */
+async function spawnCommand(
+  terminal: Terminal,
+  words: readonly string[],
+  options: SpawnOptions,
+): Promise<void> {
+  const { session: ref = "main", key } = options;
+  const waits = options.wait !== false;
+  const isShown = waits && options.json !== true && terminal.redraws;
+  await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, (open) =>
+    callToolFor(
+      terminal,
+      open,
+      { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
+      {
+        ...options,
+        waits,
+        show: (result) => show(terminal, options, result, open.asker.agentId),
+        ...(isShown ? { watch: () => watchChild(terminal, open, { ref, task: words.join(" ") }) } : {}),
+      },
+    ),
+  );
+}
+
+/** What the child says and does as it goes, on stderr; the result is printed below it. */
+async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ComingChild): Promise<Watched> {
+  const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
+  const shown = await ShownChild.of(printer, open, coming);
+  let childRun: string | null = null;
+  return {
+    beforeResult: async ({ outcome, runId }) => {
+      childRun = typeof runId === "string" ? runId : null;
+      // One in the background has only begun.
+      if (outcome === undefined || childRun === null) shown.pause();
+      else await shown.end(childRun);
+    },
+    whenSettled: async () => {
+      if (childRun !== null) await shown.end(childRun);
+    },
+    close: () => shown.close(),
+  };
+}
+
+function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {
+  const { under, runtime, resume, label, model, thinking, mode, context, cleanup, cwd, timeout } = options;
+  return {
+    task: words.join(" "),
+    ...present({ runtime, resumeSessionId: resume, streamTo: options.stream === true ? "parent" : null }),
+    ...present({ agentId: under, label, model, thinking, mode, context, cleanup }),
+    ...present({ runTimeoutSeconds: timeout, cwd: cwd === undefined ? null : pathFrom(terminal, cwd) }),
+    background: options.background === true || options.wait === false,
+  };
+}
+
+function show(terminal: Terminal, options: SpawnOptions, result: ToolResult, agentId: string): ExitCode {
+  if (options.json === true || exitOf(result) !== 0) {
+    const exit = printToolResult(terminal, options, result) || endOf(result);
+    if (result.code === "agent_not_allowed" && options.runtime !== "acp")
+      tell(terminal, options, allowingSetting(options, agentId));
+    return exit;
+  }
+  const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: said } = result;
+  const line = (title: string, value: unknown) =>
+    value === undefined ? [] : [[title, typeof value === "string" ? value : JSON.stringify(value)] as const];
+  answer(terminal, {}, {}, [
+    `spawned ${String(childSessionKey)}`,
+    ...line("label", label),
+    ...line("run", runId),
+    ...line("mode", mode),
+    ...line("agent's session", agentSessionId),
+    ...(outcome === undefined ? line("note", note) : []),
+    ...line("ended", outcome),
+    ...line("tokens", tokensIn(usage)),
+  ]);
+  if (typeof said === "string" && said !== "") printText(terminal, said);
+  return endOf(result);
+}
+
+/** The refusal is worded for a model; a person can change what is allowed. */
+function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
+  const parsed = readKey(session);
+  const asker = "agentId" in parsed ? parsed.agentId : agentId;
+  return `to allow it, add ${under} to agents.${asker}.subagents.allowAgents in the configuration`;
+}
+
+function tokensIn(usage: unknown): string | undefined {
+  const count = isRow(usage) ? usage.totalTokens : undefined;
+  // Agents of others need not tell.
+  return typeof count === "number" && count > 0 ? shownCount(count) : undefined;
+}
+
+/** A child that was waited for, and did not end well, is a failure. */
+function endOf({ outcome }: ToolResult): ExitCode {
+  return outcome === undefined || outcome === "ok" ? 0 : 1;
+}

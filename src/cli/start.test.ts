@@ -1,0 +1,127 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Check } from "typebox/value";
+import { describe, expect, test } from "vitest";
+import { run, silentTerminal } from "../../test/support/cli.ts";
+import type { SmallPieces } from "../../test/support/small-gateway.ts";
+import { smallPieces } from "../../test/support/small-gateway.ts";
+import { StartSchema } from "../protocol/start.ts";
+import { temporaryFolder } from "../testing/support/temporary-folder.ts";
+import type { Outside } from "./gateway/stop-requests.ts";
+import { untilStopped } from "./gateway/stop-requests.ts";
+import { startCommand } from "./start.ts";
+
+/** Runs the command in a folder until `stop` is called. */
+function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()) {
+  const heard = Promise.withResolvers<(why: string) => void>();
+  const exits: number[] = [];
+  let out = "";
+  const print = (text: string) => {
+    out += text;
+  };
+  const terminal = { ...silentTerminal(cwd), out: print };
+  const outside = {
+    onStop: (stop: (why: string) => void) => {
+      heard.resolve(stop);
+      return () => undefined;
+    },
+    onReload: () => () => undefined,
+    exit: (code: number) => void exits.push(code),
+  };
+  const done = startCommand(terminal, { dir: "root", ...options }, { version: "1.2.3", pieces, outside });
+  const stop = async () => {
+    (await heard.promise)("enough");
+    await done;
+  };
+  return { stop, done, exits, pieces, out: () => out };
+}
+
+describe("the command", () => {
+  test("[GST14] prints one document with --json, of the one that runs too", async () => {
+    using folder = temporaryFolder();
+    const first = start(folder.path, { port: 0, json: true });
+    await expect.poll(first.out).not.toBe("");
+    const second = start(folder.path, { port: 0, json: true });
+    await second.done;
+    await first.stop();
+    const [one, two] = [JSON.parse(first.out()), JSON.parse(second.out())];
+    expect([Check(StartSchema, one), Check(StartSchema, two)]).toEqual([true, true]);
+    expect(one).toMatchObject({ pid: process.pid, wasRunning: false });
+    expect(two).toMatchObject({ url: one.url, pid: process.pid, startedAt: one.startedAt, wasRunning: true });
+    expect(first.exits).toEqual([]);
+  });
+
+  test("[GST14] the command line goes before the configuration", async () => {
+    using folder = temporaryFolder();
+    const text =
+      "gateway: { host: localhost, port: 1, allowedHosts: [a.example] }\nlogging: { level: silent }\n";
+    writeFileSync(join(folder.path, "skein.yaml"), text);
+    const one = start(folder.path, { host: "127.0.0.1", port: 0 });
+    await expect.poll(one.out).toContain("Ctrl-C stops it");
+    const { settings } = one.pieces.parts ?? {};
+    expect(settings).toEqual({
+      host: "127.0.0.1",
+      port: 0,
+      isExposed: false,
+      allowedHosts: ["a.example"],
+      trustProxy: [],
+    });
+    await one.stop();
+  });
+
+  test("[NWU6] says when it has taken in a changed configuration, and with --json nothing", async () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "skein.yaml");
+    writeFileSync(file, "logging: { level: silent }\n");
+    const said = async (options: object) => {
+      const one = start(folder.path, { port: 0, ...options });
+      await expect.poll(one.out).not.toBe("");
+      await expect.poll(() => one.pieces.opened.length).toBe(1);
+      writeFileSync(file, `logging: { level: silent }\nagents: { a${Object.keys(options).length}: {} }\n`);
+      await expect.poll(() => one.pieces.opened.length).toBe(2);
+      await one.stop();
+      return one.out();
+    };
+    expect(await said({})).toContain(`Reloaded ${file}.\n`);
+    expect(await said({ json: true })).not.toContain("anew");
+  });
+
+  test.each([["70000"], ["-1"], ["http"], ["1.5"]])("[GST14] --port %s is misuse", async (port) => {
+    const { exit, err } = await run(["start", "--port", port]);
+    expect(exit).toBe(2);
+    expect(err).toContain("from 0 to 65535");
+  });
+
+  test("[GST4] told to stop while it starts, it stops once it has", async () => {
+    using folder = temporaryFolder();
+    const one = start(folder.path, { port: 0 });
+    await one.stop();
+    expect(one.out()).toContain("Stopping (enough)");
+  });
+
+  test("[GST4] only a request that comes later than the first one's echo is a second one", async () => {
+    let now = 0;
+    let atOnce = 0;
+    let stop: (why: string) => void = () => undefined;
+    const outside: Outside = {
+      onStop: (given) => {
+        stop = given;
+        return () => undefined;
+      },
+      onReload: () => () => undefined,
+      exit: () => undefined,
+    };
+    const { asked } = untilStopped(
+      outside,
+      () => void atOnce++,
+      () => now,
+    );
+    stop("SIGINT");
+    now += 499;
+    stop("SIGINT");
+    expect({ why: await asked, atOnce }).toEqual({ why: "SIGINT", atOnce: 0 });
+    now += 1;
+    stop("SIGINT");
+    expect(atOnce).toBe(1);
+  });
+});

@@ -1,0 +1,176 @@
+import type { Command } from "commander";
+import { parseDuration } from "../config/settings/amounts.ts";
+import { SkeinError } from "../core/errors.ts";
+import { userSegment } from "../core/path-segment.ts";
+import { present } from "../core/present.ts";
+import type { TokenScope } from "../gateway/auth/principal.ts";
+import { tokenScopes } from "../gateway/auth/principal.ts";
+import type { TokenRow } from "../protocol/tokens.ts";
+import type { CommandContext } from "./command.ts";
+import { examples } from "./command.ts";
+import { withCalls } from "./connection/with-calls.ts";
+import { answer } from "./output/answer.ts";
+import { shownAge, shownTime } from "./output/format.ts";
+import type { GlobalOptions } from "./output/global-options.ts";
+import type { Column } from "./output/table.ts";
+import { printTable } from "./output/table.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { printJson } from "./output/terminal.ts";
+
+export function registerToken(token: Command, { terminal }: CommandContext): void {
+  token.addHelpText(
+    "after",
+    examples("skein token create --label ci --scope read,write", "skein token list"),
+  );
+  token
+    .command("create")
+    .description("Create a token and print it once.")
+    .option("--label <label>", "what it is for, as lists show it")
+    .option("--scope <scopes>", "what it allows: read, write, tools, admin, with commas (default: read)")
+    .option("--for <user>", "whose sessions it sees (default: the unnamed user's)")
+    .option(
+      "--all-users",
+      "it sees every user's sessions and may administer the gateway; needs the scope admin",
+    )
+    .option("--expires <span>", "how long it is valid, such as 24h or 30d (default: until it is revoked)")
+    .addHelpText(
+      "after",
+      examples(
+        "skein token create --label ci --scope read,write --expires 30d",
+        "skein token create --for alice --scope read,write,tools",
+        "skein token create --label ops --scope read,write,tools,admin --all-users --json",
+      ),
+    )
+    .action((_, command: Command) => createToken(terminal, command.optsWithGlobals()));
+  token
+    .command("list", { isDefault: true })
+    .description("List tokens, newest first, including expired and revoked ones.")
+    .addHelpText("after", examples("skein token list", "skein token list --json"))
+    .action((_, command: Command) => listTokens(terminal, command.optsWithGlobals()));
+  token
+    .command("revoke")
+    .description("Revoke a token and every token that it created.")
+    .argument("<tokenId>", "the token, as `token list` prints it")
+    .addHelpText("after", examples("skein token revoke a7a7a7a7a7a7"))
+    .action((id: string, _, command: Command) => revokeToken(terminal, id, command.optsWithGlobals()));
+}
+
+interface TokenOptions extends GlobalOptions {
+  readonly label?: string;
+  readonly scope?: string;
+  readonly for?: string;
+  readonly allUsers?: boolean;
+  readonly expires?: string;
+}
+
+/** Makes a token, and shows it this once. */
+async function createToken(terminal: Terminal, options: TokenOptions): Promise<void> {
+  checkWhose(options);
+  const scopes = scopesOf(options.scope ?? "read");
+  const lasts = options.expires === undefined ? null : spanOf(options.expires);
+  const expiresAt = lasts === null ? null : terminal.now() + lasts;
+  const whose = { userId: options.for, allUsers: options.allUsers };
+  await withCalls(terminal, options, async ({ calls }) => {
+    const made = await calls.call("tokens.create", {
+      scopes,
+      ...present({ label: options.label, ...whose, expiresAt }),
+    });
+    answer(terminal, options, made, [
+      "created a token. It is shown only once, and grants these rights to anyone who has it:",
+      ["token", made.token],
+      ["id", made.tokenId],
+      ["scopes", made.scopes.join(", ")],
+      ["for", whoseOf(made)],
+      ["until", made.expiresAt === undefined ? "it is revoked" : shownTime(made.expiresAt)],
+    ]);
+  });
+}
+
+/** Lists tokens, the last made first. */
+async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<void> {
+  await withCalls(terminal, options, async ({ calls, toType }) => {
+    const list = await calls.call("tokens.list", {});
+    if (options.json === true) printJson(terminal, list);
+    else if (list.count === 0)
+      terminal.out(`there are no tokens yet; make one: ${toType("token", "create")}\n`);
+    else printTable(terminal, columns(terminal.now()), list.tokens);
+  });
+}
+
+/** Ends a token, and all that it made. */
+async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalOptions): Promise<void> {
+  await withCalls(terminal, options, async ({ calls }) => {
+    const done = await calls.call("tokens.revoke", { tokenId });
+    const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
+    const lines = [`the token ${shown} is revoked, with every token that it made`];
+    if (done.isUnsaved === true)
+      lines.push(
+        "the disk cannot be written: until it can, only the running gateway knows of this; do not kill it",
+      );
+    answer(terminal, options, done, lines);
+  });
+}
+
+/** `--user` is whose sessions a command is about; taken for whose token it is, it would be the unnamed user's. */
+function checkWhose({ user, for: userId, allUsers }: TokenOptions): void {
+  if (userId !== undefined) userSegment(userId);
+  if (userId !== undefined && allUsers === true) {
+    const problem = "A token is for one user or for all of them";
+    throw new SkeinError("invalid_arguments", { problem, advice: "Give --for or --all-users, not both" });
+  }
+  if (user === undefined || user === userId) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: "--user does not say for whom a token is",
+    advice: "Write --for and the user instead",
+  });
+}
+
+function scopesOf(text: string): TokenScope[] {
+  const names = text.split(",").map((each) => each.trim().toLowerCase());
+  const unknown = names.find((name) => !tokenScopes.some((scope) => scope === name));
+  if (unknown === undefined) return tokenScopes.filter((scope) => names.includes(scope));
+  throw new SkeinError("invalid_arguments", {
+    problem: `"${unknown}" is no scope of a token`,
+    advice: `Use ${tokenScopes.join(", ")}, with commas between`,
+  });
+}
+
+function spanOf(text: string): number {
+  const span = parseDuration(text);
+  if (span !== null) return Math.round(span);
+  throw new SkeinError("invalid_arguments", {
+    problem: `"${text}" does not say how long a token lasts`,
+    advice: "Use a span such as 90m, 24h or 30d",
+  });
+}
+
+function whoseOf({ userId, allUsers }: TokenRow): string {
+  return allUsers ? "every user" : (userId ?? "the unnamed user");
+}
+
+function columns(now: number): Column<TokenRow>[] {
+  return [
+    { title: "TOKEN", text: ({ tokenId }) => tokenId, whole: true },
+    { title: "LABEL", text: ({ label }) => label ?? "", least: 8 },
+    { title: "STATE", text: (row) => stateOf(row, now) },
+    { title: "SCOPES", text: ({ scopes }) => scopes.join(","), least: 10 },
+    { title: "FOR", text: whoseOf, least: 8 },
+    { title: "MADE BY", text: ({ createdBy }) => createdBy ?? "", spare: 2 },
+    {
+      title: "UNTIL",
+      text: ({ expiresAt }) => (expiresAt === undefined ? "" : shownTime(expiresAt)),
+      spare: 1,
+    },
+    { title: "USED", text: ({ lastUsedAt }) => ageOf(lastUsedAt, now), align: "right", spare: 3 },
+    { title: "AGE", text: ({ createdAt }) => ageOf(createdAt, now), align: "right", spare: 4 },
+  ];
+}
+
+function stateOf({ revokedAt, expiresAt }: TokenRow, now: number): string {
+  if (revokedAt !== undefined) return "revoked";
+  return expiresAt !== undefined && expiresAt <= now ? "over" : "valid";
+}
+
+function ageOf(time: number | undefined, now: number): string {
+  return time === undefined ? "" : shownAge(now - time);
+}

@@ -1,0 +1,54 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { makeFamily } from "../../scripts/sample-family.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { run } from "../support/cli.ts";
+
+describe("the sample family", () => {
+  test("[CLI56] is made once by the rehearsal model: helpers that report, and agents that write to each other", async () => {
+    using folder = temporaryFolder();
+    const dir = join(folder.path, ".skein");
+    const lines: string[] = [];
+    const say = (line: string) => lines.push(line);
+    expect(await makeFamily(dir, { say })).toBe("made");
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    const told = lines.join("\n");
+    expect(told).toContain("In summary, 3 results are in:");
+    expect(told).toContain("I have told agent:support:main.");
+    expect(told).not.toContain("did not succeed");
+    const call = (...args: string[]) => run([...args, "--dir", dir], { cwd: folder.path });
+    const { sessions } = JSON.parse((await call("sessions", "ls", "--json")).out);
+    const keys = sessions.map(({ key }: { key: string }) => key).toSorted();
+    expect(keys).toHaveLength(5);
+    expect(keys.filter((key: string) => key.startsWith("agent:main:subagent:"))).toHaveLength(3);
+    expect(keys).toEqual(expect.arrayContaining(["agent:main:main", "agent:support:main"]));
+    const { runs } = JSON.parse((await call("runs", "ls", "--json")).out);
+    expect(runs.filter(({ state }: { state: string }) => state !== "ok" && state !== "merged")).toEqual([]);
+    const history = (await call("sessions", "show", "agent:support:main")).out;
+    expect(history).toContain("three guests come in spring");
+
+    expect(await makeFamily(dir, { say })).toBe("there");
+    expect(lines.join("\n")).toBe(told);
+  });
+
+  test("[CLI56] is made whatever the environment says, and leaves a configuration that is there as it is", async () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "skein.yaml");
+    const own = "agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }\n";
+    writeFileSync(file, own);
+    const lines: string[] = [];
+    await makeFamily(folder.path, { say: (line) => lines.push(line) });
+    expect(readFileSync(file, "utf8")).toBe(own);
+    expect(existsSync(join(folder.path, "work.db"))).toBe(true);
+    // Without leave to write to another agent, the refusal is what is told.
+    expect(lines.join("\n")).toContain("visibility is restricted");
+  });
+
+  test("[CLI56] does not take longer than it may", async () => {
+    using folder = temporaryFolder();
+    const lines: string[] = [];
+    await makeFamily(folder.path, { say: (line) => lines.push(line), limitMs: 0 });
+    expect(lines.at(-1)).toContain("takes longer than it should");
+  });
+});
