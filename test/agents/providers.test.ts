@@ -5,8 +5,9 @@ import type { MessageDraft } from "../../src/index.ts";
 import { goldenRun } from "../support/golden-run.ts";
 import type { TurnOptions } from "../support/turn.ts";
 import { openTurn, text, tool } from "../support/turn.ts";
-import type { TwinProvider } from "../support/twin-model.ts";
-import { providers, twinModel } from "../support/twin-model.ts";
+import { twinModel } from "../support/twin-model.ts";
+import type { TwinProvider } from "../support/twin-providers.ts";
+import { providers } from "../support/twin-providers.ts";
 import { imageData } from "../support/twins.ts";
 
 const twins: Twin[] = [];

@@ -94,7 +94,7 @@ describe("a Skein that spawns a Skein", () => {
     expect((await both.ended(runId)).outcome?.state).toBe("aborted");
     await soon(async () => (await both.ofParent("announce")).length).toBe(1);
     await both.untilGone();
-    await both.within(async (_, { runs }) => {
+    await both.within(async ({ runs }) => {
       const [run, ...more] = await runs.list({});
       expect(run?.session.key).toBe(agentSessionId);
       expect([run?.outcome?.state, more.length]).toEqual(["aborted", 0]);

@@ -3,7 +3,7 @@ import type { Run } from "../../src/index.ts";
 import type { AcpSkein, AcpSkeinOptions } from "../support/acp/acp-skein.ts";
 import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { soon } from "../support/soon.ts";
-import { lineOf } from "../support/turn.ts";
+import { lineOf } from "../support/text.ts";
 
 /** Children of ACP agents: a real Skein in a folder, and the agent as a real process. */
 
@@ -26,7 +26,7 @@ async function family(options: AcpSkeinOptions = {}) {
   const spawn = (more: object = {}) =>
     call("sessions_spawn", { task: "Count the pages", runtime: "acp", agentId: "twin", ...more });
   const ofParent = async (kind: Run["kind"]) =>
-    (await acp.inside.runs.list({ sessionUid: parent.uid })).filter((run) => run.kind === kind);
+    (await acp.skein.runs.list({ sessionUid: parent.uid })).filter((run) => run.kind === kind);
   return { acp, call, spawn, ofParent };
 }
 

@@ -4,10 +4,10 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { findRunning, runningPath } from "../../src/gateway/running-file.ts";
 import { Started } from "../support/cli-process.ts";
 import { signalTo } from "../support/proc.ts";
 import { skeinProgram } from "../support/programs.ts";
+import { findRunning, runningPath } from "../support/running-gateway.ts";
 
 const script = (name: string) => fileURLToPath(new URL(`../support/${name}.ts`, import.meta.url));
 const gateway = script("gateway-child");

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { RunListPayload } from "../../src/protocol/runs.ts";
 import { run } from "../support/cli.ts";
 import { Started, startCli } from "../support/cli-process.ts";
+import type { RunListPayload } from "../support/payloads.ts";
 import { skeinInCheckout, supportProgram } from "../support/programs.ts";
 
 const support = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));

@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { encodeEntry } from "../../src/core/entries.ts";
-import { textOf } from "../../src/core/messages.ts";
 import { atOnce } from "../../src/core/slices.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { importSession as importing } from "../../src/interchange/import-session.ts";
 import type { ImportedSession } from "../../src/interchange/imported-session.ts";
+import { textOf } from "../support/text.ts";
 
 const importSession = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
 

@@ -4,7 +4,8 @@ import { defineTool } from "../../src/index.ts";
 import { budgetExceeded } from "../../src/runs/budget.ts";
 import { acceptRequest } from "../../src/sessions/delivery.ts";
 import { Outgoing } from "../../src/sessions/outgoing.ts";
-import { messagesOf, openRuns } from "../support/run-skein.ts";
+import { messagesOf } from "../support/run-skein.ts";
+import { openRunsInside } from "../support/run-skein-inside.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);
@@ -83,7 +84,7 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
       );
     },
   });
-  const { skein, inside, reports } = await openRuns({
+  const { skein, inside, reports } = await openRunsInside({
     script: [{ text: "Yes." }, { calls: [{ name: "gate" }] }, { text: "I am back." }],
     tools: [gate],
   });

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Type from "typebox";
 import { afterEach, expect, test } from "vitest";
-import { textOf } from "../../src/core/messages.ts";
 import type { TurnEvent } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+import { textOf } from "../support/text.ts";
 
 afterEach(closeAll);
 

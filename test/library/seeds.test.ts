@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Content } from "../../src/core/messages.ts";
-import { textOf } from "../../src/core/messages.ts";
 import type { AgentSpec } from "../../src/index.ts";
 import { childDenyList } from "../../src/sessions/child-tools.ts";
 import { sessionsYield } from "../../src/tools/sessions-yield.ts";
@@ -9,6 +8,7 @@ import { calls, desk, gate, results, withParts } from "../support/family.ts";
 import type { Seed } from "../support/seeds.ts";
 import { added, denied, filled, lacking, ownFields, seedOf, seedTools } from "../support/seeds.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
+import { textOf } from "../support/text.ts";
 import { WatchingWorld } from "../support/watching-world.ts";
 
 afterEach(closeAll);

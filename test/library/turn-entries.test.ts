@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { textOf } from "../../src/core/messages.ts";
 import type { Turn } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
 import { closeAll, withScript } from "../support/skein.ts";
+import { textOf } from "../support/text.ts";
 
 afterEach(closeAll);
 

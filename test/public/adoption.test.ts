@@ -8,10 +8,10 @@ import type { Params, Result, SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { findRunning } from "../../src/gateway/running-file.ts";
-import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
 import { Started } from "../support/cli-process.ts";
+import type { DoctorPayload } from "../support/payloads.ts";
 import { skeinProgram } from "../support/programs.ts";
+import { findRunning } from "../support/running-gateway.ts";
 import { userLine } from "../support/session-text.ts";
 import { soon } from "../support/soon.ts";
 

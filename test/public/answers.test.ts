@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { text as readText } from "node:stream/consumers";
 import Type from "typebox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { defineTool } from "../../src/index.ts";
@@ -11,6 +10,7 @@ import { GatewayProcess } from "../support/gateway-process.ts";
 import { HeldModel, LoopbackServer } from "../support/held-model.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 
 const secret = "a secret of the desk";
 const servers: { close(): void }[] = [];

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
 import { run } from "../support/cli.ts";
 import { Started } from "../support/cli-process.ts";
+import type { RunListPayload, RunPayload } from "../support/payloads.ts";
 import { supportProgram } from "../support/programs.ts";
 
 let home: TemporaryFolder;

@@ -1,13 +1,13 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test } from "vitest";
 import type { AssistantMessage } from "../../src/core/messages.ts";
-import { textOf } from "../../src/core/messages.ts";
 import type { Json } from "../../src/entry-store.ts";
 import type { Skein, ToolContext } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
+import { textOf } from "../support/text.ts";
 
 const skeins: Skein[] = [];
 const standIns: StandIn[] = [];

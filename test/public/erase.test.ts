@@ -8,15 +8,15 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { findRunning } from "../../src/gateway/running-file.ts";
 import { Started } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
+import { findRunning } from "../support/running-gateway.ts";
 import { soon } from "../support/soon.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
 const secret = "desk-secret";

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { findRunning } from "../../src/gateway/running-file.ts";
 import { Started } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
+import { findRunning } from "../support/running-gateway.ts";
 
 /** An idle gateway has about 35. */
 const openFiles = 72;

@@ -8,7 +8,7 @@ import { createSkein, defineAgent, HookRegistry } from "../../src/index.ts";
 import { sections } from "../../src/transcript/compaction/check-summary.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import { assistantMessage } from "../support/session-text.ts";
-import { providers } from "../support/twin-model.ts";
+import { providers } from "../support/twin-providers.ts";
 
 let folder: TemporaryFolder;
 let closers: (() => Promise<unknown>)[] = [];

@@ -6,7 +6,6 @@ import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
@@ -20,6 +19,7 @@ import { supportProgram } from "../support/programs.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
 import { imageData } from "../support/twins.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 let home: TemporaryFolder;

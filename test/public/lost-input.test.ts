@@ -3,12 +3,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
-import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import type { RunListPayload, RunPayload } from "../support/payloads.ts";
 import { supportProgram } from "../support/programs.ts";
 import { brief, messagesOf, openRuns } from "../support/run-skein.ts";
-import { soon } from "../support/soon.ts";
 
 const script = supportProgram("killed-tool-child");
 const quiet = { SKEIN_LOGGING__LEVEL: "silent" };
@@ -82,26 +81,18 @@ test("[ANS4] [ANS5] input whose process was killed four times is shown as lost a
 });
 
 test("[ANS6] a retry after other messages answers the lost one, which stands in the log once", async () => {
-  let isLosing = true;
-  const model = scriptedModel((request) => {
-    if (isLosing) return { stall: true };
-    return { text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later." };
-  });
-  const { skein, inside } = await openRuns({ model });
+  const lost = await loseOrder();
+  const model = scriptedModel((request) => ({
+    text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later.",
+  }));
+  const { skein } = await openRuns({ dir: root, model, app: "skein" });
   try {
-    const handle = skein.session({ sessionId: "s" });
-    const { runId } = await handle.accept("Lost");
-    for (let loss = 1; loss <= 4; loss++) {
-      await soon(async () => (await inside.runs.get(runId))?.state).toBe("running");
-      await soon(async () => (await messagesOf(skein, "s")).length).toBe(1);
-      await inside.runs.lose({ runId, fence: (await inside.runs.get(runId))?.fence ?? -1 });
-    }
-    isLosing = false;
-    expect((await handle.send("Other").result).reply).toBe("Later.");
-    const retry = await skein.runs.retry(runId);
+    expect((await skein.session().send("Other").result).reply).toBe("Later.");
+    const retry = await skein.runs.retry(lost);
     expect((await skein.ended(retry.runId)).outcome).toMatchObject({ state: "ok", reply: "Found." });
-    const said = (await messagesOf(skein, "s")).map(brief);
-    expect(said.filter((line) => line === "user: Lost")).toHaveLength(1);
+    const { sessionId } = await skein.session().open();
+    const messages = (await messagesOf(skein, sessionId)).map(brief);
+    expect(messages.filter((line) => line === "user: Order the tickets")).toHaveLength(1);
   } finally {
     await skein.close({ graceMs: 0 });
   }

@@ -1,17 +1,17 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { ScriptedReply, TemporaryFolder } from "../../src/entry-testing.ts";
 import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import type { MessageDraft } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
-import type { TwinProvider } from "../support/twin-model.ts";
-import { providers } from "../support/twin-model.ts";
+import type { TwinProvider } from "../support/twin-providers.ts";
+import { providers } from "../support/twin-providers.ts";
 import { closeTwinSkeins, openTwinSkein, sessionId } from "../support/twin-skein.ts";
 import { imageData } from "../support/twins.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

@@ -5,7 +5,7 @@ import { defineTool } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import type { HttpToolServer } from "../support/mcp-http.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
-import type { TwinProvider } from "../support/twin-model.ts";
+import type { TwinProvider } from "../support/twin-providers.ts";
 import type { TwinSkeinOptions } from "../support/twin-skein.ts";
 import { closeTwinSkeins, openTwinSkein, providerOf, sessionId } from "../support/twin-skein.ts";
 

@@ -2,7 +2,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Type from "typebox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { textOf } from "../../src/core/messages.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, ToolDefinition, TurnEvent } from "../../src/index.ts";
@@ -10,6 +9,7 @@ import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import type { StandIn, StandInReply, StandInRequest } from "../support/provider-stand-in.ts";
 import { goodSummary, startStandIn } from "../support/provider-stand-in.ts";
+import { textOf } from "../support/text.ts";
 
 let home: TemporaryFolder;
 let standIn: StandIn | null = null;

@@ -8,10 +8,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { findRunning } from "../../src/gateway/running-file.ts";
 import { closeCodes } from "../../src/protocol/wire.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { skeinProgram } from "../support/programs.ts";
+import { findRunning } from "../support/running-gateway.ts";
 
 /** Enough for an idle gateway and a few megabytes of bodies. */
 const heapMb = 64;

@@ -6,7 +6,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
@@ -14,6 +13,7 @@ import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run as runCommand } from "../support/cli.ts";
 import { connected } from "../support/mcp-gateway.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

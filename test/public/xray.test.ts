@@ -12,8 +12,8 @@ import type { GatedTwin } from "../support/gated-twin.ts";
 import { startGatedTwin } from "../support/gated-twin.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
 import { assistantMessage } from "../support/session-text.ts";
-import type { TwinProvider } from "../support/twin-model.ts";
-import { providers } from "../support/twin-model.ts";
+import type { TwinProvider } from "../support/twin-providers.ts";
+import { providers } from "../support/twin-providers.ts";
 import { imageData } from "../support/twins.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

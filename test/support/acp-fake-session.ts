@@ -5,7 +5,7 @@ import type { LivePorts } from "../../src/acp/server/live-session.ts";
 import { LiveSession } from "../../src/acp/server/live-session.ts";
 import type { EventStream, ReceivedEvent } from "../../src/entry-client.ts";
 import { SkeinError } from "../../src/index.ts";
-import type { WireEntry } from "../../src/protocol/session-details.ts";
+import type { WireEntry } from "./payloads.ts";
 
 export const key = "agent:main:session:trip";
 const about = { at: 0, sessionKey: key, runId: "r1" };

@@ -7,13 +7,13 @@ import { connectWith } from "../../src/client/connect.ts";
 import { realTiming } from "../../src/client/retry.ts";
 import type { MethodName, Params, ReceivedEvent, Result, SkeinClient } from "../../src/entry-client.ts";
 import { CallError } from "../../src/entry-client.ts";
-import { findRunning } from "../../src/gateway/running-file.ts";
-import type { WireEntry } from "../../src/protocol/session-details.ts";
 import { agentsAlive, wardensAlive } from "./acp-kill-count.ts";
 import { makeWorld, user } from "./acp-kill-world.ts";
 import { Started } from "./cli-process.ts";
 import { CuttingProxy } from "./gateway-clients-proxy.ts";
+import type { WireEntry } from "./payloads.ts";
 import { skeinProgram } from "./programs.ts";
+import { findRunning } from "./running-gateway.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const npmLike = path("npm-like.ts");

@@ -4,7 +4,7 @@ import type { Timing } from "../../src/client/retry.ts";
 import { realTiming } from "../../src/client/retry.ts";
 import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
 import { CallError } from "../../src/entry-client.ts";
-import type { WireEntry } from "../../src/protocol/session-details.ts";
+import type { WireEntry } from "./payloads.ts";
 
 /** What a client does that talks for as long as it is let, whatever happens to its gateway. */
 

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { openSkein } from "../../src/app.ts";
-import { textOf } from "../../src/core/messages.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein } from "../../src/index.ts";
 import { HookRegistry, sessionTools } from "../../src/index.ts";
 import { run as runCommand } from "./cli.ts";
 import { closeAll as closeMcp, newClient, startMcp } from "./mcp-gateway.ts";
+import { textOf } from "./text.ts";
 
 export const doorNames = ["run", "callTool", "invokeTool", "sessionTools", "MCP", "CLI"] as const;
 export type DoorName = (typeof doorNames)[number];

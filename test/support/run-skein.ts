@@ -1,16 +1,13 @@
 // A Skein for the tests of runs: in memory or in a folder, with a model that does what it is told.
 
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { SkeinInside } from "../../src/app.ts";
-import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, Entry, Message, Skein, SkeinOptions, ToolDefinition } from "../../src/index.ts";
-import { defineAgent } from "../../src/index.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 
 export interface RunSkein {
   readonly skein: Skein;
-  readonly inside: SkeinInside;
   readonly reports: unknown[];
 }
 
@@ -27,25 +24,24 @@ export interface RunSkeinOptions extends Partial<SkeinOptions> {
 export const laterClock = { now: () => Date.now() + 40_000 };
 
 export async function openRuns(given: RunSkeinOptions): Promise<RunSkein> {
-  const { script = [], model = scriptedModel(script), tools = [], agent, ...options } = given;
+  const { options, reports } = runOptions(given);
+  return { skein: await createSkein(options), reports };
+}
+
+/** The options of a Skein with a scripted model and one agent, main. */
+export function runOptions(given: RunSkeinOptions) {
+  const { script = [], model = scriptedModel(script), tools = [], agent, ...rest } = given;
   const reports: unknown[] = [];
-  let inside: SkeinInside | null = null;
-  const skein = await openSkein(
-    {
-      ...(options.dir === undefined ? { memory: true } : {}),
-      config: null,
-      env: {},
-      models: { "rehearsal/script": model },
-      agents: [defineAgent({ id: "main", model: "rehearsal/script", tools, ...agent })],
-      report: (error) => void reports.push(error),
-      ...options,
-    },
-    (parts) => {
-      inside = parts;
-    },
-  );
-  if (inside === null) throw new Error("it is not open");
-  return { skein, inside, reports };
+  const options: SkeinOptions = {
+    ...(rest.dir === undefined ? { memory: true } : {}),
+    config: null,
+    env: {},
+    models: { "rehearsal/script": model },
+    agents: [defineAgent({ id: "main", model: "rehearsal/script", tools, ...agent })],
+    report: (error) => void reports.push(error),
+    ...rest,
+  };
+  return { options, reports };
 }
 
 export async function entriesOf(skein: Skein, sessionId: string): Promise<readonly Entry[]> {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Content } from "../../src/core/messages.ts";
-import { textOf } from "../../src/core/messages.ts";
+import { textOf } from "./text.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 

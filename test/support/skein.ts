@@ -1,20 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinInside } from "../../src/app.ts";
-import { openSkein } from "../../src/app.ts";
-import type { SkeinEventType } from "../../src/core/events.ts";
-import { textOf } from "../../src/core/messages.ts";
 import type { ModelStep, ScriptedModel } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, Entry, Skein, SkeinEvent, SkeinOptions } from "../../src/index.ts";
-import { defineAgent } from "../../src/index.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
+import { textOf } from "./text.ts";
 
+type SkeinEventType = SkeinEvent["type"];
 type Script = Parameters<typeof scriptedModel>[0];
 
 export interface OpenedSkein {
   readonly skein: Skein;
-  readonly inside: SkeinInside;
   readonly model: ScriptedModel;
   readonly reported: unknown[];
   readonly events: SkeinEvent[];
@@ -35,7 +32,6 @@ export async function withScript(
 ): Promise<OpenedSkein> {
   const model = scriptedModel(script);
   const reported: unknown[] = [];
-  let inside: SkeinInside | null = null;
   const choices = {
     ...(options.dir === undefined ? { memory: true } : {}),
     config: null,
@@ -45,16 +41,12 @@ export async function withScript(
     report: (error: unknown) => reported.push(error),
     ...options,
   };
-  const skein = await openSkein(choices, (parts) => {
-    inside = parts;
-  });
-  if (inside === null) throw new Error("openSkein did not say what is inside");
+  const skein = await createSkein(choices);
   opened.push(skein);
   const events: SkeinEvent[] = [];
   skein.subscribe((event) => events.push(event));
   return {
     skein,
-    inside,
     model,
     reported,
     events,

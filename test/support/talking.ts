@@ -10,7 +10,7 @@ import type { Skein } from "../../src/index.ts";
 import type { Calls } from "../../src/protocol/methods/calls.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
 import type { RunSkeinOptions } from "./run-skein.ts";
-import { openRuns } from "./run-skein.ts";
+import { openRunsInside } from "./run-skein-inside.ts";
 import { newFolder } from "./skein.ts";
 
 /** A secret that every redactor knows the shape of; it was never real. */
@@ -40,7 +40,7 @@ const opened: Skein[] = [];
 
 /** A Skein on a real folder, with a scripted model, and its methods. */
 export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptions): Promise<Talking> {
-  const { skein, inside } = await openRuns({ dir, ...given });
+  const { skein, inside } = await openRunsInside({ dir, ...given });
   opened.push(skein);
   const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
   const deps = skeinDeps(skein, loaded, inside);

@@ -6,6 +6,7 @@ import type { Entry, MessageDraft } from "../../src/index.ts";
 import { HookRegistry, prepareTranscript, SkeinError } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
+import { lineOf } from "./text.ts";
 
 /** A turn on a real store with the real guard, a clock that stands still, and sleeps that take no time. */
 
@@ -174,28 +175,6 @@ class StillTime {
       });
     });
   };
-}
-
-export function lineOf(entry: Entry): string {
-  if (entry.type !== "message") return entry.type;
-  const { message } = entry;
-  const text =
-    "content" in message
-      ? typeof message.content === "string"
-        ? message.content
-        : message.content
-            .map((block) => {
-              if (block.type === "text") return block.text;
-              return block.type === "toolCall"
-                ? `→ ${block.name} ${JSON.stringify(block.arguments)}`
-                : block.type;
-            })
-            .join(" | ")
-      : "";
-  if (message.role === "toolResult")
-    return `result ${message.toolName}${message.isError ? " failed" : ""}: ${text}`;
-  if (message.role === "assistant") return `assistant ${message.stopReason}: ${text}`;
-  return `${message.role}: ${text}`;
 }
 
 /** A tool that does what it is told; by default it says what it got. */

@@ -11,8 +11,8 @@ import type {
   SkeinOptions,
 } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import type { TwinProvider } from "./twin-model.ts";
-import { providers } from "./twin-model.ts";
+import type { TwinProvider } from "./twin-providers.ts";
+import { providers } from "./twin-providers.ts";
 
 /** A Skein whose agent `main` asks the twin of a provider, configured by a `skein.yaml`. */
 export interface TwinSkein {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { textOf } from "../../src/core/messages.ts";
 import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
 import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { runSeed } from "../support/run-seed.ts";
+import { textOf } from "../support/text.ts";
 import { speakers } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";
 import { optionsOf, shrunk, transcriptOf, wordsOf } from "./generate.ts";

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { defineTool, HookRegistry, RunError } from "../../../src/index.ts";
-import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, gateOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+import { brief, gateOf, messagesOf, pairingProblems } from "../../support/run-skein.ts";
+import type { RunSkeinInside } from "../../support/run-skein-inside.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const where = { sessionId: "s" };
 
 /** A run is taken back, and the next one answers at once. */
 async function expectAborted(
-  open: RunSkein,
+  open: RunSkeinInside,
   turn: { readonly runId: string; readonly result: Promise<unknown> },
 ) {
   const error = await turn.result.catch((thrown: unknown) => thrown);
@@ -26,7 +27,7 @@ describe("abort", () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const script = [{ calls: [{ name: "hold" }] }, { text: "Done." }, { text: "Here." }];
-    const open = await openRuns({ script, tools: [hold] });
+    const open = await openRunsInside({ script, tools: [hold] });
     const first = open.skein.session(where).send("Hold");
     await gate.reached;
     const second = open.skein.session(where).send("Wait", { queueMode: "followup" });
@@ -37,7 +38,9 @@ describe("abort", () => {
   });
 
   test("[KIL3] while the model speaks: its words are kept", async () => {
-    const open = await openRuns({ script: [{ text: "Once upon a time", stall: true }, { text: "Here." }] });
+    const open = await openRunsInside({
+      script: [{ text: "Once upon a time", stall: true }, { text: "Here." }],
+    });
     const turn = open.skein.session(where).send("A story");
     for await (const event of turn) if (event.type === "text" && event.delta.includes("time")) break;
     await turn.abort();
@@ -54,7 +57,7 @@ describe("abort", () => {
   test("[KIL3] in a tool: its call gets a result that says so", async () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
-    const open = await openRuns({
+    const open = await openRunsInside({
       script: [{ calls: [{ name: "hold" }] }, { text: "Here." }],
       tools: [hold],
     });
@@ -67,7 +70,10 @@ describe("abort", () => {
 
   test("[KIL3] while it waits for a person", async () => {
     const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
-    const open = await openRuns({ script: [{ calls: [{ name: "ask" }] }, { text: "Here." }], tools: [ask] });
+    const open = await openRunsInside({
+      script: [{ calls: [{ name: "ask" }] }, { text: "Here." }],
+      tools: [ask],
+    });
     const turn = open.skein.session(where).send("Ask");
     for await (const event of turn) if (event.type === "approval") break;
     await turn.abort();
@@ -84,7 +90,7 @@ describe("abort", () => {
       deliver: async ({ text }: { readonly text: string }) => ({ told: told.push(text) }),
     };
     const script = [{ text: "Too late." }, { text: "Here." }];
-    const open = await openRuns({ script, hooks, channels: [channel] });
+    const open = await openRunsInside({ script, hooks, channels: [channel] });
     const turn = open.skein.session(where).send("Say it", { deliverTo: { channel: "c" } });
     let isFirst = true;
     hooks.on("llm_output", async () => {
@@ -102,7 +108,7 @@ describe("abort", () => {
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const script = (request: { readonly prompt: unknown }) =>
       JSON.stringify(request.prompt).includes("Hold") ? { calls: [{ name: "hold" }] } : { text: "Here." };
-    const open = await openRuns({ script, tools: [hold] });
+    const open = await openRunsInside({ script, tools: [hold] });
     const other = open.skein.session({ sessionId: "other" }).send("Hold");
     await gate.reached;
     const { runs, store } = open.inside;
@@ -124,8 +130,8 @@ describe("abort", () => {
 
 /** A run that has yielded until another one ends. */
 async function asleep(
-  { inside }: RunSkein,
-  session: Parameters<RunSkein["inside"]["runs"]["accept"]>[0]["session"],
+  { inside }: RunSkeinInside,
+  session: Parameters<RunSkeinInside["inside"]["runs"]["accept"]>[0]["session"],
   until: string,
 ): Promise<string> {
   const { runs } = inside;
@@ -163,7 +169,7 @@ describe("input during a turn", () => {
             return "worked";
           },
         });
-        const open = await openRuns({ script: decide, tools: [work] });
+        const open = await openRunsInside({ script: decide, tools: [work] });
         const first = open.skein.session(where).send("Work").result;
         await first.catch((error: unknown) => expect(queueMode, String(error)).toBe("interrupt"));
         if (late.length === 0) late.push(open.skein.session(where).send("And this", { queueMode }).result);

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { SessionRef } from "../../../src/core/session-ref.ts";
 import { defineTool } from "../../../src/index.ts";
-import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, entriesOf, gateOf, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, entriesOf, gateOf, laterClock, messagesOf } from "../../support/run-skein.ts";
+import type { RunSkeinInside } from "../../support/run-skein-inside.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-arrivals-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-async function sessionOf({ inside }: RunSkein, name: string): Promise<SessionRef> {
+async function sessionOf({ inside }: RunSkeinInside, name: string): Promise<SessionRef> {
   const init = { key: `agent:main:session:${name}`, sessionId: name, cwd: "/" };
   const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(
     { agentId: "main" },
@@ -23,7 +24,7 @@ const said = (content: string) => ({ role: "user", content }) as const;
 
 /** A run that sleeps for two others; `wakeAt` in the past wakes it at once. */
 async function sleeper(dir: string, wakeAt: number) {
-  const open = await openRuns({ dir, workers: false });
+  const open = await openRunsInside({ dir, workers: false });
   const { runs, store } = open.inside;
   const session = await sessionOf(open, "s");
   const others = await Promise.all(
@@ -48,7 +49,11 @@ async function sleeper(dir: string, wakeAt: number) {
 }
 
 /** Goes as far as its n-th mark, and is never heard of again. */
-function silentAfter({ inside }: RunSkein, method: "steered" | "written", calls: number): Promise<void> {
+function silentAfter(
+  { inside }: RunSkeinInside,
+  method: "steered" | "written",
+  calls: number,
+): Promise<void> {
   const reached = Promise.withResolvers<void>();
   const { runs } = inside;
   const act = runs[method].bind(runs) as (...args: unknown[]) => Promise<void>;
@@ -66,7 +71,7 @@ function silentAfter({ inside }: RunSkein, method: "steered" | "written", calls:
   return reached.promise;
 }
 
-async function untilEnded({ skein }: RunSkein, runId: string): Promise<void> {
+async function untilEnded({ skein }: RunSkeinInside, runId: string): Promise<void> {
   while ((await skein.runs.get(runId))?.outcome === null)
     await new Promise((resolve) => void setTimeout(resolve, 10));
 }
@@ -80,11 +85,11 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
       await open.inside.runs.accept({ session, kind: "announce", message, arrivalOf, isDelivery: true });
     }
     await open.skein.close({ graceMs: 0 });
-    const lost = await openRuns({ dir, workers: false });
+    const lost = await openRunsInside({ dir, workers: false });
     const gone = silentAfter(lost, "steered", calls);
     lost.inside.worker.start();
     await gone;
-    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "I heard." }) });
+    const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "I heard." }) });
     await untilEnded(next, runId);
     const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
     expect(all.match(/News 0/g)).toHaveLength(1);
@@ -97,11 +102,11 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     const dir = mkdtempSync(join(base, "time-"));
     const { open, runId } = await sleeper(dir, Date.now() - 1);
     await open.skein.close({ graceMs: 0 });
-    const lost = await openRuns({ dir, workers: false });
+    const lost = await openRunsInside({ dir, workers: false });
     const gone = silentAfter(lost, "written", 0);
     lost.inside.worker.start();
     await gone;
-    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "It is late." }) });
+    const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "It is late." }) });
     await untilEnded(next, runId);
     const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
     expect(notes).toHaveLength(1);
@@ -115,7 +120,7 @@ describe("input that was steered in by an owner that is lost", () => {
     const dir = mkdtempSync(join(base, "steer-"));
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
-    const lost = await openRuns({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
+    const lost = await openRunsInside({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
     const gone = silentAfter(lost, "steered", calls);
     const first = lost.skein.session({ sessionId: "s" }).send("Work");
     await gate.reached;
@@ -128,7 +133,7 @@ describe("input that was steered in by an owner that is lost", () => {
       while ((await lost.skein.runs.get(runId)) === null) await new Promise(setImmediate);
     gate.pass();
     await gone;
-    const next = await openRuns({
+    const next = await openRunsInside({
       dir,
       clock: laterClock,
       tools: [hold],

@@ -3,14 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { SessionRef } from "../../../src/core/session-ref.ts";
-import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, laterClock, messagesOf } from "../../support/run-skein.ts";
+import type { RunSkeinInside } from "../../support/run-skein-inside.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-company-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 /** A session that three runs were announced to, which nobody has taken up yet. */
-async function announced({ inside }: RunSkein): Promise<string[]> {
+async function announced({ inside }: RunSkeinInside): Promise<string[]> {
   const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/" };
   const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(
     { agentId: "main" },
@@ -32,7 +33,7 @@ async function announced({ inside }: RunSkein): Promise<string[]> {
   return ids;
 }
 
-async function untilEnded({ skein }: RunSkein, runIds: readonly string[]): Promise<void> {
+async function untilEnded({ skein }: RunSkeinInside, runIds: readonly string[]): Promise<void> {
   for (const runId of runIds)
     while ((await skein.runs.get(runId))?.outcome === null)
       await new Promise((resolve) => void setTimeout(resolve, 10));
@@ -40,7 +41,7 @@ async function untilEnded({ skein }: RunSkein, runIds: readonly string[]): Promi
 
 test("[BKS12] the model is asked once, with all that was announced before it", async () => {
   const asked: string[] = [];
-  const open = await openRuns({
+  const open = await openRunsInside({
     workers: false,
     script: ({ prompt }) => {
       asked.push(JSON.stringify(prompt));
@@ -70,7 +71,7 @@ test.each([0, 1])(
   "[BKS13] an owner is lost behind %i of those that came with it: each is there once",
   async (calls) => {
     const dir = mkdtempSync(join(base, "lost-"));
-    const lost = await openRuns({ dir, workers: false });
+    const lost = await openRunsInside({ dir, workers: false });
     const ids = await announced(lost);
     const reached = Promise.withResolvers<void>();
     const { runs } = lost.inside;
@@ -85,7 +86,7 @@ test.each([0, 1])(
     Object.assign(runs, { steered: stopping });
     lost.inside.worker.start();
     await reached.promise;
-    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "Heard." }) });
+    const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "Heard." }) });
     await untilEnded(next, ids);
     const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
     for (const name of ["a", "b", "c"]) expect(all.match(new RegExp(`News of ${name}`, "g"))).toHaveLength(1);

@@ -7,8 +7,9 @@ import { scriptedModel } from "../../../src/entry-testing.ts";
 import type { ToolContext } from "../../../src/index.ts";
 import { defineAgent, defineTool } from "../../../src/index.ts";
 import { acceptRequest } from "../../../src/sessions/delivery.ts";
-import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, messagesOf } from "../../support/run-skein.ts";
+import type { RunSkeinInside } from "../../support/run-skein-inside.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-pong-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -20,7 +21,11 @@ writeFileSync(
 );
 
 /** Says it on to the other session, whatever comes of it. */
-async function pass({ inside }: RunSkein, kind: "send" | "ping_pong", context: ToolContext): Promise<string> {
+async function pass(
+  { inside }: RunSkeinInside,
+  kind: "send" | "ping_pong",
+  context: ToolContext,
+): Promise<string> {
   const { sessionId, sessionKey, runId, toolCallId, userId, agentId } = context;
   const { store, runs } = inside;
   const session = await store.sessions.get({ agentId }, sessionId);
@@ -57,7 +62,7 @@ describe("two sessions that would answer each other for ever", () => {
       replay: "safe",
       execute: (_, context) => pass(open, kind, context),
     });
-    const open: RunSkein = await openRuns({
+    const open: RunSkeinInside = await openRunsInside({
       config,
       models: { "test/model": model },
       agents: [defineAgent({ id: "main", model: "test/model", tools: [tool] })],

@@ -6,7 +6,8 @@ import type { EntryDraft, Message, MessageDraft, Run } from "../../../src/index.
 import { defineTool, HookRegistry } from "../../../src/index.ts";
 import type { RunOptions } from "../../../src/runs/contract.ts";
 import { thisProcess } from "../../../src/store/files/process-identity.ts";
-import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+import { brief, entriesOf, messagesOf, pairingProblems } from "../../support/run-skein.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-recovery-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -61,7 +62,7 @@ async function takenUp({ hasInput = true, behind = [], isOlder = false, options 
     defineTool({ name, description: "Does.", replay, execute: () => `${name} ${done.push(name)}` });
   const yielding = defineTool({ name: "sessions_yield", description: "Sleeps.", execute: () => "no" });
   const tools = [tool("again", "safe"), tool("once", "never"), yielding];
-  const before = await openRuns({ dir, tools, workers: false });
+  const before = await openRunsInside({ dir, tools, workers: false });
   const { store, runs } = before.inside;
   const scope = { agentId: "main" };
   const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/" };
@@ -85,7 +86,7 @@ async function takenUp({ hasInput = true, behind = [], isOlder = false, options 
   const script = [{ text: "So be it." }];
   const hooks = new HookRegistry();
   if (prepend !== undefined) hooks.on("before_agent_start", () => ({ prependContext: prepend }));
-  const { skein } = await openRuns({ dir, tools, script, hooks });
+  const { skein } = await openRunsInside({ dir, tools, script, hooks });
   const actions: string[] = [];
   skein.subscribe((event) => void (event.type === "run.recovered" && actions.push(event.action)));
   const end = await ended(() => skein.runs.get(run.runId));

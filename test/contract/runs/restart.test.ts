@@ -5,7 +5,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { ModelStep } from "../../../src/entry-testing.ts";
 import type { Turn } from "../../../src/index.ts";
 import { defineTool } from "../../../src/index.ts";
-import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+import { brief, entriesOf, messagesOf, pairingProblems } from "../../support/run-skein.ts";
+import { openRunsInside } from "../../support/run-skein-inside.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-restart-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -19,11 +20,11 @@ const tools = [
 /** A turn that its process closes on when it has come to a certain event, and that the next one ends. */
 async function restarted(step: ModelStep, isThere: (event: { readonly type: string }) => boolean) {
   const dir = mkdtempSync(join(base, "case-"));
-  const before = await openRuns({ dir, tools, script: [step] });
+  const before = await openRunsInside({ dir, tools, script: [step] });
   const turn: Turn = before.skein.session(where).send("Please", { idempotencyKey: "k" });
   for await (const event of turn) if (isThere(event)) break;
   await before.skein.close({ graceMs: 0 });
-  const { skein, reports } = await openRuns({ dir, tools, script: [{ text: "The whole answer." }] });
+  const { skein, reports } = await openRunsInside({ dir, tools, script: [{ text: "The whole answer." }] });
   const { reply } = await skein.session(where).send("Please", { idempotencyKey: "k" }).result;
   const messages = await messagesOf(skein, "s");
   const entries = await entriesOf(skein, "s");
@@ -66,13 +67,13 @@ describe("a process that is closed in good order", () => {
   test("[KIL10] at any moment: what was claimed while it closed runs in the next process", async () => {
     const dir = mkdtempSync(join(base, "any-"));
     for (let round = 0; round < 30; round++) {
-      const open = await openRuns({ dir, script: () => ({ text: "Yes." }) });
+      const open = await openRunsInside({ dir, script: () => ({ text: "Yes." }) });
       open.skein.session({ sessionId: `r${round}` }).send("Please", { idempotencyKey: `k${round}` });
       for (let tick = 0; tick < round; tick++) await new Promise((resolve) => setImmediate(resolve));
       await open.skein.close({ graceMs: 0 });
       expect(open.reports).toEqual([]);
     }
-    const { skein } = await openRuns({ dir, script: () => ({ text: "Yes." }) });
+    const { skein } = await openRunsInside({ dir, script: () => ({ text: "Yes." }) });
     for (let round = 0; round < 30; round++) {
       const turn = skein.session({ sessionId: `r${round}` }).send("Please", { idempotencyKey: `k${round}` });
       expect((await turn.result).reply).toBe("Yes.");
@@ -102,7 +103,13 @@ describe("a process that is held up past its own lease", () => {
     let ahead = 0;
     const clock = { now: () => Date.now() + ahead };
     const script = [{ calls: [{ name: "slow" }] }, { text: "After all." }];
-    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, clock, leaseMs: 30_000 });
+    const { skein, reports, inside } = await openRunsInside({
+      dir,
+      tools: [slow],
+      script,
+      clock,
+      leaseMs: 30_000,
+    });
     const { runs } = inside;
     // A beat that comes late finds the lease taken back already.
     const renew = runs.renew.bind(runs);

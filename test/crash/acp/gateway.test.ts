@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TemporaryFolder } from "../../../src/entry-testing.ts";
 import { temporaryFolder } from "../../../src/entry-testing.ts";
-import { runningPath } from "../../../src/gateway/running-file.ts";
 import { expectAllTold } from "../../support/acp-gateway-count.ts";
 import type { StartedBy } from "../../support/acp-gateway-world.ts";
 import { GatewayWorld, slots } from "../../support/acp-gateway-world.ts";
@@ -11,6 +10,7 @@ import type { AgentName, Plan } from "../../support/acp-kill-plan.ts";
 import { childrenEach, plannedSpawn, spawnArguments } from "../../support/acp-kill-plan.ts";
 import { isThere } from "../../support/proc.ts";
 import { seedTold } from "../../support/run-seed.ts";
+import { runningPath } from "../../support/running-gateway.ts";
 
 /** SKEIN_ACP_GATEWAY_SPAWNS: more in `npm run torture`. */
 const spawns = Number(process.env.SKEIN_ACP_GATEWAY_SPAWNS ?? 10);

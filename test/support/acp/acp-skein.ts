@@ -2,10 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinInside } from "../../../src/app.ts";
-import { openSkein } from "../../../src/app.ts";
 import type { Approval, Entry, Run, SendOptions, Skein } from "../../../src/index.ts";
-import { defineAgent } from "../../../src/index.ts";
+import { createSkein, defineAgent } from "../../../src/index.ts";
 import { isStillThere, signalTo } from "../proc.ts";
 import { soon } from "../soon.ts";
 import type { AgentScript } from "./script.ts";
@@ -39,26 +37,19 @@ export async function openAcpSkein(options: AcpSkeinOptions = {}) {
   const agents = { twin: options.agent ?? scriptedAgent(script) };
   await writeFile(config, JSON.stringify({ acp: { permissions: "allow", ...options.acp, agents } }));
   const reports: unknown[] = [];
-  const holder: { inside: SkeinInside | null } = { inside: null };
-  const skein = await openSkein(
-    {
-      dir: join(root, "skein"),
-      config,
-      env: { PATH: process.env.PATH, HOME: root, SECRET_OF_OURS: "not for agents" },
-      agents: [defineAgent({ id: "main", model: "rehearsal/echo" })],
-      report: (error) => void reports.push(error),
-      quiet: true,
-    },
-    (inside) => {
-      holder.inside = inside;
-    },
-  );
-  return new AcpSkein(skein, holder.inside as SkeinInside, { root, cwd, pidFile, reports });
+  const skein = await createSkein({
+    dir: join(root, "skein"),
+    config,
+    env: { PATH: process.env.PATH, HOME: root, SECRET_OF_OURS: "not for agents" },
+    agents: [defineAgent({ id: "main", model: "rehearsal/echo" })],
+    report: (error) => void reports.push(error),
+    quiet: true,
+  });
+  return new AcpSkein(skein, { root, cwd, pidFile, reports });
 }
 
 export class AcpSkein {
   readonly skein: Skein;
-  readonly inside: SkeinInside;
   readonly root: string;
   readonly cwd: string;
   readonly reports: readonly unknown[];
@@ -67,7 +58,6 @@ export class AcpSkein {
 
   constructor(
     skein: Skein,
-    inside: SkeinInside,
     about: {
       readonly root: string;
       readonly cwd: string;
@@ -76,7 +66,6 @@ export class AcpSkein {
     },
   ) {
     this.skein = skein;
-    this.inside = inside;
     this.root = about.root;
     this.cwd = about.cwd;
     this.#pidFile = about.pidFile;

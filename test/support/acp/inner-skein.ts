@@ -1,14 +1,13 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinInside } from "../../../src/app.ts";
-import { openSkein } from "../../../src/app.ts";
 import type { Scope } from "../../../src/entry-store.ts";
 import type { Approval, Run, Skein } from "../../../src/index.ts";
+import { createSkein } from "../../../src/index.ts";
 import { isThere, processIds, procText, signalTo } from "../proc.ts";
 import { skeinProgram } from "../programs.ts";
 import { soon } from "../soon.ts";
-import { lineOf } from "../turn.ts";
+import { lineOf } from "../text.ts";
 
 export const parentKey = "agent:main:main";
 
@@ -16,7 +15,6 @@ export const parentKey = "agent:main:main";
 export class JoinedSkeins {
   readonly root: string;
   readonly skein: Skein;
-  readonly inside: SkeinInside;
 
   static async open(more: { readonly inner?: object; readonly acp?: object } = {}): Promise<JoinedSkeins> {
     const root = await realpath(await mkdtemp(join(tmpdir(), "skein-joined-")));
@@ -28,17 +26,15 @@ export class JoinedSkeins {
     const agents = { skein: { command: process.execPath, args: [skeinProgram, "acp", "--dir", dir] } };
     const config = join(root, "outer", "skein.yaml");
     await writeFile(config, JSON.stringify({ acp: { permissions: "ask", ...more.acp, agents } }));
-    const opened = Promise.withResolvers<SkeinInside>();
     const env = { PATH: process.env.PATH, HOME: root };
-    const skein = await openSkein({ dir: join(root, "outer"), config, env, quiet: true }, opened.resolve);
+    const skein = await createSkein({ dir: join(root, "outer"), config, env, quiet: true });
     await skein.store.sessions.create({ agentId: "main" }, { key: parentKey, cwd: join(root, "work") });
-    return new JoinedSkeins(root, skein, await opened.promise);
+    return new JoinedSkeins(root, skein);
   }
 
-  constructor(root: string, skein: Skein, inside: SkeinInside) {
+  constructor(root: string, skein: Skein) {
     this.root = root;
     this.skein = skein;
-    this.inside = inside;
   }
 
   async call(name: string, args: object): Promise<Record<string, unknown>> {
@@ -64,7 +60,7 @@ export class JoinedSkeins {
 
   async ofParent(kind: Run["kind"]): Promise<readonly Run[]> {
     const [parent] = await this.skein.store.sessions.find({ agentId: "main" }, { by: "key", key: parentKey });
-    const runs = await this.inside.runs.list({ sessionUid: parent?.uid ?? "" });
+    const runs = await this.skein.runs.list({ sessionUid: parent?.uid ?? "" });
     return runs.filter((run) => run.kind === kind);
   }
 
@@ -78,12 +74,11 @@ export class JoinedSkeins {
   }
 
   /** What the inner Skein has in its own folder, once nobody else has it open. */
-  async within<T>(look: (inner: Skein, inside: SkeinInside) => Promise<T>): Promise<T> {
-    const opened = Promise.withResolvers<SkeinInside>();
+  async within<T>(look: (inner: Skein) => Promise<T>): Promise<T> {
     const options = { dir: join(this.root, "inner"), config: null, quiet: true, workers: false };
-    const inner = await openSkein(options, opened.resolve);
+    const inner = await createSkein(options);
     try {
-      return await look(inner, await opened.promise);
+      return await look(inner);
     } finally {
       await inner.close();
     }

@@ -1,5 +1,5 @@
 import { afterEach } from "vitest";
-import { lineOf } from "../turn.ts";
+import { lineOf } from "../text.ts";
 import type { AcpSession, AcpSkein, AcpSkeinOptions } from "./acp-skein.ts";
 import { openAcpSkein } from "./acp-skein.ts";
 
