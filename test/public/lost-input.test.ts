@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
+import { defineTool } from "../../src/index.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import type { RunListPayload, RunPayload } from "../support/payloads.ts";
@@ -85,7 +86,9 @@ test("[ANS6] a retry after other messages answers the lost one, which stands in 
   const model = scriptedModel((request) => ({
     text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later.",
   }));
-  const { skein } = await openRuns({ dir: root, model, app: "skein" });
+  // The retry waits for a process that has the tool of the lost run.
+  const crash = defineTool({ name: "crash", description: "Does nothing.", execute: () => "nothing" });
+  const { skein } = await openRuns({ dir: root, model, tools: [crash], app: "skein" });
   try {
     expect((await skein.session().send("Other").result).reply).toBe("Later.");
     const retry = await skein.runs.retry(lost);
