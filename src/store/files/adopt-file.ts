@@ -14,8 +14,8 @@ import { agentsIn, homeOf, namesIn, ownerOf, sessionPaths, sessionsFolder, sessi
 import { foreignness, idFromName } from "./lone-file.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { claimWhatIsFree, userFrom } from "./rebuild.ts";
-import { headerOf } from "./session-record.ts";
 import type { SessionRow } from "./work-db.ts";
+import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
 
 /**

@@ -72,7 +72,7 @@ function checkDatabases(parts: CheckParts): boolean {
   const { catalog, databases, claims } = parts;
   const tellOf = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
     tell(parts, { area: "databases", file: join(databases, name), ...finding }, null);
-  const damage = catalog.work.damage ?? catalog.work.problem();
+  const damage = catalog.work.ledger.damage ?? catalog.work.ledger.problem("integrity_check");
   if (damage !== null) {
     const remedy = "Stop every process that uses the folder, then run `skein doctor --fix`";
     tellOf(workDbName, { severity: "error", what: `The database is damaged: ${damage}`, remedy });

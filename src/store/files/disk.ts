@@ -291,9 +291,9 @@ function statOf(stat: BigIntStats): DiskStat {
 }
 
 /** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
-export function diskInPlace(work: { checkInPlace(): void }): Disk {
+export function diskInPlace(database: { checkInPlace(): void }): Disk {
   const makeFolder = (folder: string) => {
-    work.checkInPlace();
+    database.checkInPlace();
     return realDisk.makeFolder(folder);
   };
   return { ...realDisk, makeFolder };

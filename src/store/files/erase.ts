@@ -47,7 +47,7 @@ export async function redactEntries(
   const redactWork = async () => {
     const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
     const removed = removedFrom(sought, uids);
-    await catalog.work.discardFiles(removed);
+    await catalog.work.attendance.attendant.discardFiles(removed);
     catalog.work.redact(row.userId, removed);
     return uids;
   };
@@ -215,7 +215,7 @@ async function dropBlobs(
   rows: readonly SessionRow[],
   hashes: readonly string[],
 ): Promise<void> {
-  const named = new Set(hashes.filter((sha256) => !catalog.work.isBlobInUse(sha256)));
+  const named = new Set(hashes.filter((sha256) => !catalog.work.attendance.attendant.isBlobInUse(sha256)));
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.bringUpAll();
@@ -246,7 +246,7 @@ export async function purgeSessions(
   const { work, moves } = catalog;
   const uids = rows.map(({ uid }) => uid);
   const blobs = rows.map((row) => ({ row, hashes: blobsIn(catalog, row) }));
-  await work.discardFiles(uids);
+  await work.attendance.attendant.discardFiles(uids);
   for (const row of rows) await moves.removeFiles(row);
   await user?.removeHome();
   work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
@@ -320,5 +320,5 @@ async function removeHome(
 export function eraseRemoved(work: WorkDb): void {
   work.requestErase();
   const request = work.pendingErase();
-  if (request !== null && work.scrub()) work.erased(request);
+  if (request !== null && work.ledger.scrub()) work.erased(request);
 }

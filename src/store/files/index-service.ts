@@ -87,7 +87,7 @@ export class IndexInPlace implements IndexService {
 
   follow(): void {
     const { work, index } = this.#parts;
-    work.checkInPlace(); // an index that is gone with its folder is not created again
+    work.ledger.checkInPlace(); // an index that is gone with its folder is not created again
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
 
@@ -124,7 +124,7 @@ export class IndexInPlace implements IndexService {
     const { work, index } = this.#parts;
     for (const place of places) this.#listings.touch(place);
     await this.#listings.write(true);
-    return work.scrub() && index.scrub();
+    return work.ledger.scrub() && index.scrub();
   }
 
   /**

@@ -21,7 +21,7 @@ const index = new IndexDb(join(databases, indexDbName));
 work.knowIndex(index.identity, index.isEmpty());
 const chunkBytes = 4 * 1024 * 1024;
 const newToken = createIdSource();
-const service = new IndexInPlace({ work, index, disk: diskInPlace(work), root, chunkBytes, newToken });
+const service = new IndexInPlace({ work, index, disk: diskInPlace(work.ledger), root, chunkBytes, newToken });
 
 let queue = Promise.resolve();
 parentPort?.on("message", (call: { id: number; name: ServiceCall; args: unknown[] }) => {

@@ -1,6 +1,5 @@
 import { basename } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { kindOf, parseKey } from "../../core/keys.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { ListedSession } from "../contract.ts";
@@ -9,9 +8,8 @@ import type { Folded, FoldSite } from "./fold.ts";
 import { emptyFold, foldOn } from "./fold.ts";
 import type { Fold, IndexDb, Known } from "./index-db.ts";
 import { indexDbName, sessionPaths } from "./layout.ts";
-import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
-import { isThere } from "./work-db.ts";
+import { headerOf, isThere, recordOf } from "./work-db.ts";
 
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
@@ -276,23 +274,7 @@ function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): 
   }
 }
 
-/** A session as its row says and its log came to. */
 function listedOf(row: SessionRow, { fold, logBytes }: Known): ListedSession {
-  const { uid, userId, agentId, key, sessionId, createdAt } = row;
-  return {
-    uid,
-    userId,
-    agentId,
-    key,
-    kind: kindOf(parseKey(key)),
-    sessionId,
-    cwd: fold.header?.cwd ?? "",
-    version: fold.version,
-    meta: fold.meta,
-    name: fold.name,
-    createdAt,
-    updatedAt: Math.max(createdAt, fold.saidAt),
-    leafId: fold.leafId,
-    digest: { ...fold.digest, bytes: logBytes },
-  };
+  const record = recordOf(row, { ...fold, cwd: fold.header?.cwd ?? "" });
+  return { ...record, digest: { ...fold.digest, bytes: logBytes } };
 }

@@ -25,10 +25,9 @@ import type { SessionFileSettings } from "./session-file.ts";
 import { SessionFile } from "./session-file.ts";
 import type { FileOwner } from "./session-files.ts";
 import { Moves } from "./session-files.ts";
-import { headerOf } from "./session-record.ts";
 import type { EntryLookup } from "./session-view.ts";
-import type { SessionPlace, SessionRow, WorkDb } from "./work-db.ts";
-import { isThere } from "./work-db.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
+import { headerOf, isThere } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
@@ -69,7 +68,7 @@ export class SessionCatalog {
     return this.settings.clock.now();
   }
 
-  pathsOf(row: SessionPlace): SessionPaths {
+  pathsOf(row: SessionRow): SessionPaths {
     return row.state === "trashed"
       ? trashedPaths(this.settings.root, row.uid, row.sessionId)
       : sessionPaths(this.settings.root, row, row.sessionId);

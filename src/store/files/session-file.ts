@@ -20,6 +20,7 @@ import type { FileOwner } from "./session-files.ts";
 import { beginFiles, goneLog, moveSession } from "./session-files.ts";
 import type { EntryLookup, ViewSettings } from "./session-view.ts";
 import { SessionView } from "./session-view.ts";
+import type { LogSummary } from "./work-db.ts";
 import { cutWorkingSet, WorkingFile } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 import { BurstLock } from "./write-lock.ts";
@@ -218,15 +219,12 @@ export class SessionFile {
     return this.#view.size;
   }
 
-  /** All of one moment, with one look at the file. `saidAt`: when something was said last, on whatever branch. */
-  get latest(): {
-    readonly tree: SessionTree;
-    readonly meta: VersionedMeta;
-    readonly saidAt: number | null;
-  } {
+  /** All of one moment, with one look at the file. */
+  get latest(): LogSummary {
     this.#refresh();
     const { tree, meta, saidAt } = this.#view;
-    return { tree, meta, saidAt };
+    const { name, leafId } = tree;
+    return { cwd: tree.header.cwd ?? "", meta: meta.meta, version: meta.version, name, saidAt, leafId };
   }
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */

@@ -46,9 +46,8 @@ import { thisProcess } from "./process-identity.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
 import { refuseAnothers } from "./session-files.ts";
-import { firstRecordOf, recordOf } from "./session-record.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
-import { isThere } from "./work-db.ts";
+import { isThere, recordOf } from "./work-db.ts";
 
 /** Looks for a session's file among those that nobody has claimed. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
@@ -93,7 +92,7 @@ export class FileSessions implements SessionStore {
     const { work, settings } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
     const tell = await this.#claimed(() =>
-      work.claimWith(row, () => {
+      work.claim(row, () => {
         refuseAnothers(paths, settings.disk, row.uid);
         return act(sessionRefOf(row));
       }),
@@ -101,7 +100,7 @@ export class FileSessions implements SessionStore {
     const record = await this.#record(row).catch((error: unknown) => {
       const note = `its log could not be made and is made at first use: ${(error as Error).message}`;
       settings.report({ kind: "not_taken_in", file: paths.log, note });
-      return firstRecordOf(row);
+      return recordOf(row);
     });
     this.#feed.publish({ type: "created", session: record });
     tell();
@@ -153,7 +152,7 @@ export class FileSessions implements SessionStore {
     const row = this.#require(scope, sessionId);
     return this.#catalog.using(row, async (file) => {
       const plan = await this.#patch(row, file, changes, options);
-      if (plan.nodes.length === 0) return recordOf(row, file);
+      if (plan.nodes.length === 0) return recordOf(row, file.latest);
       return this.#announcePatched(row, file, plan.entries.flatMap(changedIn));
     });
   }
@@ -201,7 +200,7 @@ export class FileSessions implements SessionStore {
         return tree.planBranch(targetId);
       }, writing);
       this.#appended(row, file, plan);
-      return recordOf(row, file);
+      return recordOf(row, file.latest);
     });
   }
 
@@ -253,7 +252,7 @@ export class FileSessions implements SessionStore {
       let decided: SessionRow | null = null;
       const writing = file.write(
         (tree) => {
-          const { fresh: init, changes } = planReset(recordOf(row, file), options);
+          const { fresh: init, changes } = planReset(recordOf(row, file.latest), options);
           const meta = firstMeta(init.meta);
           const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
           changed = Object.keys(changes);
@@ -319,7 +318,7 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
     const record = await this.#record(row);
-    const check = (file: SessionFile) => checkUnused(recordOf(row, file), options.ifUpdatedAt);
+    const check = (file: SessionFile) => checkUnused(recordOf(row, file.latest), options.ifUpdatedAt);
     if (!(await this.#catalog.trash(row, check))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
@@ -465,7 +464,7 @@ export class FileSessions implements SessionStore {
     const writing = file.write((tree) => {
       const { meta, version } = file.meta;
       checkVersion(version, options.ifVersion);
-      checkUnused(recordOf(row, file), options.ifUpdatedAt);
+      checkUnused(recordOf(row, file.latest), options.ifUpdatedAt);
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) work.claimLabel(row.uid, next.label ?? null);
@@ -489,7 +488,7 @@ export class FileSessions implements SessionStore {
   }
 
   #record(row: SessionRow): Promise<SessionRecord> {
-    return this.#catalog.using(row, (file) => recordOf(row, file));
+    return this.#catalog.using(row, (file) => recordOf(row, file.latest));
   }
 
   #trashedRow(scope: Scope, sessionId: string): SessionRow | null {
@@ -535,17 +534,17 @@ export class FileSessions implements SessionStore {
   #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
     if (plan.nodes.length === 0 || !this.#feed.isHeard) return;
     const entries = plan.nodes.map((node) => node.entry);
-    this.#feed.publish({ type: "appended", session: recordOf(row, file), entries });
+    this.#feed.publish({ type: "appended", session: recordOf(row, file.latest), entries });
   }
 
   #announce(type: "created" | "restored" | "redacted", row: SessionRow, file: SessionFile): SessionRecord {
-    const session = recordOf(row, file);
+    const session = recordOf(row, file.latest);
     this.#feed.publish({ type, session });
     return session;
   }
 
   #announcePatched(row: SessionRow, file: SessionFile, changed: readonly string[]): SessionRecord {
-    const session = recordOf(row, file);
+    const session = recordOf(row, file.latest);
     this.#feed.publish({ type: "patched", session, changed });
     return session;
   }

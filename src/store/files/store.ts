@@ -140,7 +140,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const openedIndex = (path: string) => new IndexDb(path, options.verify);
   const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
   let closeIdle = () => 0;
-  const disk = reclaimingDisk(options.disk ?? diskInPlace(work), () => closeIdle());
+  const disk = reclaimingDisk(options.disk ?? diskInPlace(work.ledger), () => closeIdle());
   const lock: LockSettings = {
     disk,
     clock,
@@ -167,7 +167,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   }
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
   const isThreaded = options.disk === undefined && options.index !== "in place";
-  const places = { root, databases, identity: work.identity };
+  const places = { root, databases, identity: work.ledger.identity };
   const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
   const durability = options.durability ?? "full";
   const { tailBytes = defaultTailBytes } = options;

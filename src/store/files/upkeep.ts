@@ -78,7 +78,7 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
       backupFiles(catalog, databases, folder, progress, options),
     sweepBlobs: sweep,
     health: () => health.problems(),
-    checkInPlace: () => work.checkInPlace(),
+    checkInPlace: () => work.ledger.checkInPlace(),
     takeUntoldLosses: () => work.takeUntoldLosses(),
     isErasePending: () => work.pendingErase() !== null,
     users: () => work.users(),
@@ -95,7 +95,7 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
       return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind);
     },
     changeMark: listMarks(catalog),
-    workMark: () => work.changeMark(),
+    workMark: () => work.ledger.changeMark(),
     logMark: ({ uid }) => catalog.markOf(uid),
     files: (scope, sessionId) => {
       const row = work.byId(scope.userId ?? null, sessionId);
@@ -104,8 +104,8 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
       return { log, working };
     },
     workingSets: (sessions) => {
-      const places = work.placesOf(sessions.map(({ uid }) => uid));
-      return new Map(places.map((place) => [place.uid, catalog.pathsOf(place).working]));
+      const rows = work.byUids(sessions.map(({ uid }) => uid));
+      return new Map(rows.map((row) => [row.uid, catalog.pathsOf(row).working]));
     },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
@@ -120,7 +120,7 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
 /** What of two databases every list is made of. */
 function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMark"] {
   const both = () => {
-    const [listed, worked] = [index.db.changeMark(), work.changeMark()];
+    const [listed, worked] = [index.db.changeMark(), work.ledger.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
   };
   /** As it was when no session was marked: whoever writes to one then marks it first, and so moves it. */
@@ -178,11 +178,11 @@ class StoreHealth {
 
   async problems(): Promise<readonly HealthProblem[]> {
     const { work, root } = this.#parts;
-    if (!work.isInPlace()) {
+    if (!work.ledger.isInPlace()) {
       const message = `The folder ${root} was moved or deleted, or its work.db was replaced. Put it back, or restart`;
       return [{ code: "folder_moved", message }];
     }
-    const { damage } = work;
+    const { damage } = work.ledger;
     if (damage !== null) {
       const message = `work.db in ${root} is damaged (${damage}). Stop the gateway and run \`skein doctor --fix\``;
       return [{ code: "store_damaged", message }];
@@ -194,12 +194,12 @@ class StoreHealth {
       });
     }
     const probed = await this.#probe;
-    return work.damage === null ? probed : this.problems();
+    return work.ledger.damage === null ? probed : this.problems();
   }
 
   async #probed(): Promise<readonly HealthProblem[]> {
     const { work, root } = this.#parts;
-    if (work.isLocked()) {
+    if (work.ledger.isLocked()) {
       const message = `Another process keeps work.db in ${root} locked. It is used again once that process lets go`;
       return [{ code: "store_locked", message }];
     }

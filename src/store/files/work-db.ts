@@ -1,8 +1,11 @@
+import type { SessionHeader } from "../../core/entries.ts";
 import { decideAnew, SkeinError } from "../../core/errors.ts";
+import { newHeader } from "../../core/header.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
-import type { MetaPatch, SessionMeta } from "../contract.ts";
+import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
 import { taken } from "../rules.ts";
 import { Attendance } from "../work.ts";
@@ -10,45 +13,75 @@ import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
- * `work.db`: what is not conversation and must not be lost. Here: which session has which key, id and label. Every
- * commit is synced. A session's row carries all that its log begins with, so that a crash after the commit costs nothing.
- */
-
-/**
- * `pending`: accepted, its files are made at first use. `forking`: its files are being made, and nobody sees it until
- * then. `live`. `trashed`.
+ * `pending`: accepted; its files are created at first use. `forking`: its files are being written, and no caller sees the
+ * session until then.
  */
 export type SessionState = "pending" | "forking" | "live" | "trashed";
 
-/** Whether a session is there for those who ask. */
-export function isThere(row: SessionRow): boolean {
-  return row.state === "pending" || row.state === "live";
-}
-
-/** What says where a session's files are. */
-export interface SessionPlace extends Pick<SessionRef, "uid" | "agentId" | "sessionId"> {
+/** A session's row in `work.db`. It holds everything its log starts with, so a crash after the commit loses nothing. */
+export interface SessionRow extends SessionRef {
   readonly state: SessionState;
-  /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
+  /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
   readonly home: string;
-}
-
-export interface SessionRow extends SessionPlace, SessionRef {
   readonly label: string | null;
   readonly createdAt: number;
-  /** When it went into the trash. */
+  /** When it was moved to the trash. */
   readonly removedAt: number | null;
-  /** A change of metadata that is decided and not yet in the log. */
+  /** A metadata change that is committed here but not yet in the log. */
   readonly todo: MetaPatch | null;
-  /** First values: what the log's header says. */
+  /** What the log's header contains. */
   readonly first: {
     readonly cwd: string;
     readonly meta: SessionMeta;
     readonly parentSession?: string;
-    /** Who makes the files of a session that is `forking`. */
+    /** The process that writes the files of a session in state `forking`. */
     readonly maker?: ProcessIdentity;
-    /** Since when: it may be a session that began long ago. */
+    /** When that process started; `createdAt` of a fork can be much older. */
     readonly claimedAt?: number;
   };
+}
+
+/** Whether callers can see the session. */
+export function isThere(row: SessionRow): boolean {
+  return row.state === "pending" || row.state === "live";
+}
+
+/** What a session's log adds to its row. */
+export interface LogSummary {
+  readonly cwd: string;
+  readonly meta: SessionMeta;
+  readonly version: number;
+  readonly name: string | null;
+  /** Time of the last conversation entry; `null` or 0: there is none. */
+  readonly saidAt: number | null;
+  readonly leafId: string | null;
+}
+
+/** The record of a session. Without `log`, of a session whose log does not exist yet. */
+export function recordOf(row: SessionRow, log?: LogSummary): SessionRecord {
+  const { createdAt, first } = row;
+  const { saidAt, cwd, meta, version, name, leafId } = log ?? {
+    ...first,
+    version: 1,
+    name: null,
+    saidAt: 0,
+    leafId: null,
+  };
+  const { uid, userId, agentId, key, sessionId } = row;
+  const updatedAt = Math.max(createdAt, saidAt ?? 0);
+  const kind = kindOf(parseKey(key));
+  return {
+    ...{ uid, userId, agentId, key, kind, sessionId, cwd },
+    ...{ version, meta, name, createdAt, updatedAt, leafId },
+  };
+}
+
+/** The header of a session's log. */
+export function headerOf(row: SessionRow): SessionHeader {
+  const { cwd, meta, parentSession } = row.first;
+  const header = newHeader({ id: row.sessionId, time: row.createdAt, cwd, parentSession });
+  const user = row.userId === null ? {} : { user: row.userId };
+  return { ...header, skein: { key: row.key, uid: row.uid, agent: row.agentId, ...user, meta } };
 }
 
 const migrations = [
@@ -77,54 +110,46 @@ const migrations = [
    CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
-/** Something that was lost with a database. */
+/** Data that was lost with a database. */
 interface Loss {
   readonly at: number;
   readonly note: string;
-  /** Whether a start has said so. */
+  /** Whether a start has reported it. */
   readonly isTold: boolean;
 }
 
+const doNothing: TellLater = () => undefined;
 const mostLosses = 10;
 const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
-/** The first half says nothing new: without it the indexes of names are not used, and a name is looked for in every session. */
+/** The first condition is redundant, but without it SQLite does not use the partial indexes on names. */
 const isNamed = "state <> 'trashed' AND state IN ('pending', 'live')";
 
+/**
+ * `work.db`: durable state that is not conversation. This class owns the table of sessions: who has which key, session ID and
+ * label. Every commit is synced.
+ */
 export class WorkDb {
-  /** Whoever works on the sessions; asked within the transactions that change them. */
+  readonly path: string;
+  /** The database itself, for run state that changes in the same transactions as sessions. */
+  readonly ledger: Database;
   readonly attendance = new Attendance();
-  readonly #db: Database;
-  /** Rows by user and session id, as long as nobody has changed anything. */
+  /** Rows by user and session ID, valid until another connection changes the file. */
   readonly #rows = new Map<string, SessionRow | null>();
   #dataVersion = 0;
-
-  readonly path: string;
 
   constructor(path: string) {
     this.path = path;
     const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
-    this.#db = new Database(path, pragmas, migrations, { isPinned: true });
+    this.ledger = new Database(path, pragmas, migrations, { isPinned: true });
   }
 
-  /** Which file it is, by device and inode. */
-  get identity(): string {
-    return this.#db.identity;
-  }
-
-  /** The database itself, for the work that hangs on sessions and changes with them. */
-  get ledger(): Database {
-    return this.#db;
-  }
-
-  /** Takes key, id and label for a new session; `conflict` when one is taken. */
-  claim(row: SessionRow): void {
-    this.#claiming([row.uid], () => this.#insert(row));
-  }
-
-  /** The same, with what is done in the same transaction: neither happens without the other. */
-  claimWith(row: SessionRow, act: () => TellLater): TellLater {
-    let tell: TellLater = () => undefined;
+  /**
+   * Claims key, session ID and label for a new session; `conflict` when one is taken. `act` runs in the same transaction, and
+   * returns what to call after the commit.
+   */
+  claim(row: SessionRow, act: () => TellLater = () => doNothing): TellLater {
+    let tell = doNothing;
     this.#claiming([row.uid], () => {
       this.#insert(row);
       tell = act();
@@ -132,15 +157,15 @@ export class WorkDb {
     return tell;
   }
 
-  /** For good, and at once: the old session has another key, with the change to be told to its log; a new one has its. */
+  /** Moves the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
-    let tell: TellLater = () => undefined;
+    let tell = doNothing;
     this.#claiming([uid, fresh.uid], () => {
       const old = this.byUid(uid);
       if (old !== null) tell = this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner);
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
-        this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
+        this.ledger.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
       );
       if (Number(changes) === 0) {
         throw new SkeinError("conflict", {
@@ -153,9 +178,9 @@ export class WorkDb {
     tell();
   }
 
-  /** Into the trash, with its work: what it has not read of others goes to the session that spawned it. */
+  /** Moves a session to the trash. Unread messages of other sessions go to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
-    let tell: TellLater = () => undefined;
+    let tell = doNothing;
     this.exclusively(() => {
       const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
       tell = this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent));
@@ -164,30 +189,29 @@ export class WorkDb {
     tell();
   }
 
-  /** Rows whose log has not been told of a change yet. */
+  /** Rows with a change that is not in their log yet. */
   withTodo(): SessionRow[] {
     return this.#many("todo IS NOT NULL");
   }
 
   todoDone(uid: string): void {
-    this.#claiming([uid], () => this.#db.run("UPDATE sessions SET todo = NULL WHERE uid = ?", uid));
+    this.#claiming([uid], () => this.ledger.run("UPDATE sessions SET todo = NULL WHERE uid = ?", uid));
   }
 
   claimLabel(uid: string, label: string | null): void {
     const sql = "UPDATE sessions SET label = ? WHERE uid = ?";
-    this.#claiming([uid], () => orTaken({ label }, () => this.#db.run(sql, label, uid)));
+    this.#claiming([uid], () => orTaken({ label }, () => this.ledger.run(sql, label, uid)));
   }
 
-  /**
-   * From one state to another, if it is still in the first. Out of the trash it is a `conflict` when its key or label has
-   * been taken since.
-   */
+  /** Changes the state if it is still `from`. Leaving the trash is a `conflict` when the key or label has been taken since. */
   move(uid: string, from: SessionState, to: SessionState, time: number | null = null): void {
     const sql = "UPDATE sessions SET state = ?, removed_at = ? WHERE uid = ? AND state = ?";
-    this.#claiming([uid], () => orTaken(this.byUid(uid) ?? {}, () => this.#db.run(sql, to, time, uid, from)));
+    this.#claiming([uid], () =>
+      orTaken(this.byUid(uid) ?? {}, () => this.ledger.run(sql, to, time, uid, from)),
+    );
   }
 
-  /** Its files are made. Where somebody took us for dead and gave its names back, they are taken again. */
+  /** The files exist now. If another process took this one for dead and released the claim, it is claimed again. */
   finishFork(row: SessionRow): void {
     this.exclusively(() => {
       if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
@@ -195,42 +219,41 @@ export class WorkDb {
     });
   }
 
-  /** Its files are made. Not synced: one that is still pending after a power cut finds them there. */
+  /** The files exist now. Not synced: a session that is still `pending` after a power cut finds its files. */
   made(uid: string): void {
     this.#rows.clear();
-    this.#db.unsynced(() =>
-      this.#db.run(
+    this.ledger.unsynced(() =>
+      this.ledger.run(
         "UPDATE sessions SET state = 'live' WHERE uid = ? AND state IN ('pending', 'forking')",
         uid,
       ),
     );
   }
 
-  /** Every session of a user, in whatever state. */
+  /** Every session of a user, in any state. */
   ofUser(userId: string | null): SessionRow[] {
     return this.#many("user = ?", userId ?? "");
   }
 
-  /** Those of them that are in the trash. */
   trashedOf(userId: string | null): SessionRow[] {
     return this.#many("user = ? AND state = 'trashed'", userId ?? "");
   }
 
-  /** Whose sessions are here, in whatever state, in the order of their bytes. `after` left out: from the first; `limit`: all. */
+  /** Users with sessions in any state, in byte order. */
   users(after?: string | null, limit = -1): (string | null)[] {
     const from = after === undefined ? "" : "WHERE user > ?";
-    return this.#db
+    return this.ledger
       .sql(`SELECT DISTINCT user FROM sessions ${from} ORDER BY user LIMIT ?`)
       .all(...(after === undefined ? [] : [after ?? ""]), limit)
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 
-  /** The agents that have sessions of a user. Reads one row for each agent, however many sessions there are. */
+  /** The agents that have sessions of a user. Reads one row per agent, no matter how many sessions there are. */
   agentIdsOf(userId: string | null): string[] {
     const sql = `SELECT agent, key FROM sessions WHERE user = ? AND key > ? AND ${isNamed} ORDER BY key LIMIT 1`;
     const found = new Set<string>();
     for (let after = ""; ; ) {
-      const row = this.#db.sql(sql).get(userId ?? "", after);
+      const row = this.ledger.sql(sql).get(userId ?? "", after);
       if (row === undefined) return [...found].toSorted();
       const [agentId, key] = [String(row.agent), String(row.key)];
       const prefix = `agent:${agentId}:`;
@@ -243,17 +266,16 @@ export class WorkDb {
   /** How many sessions other users have in a folder. */
   othersIn(home: string, userId: string | null): number {
     const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
-    return Number(this.#db.sql(sql).get(home, userId ?? "")?.count);
+    return Number(this.ledger.sql(sql).get(home, userId ?? "")?.count);
   }
 
-  /** Every session in the store that is there. */
   live(): SessionRow[] {
     return this.#many("state IN ('pending', 'live')");
   }
 
   /**
-   * Forgets sessions for good, and leaves word of it that says nothing of what they were. With a user, whatever else is kept
-   * under that name goes too, unless the user has sessions that are not among these.
+   * Deletes rows and leaves a tombstone without content. With `userId`, run state under that user goes too, unless the user
+   * has other sessions.
    */
   forget(
     uids: readonly string[],
@@ -261,55 +283,45 @@ export class WorkDb {
     userId?: string,
   ): void {
     this.#claiming(uids, () => {
-      for (const uid of uids) this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
+      for (const uid of uids) this.ledger.run("DELETE FROM sessions WHERE uid = ?", uid);
       const isUserGone = userId !== undefined && this.ofUser(userId).length === 0;
       this.#attendant.purge(uids, isUserGone ? userId : undefined);
       const { what, name, at } = tombstone;
-      this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
+      this.ledger.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
       this.requestErase();
     });
   }
 
-  /** Takes what redacted entries said out of the work of these sessions, and out of names that were made from it. */
+  /** Removes redacted text from run state and from display names that were derived from it. */
   redact(userId: string | null, removed: RemovedEntries): void {
     this.#claiming([], () => {
       this.#attendant.redact(removed);
       for (const { uid, first } of this.ofUser(userId)) {
         const meta = withoutDisplayName(first.meta, removed.texts);
         if (meta === null) continue;
-        this.#db.run("UPDATE sessions SET first = ? WHERE uid = ?", JSON.stringify({ ...first, meta }), uid);
+        this.ledger.run(
+          "UPDATE sessions SET first = ? WHERE uid = ?",
+          JSON.stringify({ ...first, meta }),
+          uid,
+        );
       }
       this.requestErase();
     });
   }
 
-  /** Files that sessions were handed, for those who are about to forget them. */
-  discardFiles(of: Parameters<WorkAttendant["discardFiles"]>[0]): Promise<void> {
-    return this.#attendant.discardFiles(of);
-  }
-
-  isBlobInUse(sha256: string): boolean {
-    return this.#attendant.isBlobInUse(sha256);
-  }
-
-  /** Names the last removal whose bytes may still be in the databases' files; `null`: there is none. */
+  /** The token of the last removal whose bytes may still be in the database files; `null`: there is none. */
   pendingErase(): string | null {
-    const row = this.#db.sql("SELECT value FROM facts WHERE name = 'erase'").get();
+    const row = this.ledger.sql("SELECT value FROM facts WHERE name = 'erase'").get();
     return row === undefined ? null : String(row.value);
   }
 
-  /** The bytes are gone, unless something else was removed meanwhile. */
+  /** The bytes are gone, unless something else was removed in the meantime. */
   erased(request: string): void {
-    this.#db.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
-  }
-
-  /** Rewrites the file, without its free pages and what is left over inside of others. `false`: a reader stood in the way. */
-  scrub(): boolean {
-    return this.#db.scrub();
+    this.ledger.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }
 
   requestErase(): void {
-    this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
+    this.ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
   }
 
   inState(state: SessionState): SessionRow[] {
@@ -326,52 +338,35 @@ export class WorkDb {
     return row;
   }
 
-  /** The session that is there under an id, as the transaction under way has it: not remembered, it may be taken back. */
+  /** As the current transaction sees it. Not cached, because the transaction may be rolled back. */
   thereById(userId: string | null, sessionId: string): SessionRow | null {
     const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
     return this.#one(where, userId ?? "", sessionId);
   }
 
-  /** The row as it was last read, whatever others have done since. */
+  /** The cached row, which may be outdated. */
   lastKnown(userId: string | null, sessionId: string): SessionRow | null {
     return this.#rows.get(`${userId ?? ""}\n${sessionId}`) ?? null;
   }
 
-  /** A number that moves when another connection has changed something; our own changes do not move it. */
-  changesByOthers(): number {
-    return this.#db.changesByOthers();
-  }
-
-  /** Another text once anybody has changed something; `null` within a transaction. */
-  changeMark(): string | null {
-    return this.#db.changeMark();
-  }
-
-  /** Gives back what a session took that never came to be; one that somebody else has made meanwhile stays. */
+  /** Drops the claim of a session that was never created. If another process created it in the meantime, it stays. */
   release(uid: string): void {
     this.#claiming([uid], () =>
-      this.#db.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
+      this.ledger.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
     );
   }
 
-  /** Where the files of these are, by one question and as anybody last changed it. */
-  placesOf(uids: readonly string[]): SessionPlace[] {
-    return this.#db
-      .sql(
-        `SELECT uid, agent, session_id, state, home FROM sessions
-         WHERE uid IN (SELECT value FROM json_each(?))`,
-      )
-      .all(JSON.stringify(uids))
-      .map(placeOf);
+  byUids(uids: readonly string[]): SessionRow[] {
+    return this.#many("uid IN (SELECT value FROM json_each(?))", JSON.stringify(uids));
   }
 
   byUid(uid: string): SessionRow | null {
     return this.#one("uid = ?", uid);
   }
 
-  /** Whoever looks for a key asks for the id that it leads to next. */
+  /** Caches the row by its session ID, which callers ask for next. */
   byKey(userId: string | null, key: string): SessionRow | null {
-    const isRemembered = !this.#db.isInTransaction;
+    const isRemembered = !this.ledger.isInTransaction;
     if (isRemembered) this.#follow();
     const row = this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
     if (isRemembered && row !== null) this.#rows.set(`${userId ?? ""}\n${row.sessionId}`, row);
@@ -382,7 +377,6 @@ export class WorkDb {
     return this.#one(`user = ? AND agent = ? AND label = ? AND ${isNamed}`, userId ?? "", agentId, label);
   }
 
-  /** Live sessions whose key ends in this spawn id. */
   bySpawnId(userId: string | null, spawnId: string): SessionRow[] {
     return this.#many(
       "user = ? AND state IN ('pending', 'live') AND key GLOB 'agent:*:subagent:*' AND substr(key, -length(?)) = ?",
@@ -401,33 +395,33 @@ export class WorkDb {
     );
   }
 
-  /** Whether it was made just now, and knows nothing of the logs that may be there. */
+  /** Whether the database was just created, so that logs in the folder are unknown to it. */
   isNew(): boolean {
-    return this.#db.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
+    return this.ledger.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
   }
 
   begin(time: number): void {
-    this.#db.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
+    this.ledger.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
   }
 
   /**
-   * Whose marks these are: for an index that has none of them, or is another one, everything is marked. `true`: it has taken
-   * the place of another one. Nothing is written where nothing is to be marked: a folder is opened on a full disk too.
+   * Marks every session when the index is empty or not the one that the marks belong to. `true`: it replaced another index.
+   * Writes nothing when nothing has to be marked, so that a folder opens on a full disk.
    */
   knowIndex(identity: string, isEmpty: boolean): boolean {
-    const known = this.#db.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
+    const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
     const unmarked = "SELECT 1 FROM sessions WHERE uid NOT IN (SELECT uid FROM dirty) LIMIT 1";
-    if (known === identity && (!isEmpty || this.#db.sql(unmarked).get() === undefined)) return false;
+    if (known === identity && (!isEmpty || this.ledger.sql(unmarked).get() === undefined)) return false;
     this.exclusively(() => {
-      this.markAllDirty();
-      this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
+      this.ledger.run("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions");
+      this.ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
     });
     return known !== undefined && known !== identity;
   }
 
-  /** What was lost of this database or the one before it, the last few times. */
+  /** The most recent losses of this database and the ones it replaced. */
   losses(): Loss[] {
-    const value = this.#db.sql("SELECT value FROM facts WHERE name = 'losses'").get()?.value;
+    const value = this.ledger.sql("SELECT value FROM facts WHERE name = 'losses'").get()?.value;
     return value === undefined ? [] : (JSON.parse(String(value)) as Loss[]);
   }
 
@@ -435,7 +429,7 @@ export class WorkDb {
     this.exclusively(() => this.#putLosses([...this.losses(), loss].slice(-mostLosses)));
   }
 
-  /** The notes that no start has told yet; from now on they count as told. */
+  /** Losses that no start has reported yet; they count as reported from now on. */
   takeUntoldLosses(): string[] {
     const untold = this.losses().filter(({ isTold }) => !isTold);
     if (untold.length > 0)
@@ -445,87 +439,58 @@ export class WorkDb {
 
   #putLosses(losses: readonly Loss[]): void {
     const sql = "INSERT OR REPLACE INTO facts (name, value) VALUES ('losses', ?)";
-    this.#db.run(sql, JSON.stringify(losses));
+    this.ledger.run(sql, JSON.stringify(losses));
   }
 
-  /** For an index that has to be made anew. */
-  markAllDirty(): void {
-    this.#db.run("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions");
-  }
-
-  /** Marks a session whose index may fall behind. */
+  /** Marks a session that the index may be behind for. */
   markDirty(uid: string): void {
-    this.#db.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
+    this.ledger.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }
 
   isBehind(): boolean {
-    return this.#db.sql("SELECT 1 FROM dirty LIMIT 1").get() !== undefined;
+    return this.ledger.sql("SELECT 1 FROM dirty LIMIT 1").get() !== undefined;
   }
 
   dirty(): string[] {
-    return this.#db
+    return this.ledger
       .sql("SELECT uid FROM dirty")
       .all()
       .map((row) => String(row.uid));
   }
 
-  /** Takes marks away, of those for which that is still right while nobody can write here. Lost, it is done again. */
+  /** Removes marks while no other process can write. Not synced: a lost removal is repeated. */
   clearDirty(uids: readonly string[], isSettled: (uid: string) => boolean): void {
-    this.#db.unsynced(() =>
+    this.ledger.unsynced(() =>
       this.exclusively(() => {
-        for (const uid of uids) if (isSettled(uid)) this.#db.run("DELETE FROM dirty WHERE uid = ?", uid);
+        for (const uid of uids) if (isSettled(uid)) this.ledger.run("DELETE FROM dirty WHERE uid = ?", uid);
       }),
     );
   }
 
-  /** How many sessions are marked. */
   countDirty(): number {
-    return Number(this.#db.sql("SELECT count(*) AS count FROM dirty").get()?.count);
+    return Number(this.ledger.sql("SELECT count(*) AS count FROM dirty").get()?.count);
   }
 
-  /** The session whose files are these. */
   inFolder(home: string, agentId: string, sessionId: string): SessionRow | null {
     return this.#one("home = ? AND agent = ? AND session_id = ? COLLATE NOCASE", home, agentId, sessionId);
   }
 
-  problem(): string | null {
-    return this.#db.problem("integrity_check");
-  }
-
-  /** What a statement found damaged; `null`: nothing so far. */
-  get damage(): string | null {
-    return this.#db.damage;
-  }
-
-  /** Throws `unavailable` once the file is no longer at its path. */
-  checkInPlace(): void {
-    this.#db.checkInPlace();
-  }
-
-  isInPlace(): boolean {
-    return this.#db.isInPlace();
-  }
-
-  isLocked(): boolean {
-    return this.#db.isLocked();
-  }
-
-  /** Runs alone among all processes that have this database. */
+  /** Runs `act` in a transaction that excludes all other writers. */
   exclusively<T>(act: () => T): T {
-    return this.#db.exclusively(act);
+    return this.ledger.exclusively(act);
   }
 
   close(): void {
-    this.#db.close();
+    this.ledger.close();
   }
 
   get #attendant(): WorkAttendant {
     return this.attendance.attendant;
   }
 
-  /** Forgets rows that others may have changed. */
+  /** Drops cached rows that another connection may have changed. */
   #follow(): void {
-    const version = this.changesByOthers();
+    const version = this.ledger.changesByOthers();
     if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
     this.#dataVersion = version;
   }
@@ -535,7 +500,7 @@ export class WorkDb {
     const values = [uid, userId ?? "", agentId, key, sessionId, label, createdAt, state, home];
     const todo = row.todo === null ? null : JSON.stringify(row.todo);
     const sql = `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-    orTaken(row, () => this.#db.run(sql, ...values, JSON.stringify(first), row.removedAt, todo));
+    orTaken(row, () => this.ledger.run(sql, ...values, JSON.stringify(first), row.removedAt, todo));
   }
 
   #one(where: string, ...values: string[]): SessionRow | null {
@@ -543,13 +508,13 @@ export class WorkDb {
   }
 
   #many(where: string, ...values: string[]): SessionRow[] {
-    return this.#db
+    return this.ledger
       .sql(`SELECT ${columns} FROM sessions WHERE ${where}`)
       .all(...values)
       .map(rowOf);
   }
 
-  /** Changes what is taken, and marks the session for the index, in one transaction. */
+  /** Changes claims and marks the sessions for the index in one transaction. */
   #claiming(uids: readonly string[], act: () => unknown): void {
     this.#rows.clear();
     this.exclusively(() => {
@@ -559,7 +524,7 @@ export class WorkDb {
   }
 }
 
-/** Makes a change; where a name is another session's, `conflict` says which. */
+/** Turns a violated unique index into a `conflict` that names the value. */
 function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknown }, change: () => T): T {
   try {
     return change();
@@ -573,19 +538,13 @@ function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknow
   }
 }
 
-function placeOf(row: Record<string, unknown>): SessionPlace {
+function rowOf(row: Record<string, unknown>): SessionRow {
   return {
     uid: String(row.uid),
     agentId: String(row.agent),
     sessionId: String(row.session_id),
     state: String(row.state) as SessionState,
     home: String(row.home),
-  };
-}
-
-function rowOf(row: Record<string, unknown>): SessionRow {
-  return {
-    ...placeOf(row),
     userId: row.user === "" ? null : String(row.user),
     key: String(row.key),
     label: row.label === null ? null : String(row.label),

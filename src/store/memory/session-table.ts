@@ -1,128 +1,78 @@
-import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
+import { spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import type {
-  ListedSession,
-  Scope,
-  SessionDigest,
-  SessionMeta,
-  SessionRecord,
-  TrashedSession,
-} from "../contract.ts";
+import type { Scope, SessionDigest, SessionRecord, TrashedSession } from "../contract.ts";
 import { inScope, noSuchSession, taken } from "../rules.ts";
 
-/** A session as the memory store holds it. */
-export interface HeldSession {
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly agentId: string;
-  key: string;
+/** A session of the memory store. `record` is replaced with every change. */
+export interface MemorySession {
+  record: SessionRecord;
   tree: SessionTree;
-  readonly createdAt: number;
-  meta: SessionMeta;
-  version: number;
-  updatedAt: number;
   digest: SessionDigest;
-  /** When it went into the trash; `null`: it is not there. */
+  /** When it was moved to the trash; `null`: it is not there. */
   removedAt: number | null;
 }
 
-/** The sessions of all users, and what must be unique among those of one. */
+/** The sessions of all users, and the values that must be unique within one user. */
 export class SessionTable {
-  readonly #sessions = new Map<string, HeldSession>();
+  readonly #sessions = new Map<string, MemorySession>();
 
-  add(session: HeldSession): void {
-    this.#sessions.set(session.uid, session);
+  add(session: MemorySession): void {
+    this.#sessions.set(session.record.uid, session);
   }
 
-  /** The live sessions of a scope. */
-  *in(scope: Scope): Generator<HeldSession> {
+  delete({ record }: MemorySession): void {
+    this.#sessions.delete(record.uid);
+  }
+
+  /** The live sessions of a scope, or those in the trash. */
+  *in(scope: Scope, from: "live" | "trash" = "live"): Generator<MemorySession> {
     for (const session of this.#sessions.values()) {
-      if (session.removedAt === null && inScope(scope, session)) yield session;
+      if ((session.removedAt === null) === (from === "live") && inScope(scope, session.record)) yield session;
     }
   }
 
-  get(scope: Scope, sessionId: string): HeldSession | null {
-    for (const session of this.in(scope)) if (hasId(session, sessionId)) return session;
+  get(scope: Scope, sessionId: string, from: "live" | "trash" = "live"): MemorySession | null {
+    for (const session of this.in(scope, from)) if (hasId(session, sessionId)) return session;
     return null;
   }
 
-  require(scope: Scope, sessionId: string): HeldSession {
+  require(scope: Scope, sessionId: string): MemorySession {
     return this.get(scope, sessionId) ?? noSuchSession(sessionId);
   }
 
-  trashed(scope: Scope, sessionId: string): HeldSession | null {
-    for (const session of this.inTrash(scope)) if (hasId(session, sessionId)) return session;
-    return null;
-  }
-
-  /** The sessions of a scope that are in the trash. */
-  *inTrash(scope: Scope): Generator<HeldSession> {
-    for (const session of this.#sessions.values()) {
-      if (session.removedAt !== null && inScope(scope, session)) yield session;
-    }
-  }
-
-  /** All of a user, the trash too. */
-  ofUser(userId: string | null): HeldSession[] {
-    return [...this.#sessions.values()].filter((session) => session.userId === userId);
-  }
-
-  users(): (string | null)[] {
-    return [...new Set([...this.#sessions.values()].map(({ userId }) => userId))];
-  }
-
-  forget(session: HeldSession): void {
-    this.#sessions.delete(session.uid);
-  }
-
-  find(scope: Scope, lookup: Lookup): HeldSession[] {
+  find(scope: Scope, lookup: Lookup): MemorySession[] {
     return [...this.in(scope)].filter((session) => matches(session, lookup));
   }
 
-  /** Throws `conflict` when another session of the user has what this one claims. A trashed one keeps its id. */
+  /** All sessions of a user, including the trash. */
+  ofUser(userId: string | null): MemorySession[] {
+    return [...this.#sessions.values()].filter(({ record }) => record.userId === userId);
+  }
+
+  users(): (string | null)[] {
+    return [...new Set([...this.#sessions.values()].map(({ record }) => record.userId))];
+  }
+
+  /** Throws `conflict` when another session of the user has one of these values. A session in the trash keeps its ID. */
   claim(
-    claim: { userId: string | null; agentId: string; key: string; sessionId?: string; label?: string },
-    self?: HeldSession,
+    claim: Pick<SessionRecord, "userId" | "agentId" | "key" | "meta"> & { readonly sessionId?: string },
+    self?: MemorySession,
   ): void {
+    const { userId, agentId, key, sessionId, meta } = claim;
     for (const other of this.#sessions.values()) {
-      if (other === self || other.userId !== claim.userId) continue;
-      if (claim.sessionId !== undefined && hasId(other, claim.sessionId))
-        taken("session id", claim.sessionId);
+      if (other === self || other.record.userId !== userId) continue;
+      if (sessionId !== undefined && hasId(other, sessionId)) taken("session id", sessionId);
       if (other.removedAt !== null) continue;
-      if (other.key === claim.key) taken("session key", claim.key);
-      const label = claim.label !== undefined && other.agentId === claim.agentId ? claim.label : undefined;
-      if (label !== undefined && other.meta.label === label) taken("label", label);
+      if (other.record.key === key) taken("session key", key);
+      const hasLabel = other.record.agentId === agentId && other.record.meta.label === meta.label;
+      if (meta.label !== undefined && hasLabel) taken("label", meta.label);
     }
   }
 }
 
-export function recordOf(session: HeldSession): SessionRecord {
-  const { uid, userId, agentId, key, version, meta, createdAt, updatedAt, tree } = session;
-  return {
-    uid,
-    userId,
-    agentId,
-    key,
-    kind: kindOf(parseKey(key)),
-    sessionId: tree.header.id,
-    cwd: tree.header.cwd ?? "",
-    version,
-    meta,
-    name: tree.name,
-    createdAt,
-    updatedAt,
-    leafId: tree.leafId,
-  };
-}
-
-export function listedOf(session: HeldSession): ListedSession {
-  return { ...recordOf(session), digest: session.digest };
-}
-
-export function trashedOf(session: HeldSession): TrashedSession {
-  const { uid, userId, agentId, key, meta, removedAt, digest, tree } = session;
-  const kind = kindOf(parseKey(key));
+export function trashedOf({ record, removedAt, digest }: MemorySession): TrashedSession {
+  const { uid, userId, agentId, key, kind, sessionId, meta } = record;
   const label = meta.label ?? null;
   return {
     uid,
@@ -130,31 +80,32 @@ export function trashedOf(session: HeldSession): TrashedSession {
     agentId,
     key,
     kind,
-    sessionId: tree.header.id,
+    sessionId,
     label,
     removedAt: removedAt ?? 0,
     bytes: digest.bytes,
   };
 }
 
-/** Session ids are the same without regard to case: they are file names. */
-export function hasId({ tree }: HeldSession, sessionId: string): boolean {
-  return tree.header.id.toLowerCase() === sessionId.toLowerCase();
+/** Session IDs are compared without regard to case, because they are file names in other stores. */
+export function hasId({ record }: MemorySession, sessionId: string): boolean {
+  return record.sessionId.toLowerCase() === sessionId.toLowerCase();
 }
 
-function matches(session: HeldSession, lookup: Lookup): boolean {
+function matches(session: MemorySession, lookup: Lookup): boolean {
+  const { key, uid, agentId, sessionId, meta } = session.record;
   switch (lookup.by) {
     case "key":
-      return session.key === lookup.key;
+      return key === lookup.key;
     case "spawnId":
-      return spawnIdOf(session.key) === lookup.spawnId;
+      return spawnIdOf(key) === lookup.spawnId;
     case "sessionId":
       return hasId(session, lookup.sessionId);
     case "uid":
-      return session.uid === lookup.uid;
+      return uid === lookup.uid;
     case "label":
-      return session.meta.label === lookup.label && session.agentId === lookup.agentId;
+      return meta.label === lookup.label && agentId === lookup.agentId;
     case "prefix":
-      return session.tree.header.id.startsWith(lookup.prefix);
+      return sessionId.startsWith(lookup.prefix);
   }
 }

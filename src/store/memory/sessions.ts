@@ -4,6 +4,7 @@ import type { Entry } from "../../core/entries.ts";
 import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
 import { parseSessionId } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
@@ -33,7 +34,7 @@ import type {
   SessionStore,
   TrashedSession,
 } from "../contract.ts";
-import { countedWith, digestOfTree, emptyDigest } from "../digest.ts";
+import { countedWith, digestOfTree } from "../digest.ts";
 import {
   compareInList,
   decodeCursor,
@@ -55,25 +56,25 @@ import {
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession, placeOfKey } from "../rules.ts";
 import { applyPatch, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
 import { adoptedTree, blobsOf } from "../session-trees.ts";
-import type { HeldSession, SessionTable } from "./session-table.ts";
-import { listedOf, recordOf, trashedOf } from "./session-table.ts";
+import type { MemorySession, SessionTable } from "./session-table.ts";
+import { trashedOf } from "./session-table.ts";
 
-/** A blob that an agent has, another agent of the same user has too. */
+/** Gives a blob of one agent to another agent of the same user. */
 export type ShareBlob = (
   from: { readonly userId: string | null; readonly agentId: string },
   agentId: string,
   sha256: string,
 ) => void;
 
-/** Changes a session and the work that hangs on it together. */
+/** Changes a session and its runs together. */
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => T): T;
   readonly attendant: WorkAttendant;
-  /** For work that is yet to be: all of it or nothing. */
+  /** Runs `act` in a transaction of the ledger, which is created if needed. */
   inLedger<T>(act: () => T): T;
 }
 
-/** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
+/** Sessions and entries in memory. No method yields while it changes a session, so no caller sees a partial change. */
 export class MemorySessions implements SessionStore {
   readonly #table: SessionTable;
   readonly #feed: ChangeFeed;
@@ -102,26 +103,21 @@ export class MemorySessions implements SessionStore {
   }
 
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    const id = init.sessionId === undefined ? {} : { id: init.sessionId };
-    return this.#add(scope, init, () => SessionTree.create({ cwd: init.cwd, ...id }, this.#options));
+    return this.#add(scope, init, () => this.#emptyTree(init));
   }
 
-  /** Makes a session with the work that hangs on it, both or neither. */
+  /** Creates a session together with its first run, or neither. */
   async createWith(
     scope: Scope,
     init: SessionInit,
     act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
-    const id = init.sessionId === undefined ? {} : { id: init.sessionId };
     const { record, tell } = this.#work.inLedger(() => {
-      const session = this.#put(scope, init, () =>
-        SessionTree.create({ cwd: init.cwd, ...id }, this.#options),
-      );
+      const session = this.#put(scope, init, () => this.#emptyTree(init));
       try {
-        const made = recordOf(session);
-        return { record: made, tell: act(sessionRefOf(made)) };
+        return { record: session.record, tell: act(sessionRefOf(session.record)) };
       } catch (error) {
-        this.#table.forget(session);
+        this.#table.delete(session);
         throw error;
       }
     });
@@ -130,20 +126,19 @@ export class MemorySessions implements SessionStore {
     return record;
   }
 
-  /** The session that has a key or an id now, as work knows it. */
-  workAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {
+  /** The identity of the session that has a key or session ID now. */
+  refAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {
     const lookup: Lookup = "key" in by ? { by: "key", ...by } : { by: "sessionId", ...by };
     const [found] = this.#table.find(userId === null ? {} : { userId }, lookup);
-    return found === undefined ? null : sessionRefOf(recordOf(found));
+    return found === undefined ? null : sessionRefOf(found.record);
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
-    const session = this.#table.get(scope, sessionId);
-    return session === null ? null : recordOf(session);
+    return this.#table.get(scope, sessionId)?.record ?? null;
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
-    return this.#table.find(scope, lookup).map(recordOf);
+    return this.#table.find(scope, lookup).map(({ record }) => record);
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
@@ -160,7 +155,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async agentIds(scope: Scope): Promise<readonly string[]> {
-    return [...new Set([...this.#table.in(scope)].map(({ agentId }) => agentId))].toSorted();
+    return [...new Set([...this.#table.in(scope)].map(({ record }) => record.agentId))].toSorted();
   }
 
   async patch(
@@ -170,16 +165,15 @@ export class MemorySessions implements SessionStore {
     options: { ifVersion?: number; ifUpdatedAt?: number } = {},
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
-    checkVersion(session.version, options.ifVersion);
-    checkUnused(recordOf(session), options.ifUpdatedAt);
-    const meta = applyPatch(session.meta, changes);
-    if (meta === session.meta) return recordOf(session);
-    this.#table.claim({ ...session, ...labelOf(meta) }, session);
-    const changed = metaChanges(session.meta, meta);
-    this.#patch(session, meta, changed);
-    const record = recordOf(session);
-    this.#feed.publish({ type: "patched", session: record, changed: Object.keys(changed) });
-    return record;
+    const { record } = session;
+    checkVersion(record.version, options.ifVersion);
+    checkUnused(record, options.ifUpdatedAt);
+    const meta = applyPatch(record.meta, changes);
+    if (meta === record.meta) return record;
+    const { userId, agentId, key } = record;
+    this.#table.claim({ userId, agentId, key, meta }, session);
+    const changed = metaChanges(record.meta, meta);
+    return this.#patch(session, { meta }, changed);
   }
 
   async append(
@@ -204,11 +198,11 @@ export class MemorySessions implements SessionStore {
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
-    // Whoever has a fence is the one who works on it.
+    // A caller with a fence is the run that works on the session.
     if (options.fence === undefined)
-      this.#work.together((attendant) => attendant.branch(sessionRefOf(recordOf(session))));
+      this.#work.together((attendant) => attendant.branch(sessionRefOf(session.record)));
     this.#commit(session, session.tree.planBranch(targetId));
-    return recordOf(session);
+    return session.record;
   }
 
   async fork(
@@ -223,7 +217,8 @@ export class MemorySessions implements SessionStore {
     return this.#add(scope, init, () => {
       const tree = source.tree.fork(entryId, { cwd: init.cwd, ...id });
       const { agentId } = placeOfKey(scope, init.key);
-      for (const sha256 of [...tree.entries()].flatMap(blobsOf)) this.#shareBlob(source, agentId, sha256);
+      for (const sha256 of [...tree.entries()].flatMap(blobsOf))
+        this.#shareBlob(source.record, agentId, sha256);
       return tree;
     });
   }
@@ -245,7 +240,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async prewarm(): Promise<void> {
-    // Everything is at hand.
+    // Everything is in memory already.
   }
 
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
@@ -255,47 +250,48 @@ export class MemorySessions implements SessionStore {
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;
-    checkUnused(recordOf(session), options.ifUpdatedAt);
-    const tell = this.#work.together((attendant) =>
-      attendant.remove(sessionRefOf(recordOf(session)), this.#parentOf(session)),
-    );
+    const { record } = session;
+    checkUnused(record, options.ifUpdatedAt);
+    const { spawnedBy } = record.meta;
+    const parent = spawnedBy === undefined ? null : this.refAt(record.userId, { key: spawnedBy });
+    const tell = this.#work.together((attendant) => attendant.remove(sessionRefOf(record), parent));
     session.removedAt = this.#clock.now();
     tell();
-    this.#feed.publish({ type: "removed", session: recordOf(session) });
+    this.#feed.publish({ type: "removed", session: record });
     return true;
   }
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
-    const session = this.#table.trashed(scope, sessionId) ?? noSuchSession(sessionId);
-    this.#table.claim({ ...session, ...labelOf(session.meta) }, session);
+    const session = this.#table.get(scope, sessionId, "trash") ?? noSuchSession(sessionId);
+    this.#table.claim(session.record, session);
     session.removedAt = null;
-    const record = recordOf(session);
-    this.#feed.publish({ type: "restored", session: record });
-    return record;
+    this.#feed.publish({ type: "restored", session: session.record });
+    return session.record;
   }
 
   async trashed(scope: Scope): Promise<readonly TrashedSession[]> {
-    return [...this.#table.inTrash(scope)].map(trashedOf).sort((a, b) => b.removedAt - a.removedAt);
+    return [...this.#table.in(scope, "trash")].map(trashedOf).sort((a, b) => b.removedAt - a.removedAt);
   }
 
   async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
-    const session = this.#table.trashed(scope, sessionId);
+    const session = this.#table.get(scope, sessionId, "trash");
     if (session === null) return false;
     checkStillRemoved(session.removedAt ?? 0, options.ifRemovedAt);
-    await this.#work.attendant.discardFiles([session.uid]);
-    this.#work.together((attendant) => attendant.purge([session.uid]));
+    const { uid } = session.record;
+    await this.#work.attendant.discardFiles([uid]);
+    this.#work.together((attendant) => attendant.purge([uid]));
     this.#forget(session);
     return true;
   }
 
-  /** All sessions of a user, for good. How many they were. */
+  /** Deletes all sessions of a user and returns how many there were. */
   async forgetUser(userId: string): Promise<number> {
-    await this.#work.attendant.discardFiles(this.#table.ofUser(userId).map(({ uid }) => uid));
-    const sessions = this.#table.ofUser(userId);
-    const uids = sessions.map(({ uid }) => uid);
+    const uidsNow = () => this.#table.ofUser(userId).map(({ record }) => record.uid);
+    await this.#work.attendant.discardFiles(uidsNow());
+    const uids = uidsNow();
     this.#work.together((attendant) => attendant.purge(uids, userId));
-    for (const session of sessions) this.#forget(session);
-    return sessions.length;
+    for (const session of this.#table.ofUser(userId)) this.#forget(session);
+    return uids.length;
   }
 
   async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
@@ -310,27 +306,26 @@ export class MemorySessions implements SessionStore {
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const session = this.#table.require(scope, sessionId);
     if (fence?.() === false) throw new SkeinError("fenced", { sessionId });
-    const { changes, fresh } = planReset(recordOf(session), options);
-    const { userId, agentId } = session;
-    this.#table.claim({ userId, agentId, key: changes.key, ...options });
-    const { label: _label, ...kept } = session.meta;
-    const uid = this.#newId();
-    const freshId = fresh.sessionId ?? this.#newId();
-    const begun = { uid, userId, agentId, key: session.key, sessionId: freshId };
-    const isOwner = fence !== undefined;
+    const { record } = session;
+    const { changes, fresh } = planReset(record, options);
+    const { userId, agentId, key } = record;
+    this.#table.claim({ userId, agentId, key: changes.key, meta: {}, ...options });
+    const { label: _label, ...kept } = record.meta;
+    const begun = {
+      ...{ uid: this.#newId(), userId, agentId, key },
+      sessionId: fresh.sessionId ?? this.#newId(),
+    };
     const tell = this.#work.together((attendant) =>
-      attendant.reset(sessionRefOf(recordOf(session)), begun, isOwner),
+      attendant.reset(sessionRefOf(record), begun, fence !== undefined),
     );
-    this.#patch(session, { ...kept, resetFrom: session.key } as SessionMeta, changes);
-    session.key = changes.key;
-    const old = recordOf(session);
-    this.#feed.publish({ type: "patched", session: old, changed: Object.keys(changes) });
-    const made = this.#add(
-      scope,
-      { ...fresh, sessionId: freshId },
-      () => SessionTree.create({ cwd: fresh.cwd, id: freshId }, this.#options),
-      uid,
+    const meta = { ...kept, resetFrom: key } as SessionMeta;
+    const old = this.#patch(
+      session,
+      { meta, key: changes.key, kind: kindOf(parseKey(changes.key)) },
+      changes,
     );
+    const init = { ...fresh, sessionId: begun.sessionId };
+    const made = this.#add(scope, init, () => this.#emptyTree(init), begun.uid);
     this.#feed.publish({ type: "reset", session: old, fresh: made });
     tell();
     return { old, fresh: made };
@@ -340,20 +335,20 @@ export class MemorySessions implements SessionStore {
     const source = this.#table.require(scope, sessionId);
     checkRedactable(source.tree, entryIds);
     const sought = atOnce(soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds)));
-    const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
-    const sessions = new Set([source, ...this.#table.ofUser(source.userId)]);
+    const done: { session: MemorySession; entryIds: readonly string[] }[] = [];
+    const sessions = new Set([source, ...this.#table.ofUser(source.record.userId)]);
     for (const session of sessions) {
       const bytes = Buffer.from(session.tree.encode());
       const found = atOnce(withTombstones(bytes, sought, this.#clock.now(), session === source));
       if (found === null) continue;
-      const meta = withoutDisplayName(session.meta, sought.texts);
-      if (meta !== null) session.meta = meta;
+      const meta = withoutDisplayName(session.record.meta, sought.texts) ?? session.record.meta;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
-      session.digest = digestOfTree(session.tree, session.createdAt);
+      session.digest = digestOfTree(session.tree, session.record.createdAt);
+      session.record = { ...session.record, meta, ...shownOf(session.tree) };
       done.push({ session, entryIds: found.entryIds });
-      if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: recordOf(session) });
+      if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: session.record });
     }
-    const uids = [source, ...done.map(({ session }) => session)].map(({ uid }) => uid);
+    const uids = [source, ...done.map(({ session }) => session)].map(({ record }) => record.uid);
     const removed = removedFrom(sought, uids);
     await this.#work.attendant.discardFiles(removed);
     this.#work.together((attendant) => attendant.redact(removed));
@@ -361,92 +356,86 @@ export class MemorySessions implements SessionStore {
   }
 
   #listed(scope: Scope, query: SessionQuery): ListedSession[] {
-    const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
+    const kin = [...this.#table.in(kinOf(scope))].map(({ record }) => record);
+    const isReached = reaching(query.reach, kin);
     return [...this.#table.in(scope)]
-      .map(listedOf)
-      .filter((record) => matchesQuery(record, query) && isReached(record));
+      .filter(({ record }) => matchesQuery(record, query) && isReached(record))
+      .map(({ record, digest }) => ({ ...record, digest }));
   }
 
   get #options(): TreeOptions {
     return { clock: this.#clock, newId: this.#newId };
   }
 
-  #forget(session: HeldSession): void {
-    this.#table.forget(session);
-    this.#forgetState(session.uid);
+  #emptyTree({ cwd, sessionId }: SessionInit): SessionTree {
+    return SessionTree.create({ cwd, ...(sessionId === undefined ? {} : { id: sessionId }) }, this.#options);
+  }
+
+  #forget(session: MemorySession): void {
+    this.#table.delete(session);
+    this.#forgetState(session.record.uid);
     this.#feed.publish({ type: "purged", session: trashedOf(session) });
   }
 
-  /** Written down among the entries, as in every store: what is moved to another one takes its history along. */
-  #patch(session: HeldSession, meta: SessionMeta, changes: MetaPatch): void {
-    const entry = session.tree.append(metaDraft(session.uid, changes));
-    session.meta = meta;
-    session.version += 1;
-    this.#count(session, [entry]);
+  /** Metadata changes are entries in every store, so a session that moves to another store keeps its history. */
+  #patch(session: MemorySession, values: Partial<SessionRecord>, changes: MetaPatch): SessionRecord {
+    const { uid, version } = session.record;
+    this.#count(session, [session.tree.append(metaDraft(uid, changes))]);
+    session.record = { ...session.record, ...values, version: version + 1, ...shownOf(session.tree) };
+    this.#feed.publish({ type: "patched", session: session.record, changed: Object.keys(changes) });
+    return session.record;
   }
 
-  #count(session: HeldSession, entries: readonly Entry[]): void {
-    session.digest = entries.reduce(
-      (digest, entry) => countedWith(digest, entry, session.createdAt),
-      session.digest,
-    );
-  }
-
-  /** The session that spawned it, if it is there. */
-  #parentOf({ userId, meta }: HeldSession): SessionRef | null {
-    return meta.spawnedBy === undefined ? null : this.workAt(userId, { key: meta.spawnedBy });
+  #count(session: MemorySession, entries: readonly Entry[]): void {
+    const { createdAt } = session.record;
+    for (const entry of entries) session.digest = countedWith(session.digest, entry, createdAt);
   }
 
   #add(scope: Scope, init: SessionInit, grow: () => SessionTree, uid?: string): SessionRecord {
-    const record = recordOf(this.#put(scope, init, grow, uid));
+    const { record } = this.#put(scope, init, grow, uid);
     this.#feed.publish({ type: "created", session: record });
     return record;
   }
 
-  #put(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): HeldSession {
+  #put(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): MemorySession {
     const { key, agentId } = placeOfKey(scope, init.key);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
     const id = init.sessionId === undefined ? {} : { sessionId: init.sessionId };
-    this.#table.claim({ userId, agentId, key, ...id, ...labelOf(meta) });
+    this.#table.claim({ userId, agentId, key, meta, ...id });
     const tree = grow();
-    const { timestamp } = tree.header;
+    const { timestamp, id: sessionId, cwd = "" } = tree.header;
     const createdAt = timestamp === undefined ? this.#clock.now() : Date.parse(timestamp) || 0;
-    const session: HeldSession = {
-      uid,
-      userId,
-      agentId,
-      key,
-      tree,
-      createdAt,
-      meta,
-      version: 1,
-      updatedAt: Math.max(createdAt, lastSaid(tree.entries())),
-      digest: emptyDigest,
-      removedAt: null,
+    const { name, leafId } = tree;
+    const updatedAt = Math.max(createdAt, lastSaid(tree.entries()));
+    const record: SessionRecord = {
+      ...{ uid, userId, agentId, key, kind: kindOf(parseKey(key)), sessionId, cwd },
+      ...{ version: 1, meta, name, createdAt, updatedAt, leafId },
     };
-    session.digest = digestOfTree(session.tree, session.createdAt);
+    const session = { record, tree, digest: digestOfTree(tree, createdAt), removedAt: null };
     this.#table.add(session);
     return session;
   }
 
-  #commit(session: HeldSession, plan: Plan): void {
-    session.tree.commit(plan);
+  #commit(session: MemorySession, plan: Plan): void {
+    const { tree, record } = session;
+    tree.commit(plan);
     const added = plan.nodes.map((node) => node.entry);
     if (added.length === 0) return;
-    session.updatedAt = lastSaid(added) || session.updatedAt;
+    session.record = { ...record, updatedAt: lastSaid(added) || record.updatedAt, ...shownOf(tree) };
     this.#count(session, added);
-    this.#feed.publish({ type: "appended", session: recordOf(session), entries: added });
+    this.#feed.publish({ type: "appended", session: session.record, entries: added });
   }
 }
 
-/** The time of the last entry that is conversation; 0: none is. */
+/** The fields of a record that follow from the tree. */
+function shownOf({ name, leafId }: SessionTree): Pick<SessionRecord, "name" | "leafId"> {
+  return { name, leafId };
+}
+
+/** The time of the last conversation entry; 0: there is none. */
 function lastSaid(entries: Iterable<Entry>): number {
   let time = 0;
   for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;
   return time;
-}
-
-function labelOf(meta: { readonly label?: string }): { label?: string } {
-  return meta.label === undefined ? {} : { label: meta.label };
 }

@@ -22,12 +22,12 @@ import type { SearchTerm } from "../search-text.ts";
 import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
 import type { StoreWork } from "../work.ts";
 import { Attendance } from "../work.ts";
-import type { HeldSession } from "./session-table.ts";
+import type { MemorySession } from "./session-table.ts";
 import { hasId, SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
-/** A store that lives as long as the process. The others are measured by what it does. */
+/** A store that lives as long as the process. It is the reference that other stores are tested against. */
 export interface MemoryStore extends Store {
   readonly work: StoreWork;
 }
@@ -66,7 +66,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
       return work.ledger;
     },
     attend: (attendant) => work.attend(attendant),
-    find: (userId, by) => sessions.workAt(userId, by),
+    find: (userId, by) => sessions.refAt(userId, by),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);
@@ -79,12 +79,12 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   return { ...store, work: handle };
 }
 
-/** A database for the work of sessions that ends with the process. */
+/** An in-memory database for run state. */
 export function createMemoryLedger(): Database {
   return new Database(inMemory, "", [facts]);
 }
 
-/** The database of the work of sessions, made when somebody asks for it. */
+/** The run state of the sessions, in a database that is created on first use. */
 class MemoryWork extends Attendance implements Together {
   #ledger: Database | null = null;
 
@@ -93,7 +93,6 @@ class MemoryWork extends Attendance implements Together {
     return this.#ledger;
   }
 
-  /** All of it or nothing, of the work that hangs on a session. */
   together<T>(act: (attendant: WorkAttendant) => T): T {
     return this.#ledger === null ? act(this.attendant) : this.#ledger.exclusively(() => act(this.attendant));
   }
@@ -113,7 +112,7 @@ type StateValues = Map<string, Map<string, { text: string; version: number }>>;
 function memoryState(table: SessionTable, values: StateValues): StateStore {
   const of = (scope: Scope, sessionId: string) => {
     const session = table.get(scope, sessionId);
-    return session === null ? undefined : values.get(session.uid);
+    return session === null ? undefined : values.get(session.record.uid);
   };
   return {
     async get(scope, sessionId, key) {
@@ -123,7 +122,7 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
     async set(scope, sessionId, key, value, setOptions = {}) {
       checkStateKey(key);
       const text = stateText(key, value);
-      const { uid } = table.require(scope, sessionId);
+      const { uid } = table.require(scope, sessionId).record;
       const ofSession = values.get(uid) ?? new Map();
       const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
       ofSession.set(key, { text, version });
@@ -146,7 +145,7 @@ function blobPlace(agentId: string | undefined, sha256: string): string {
   return `${agentId}/${sha256}`;
 }
 
-/** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
+/** The same bytes of two users are two blobs, so that neither user can probe for blobs of the other. */
 function memoryBlobs(blobs: Blobs): BlobStore {
   return {
     async put(scope, bytes) {
@@ -165,7 +164,7 @@ function memoryBlobs(blobs: Blobs): BlobStore {
   };
 }
 
-/** Search by reading everything: right, and quick enough for what fits in memory. */
+/** Search that reads every entry; fast enough for what fits in memory. */
 class MemorySearch implements SearchStore {
   readonly #table: SessionTable;
 
@@ -177,12 +176,14 @@ class MemorySearch implements SearchStore {
     const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     if (terms.any.length === 0) return { hits: [], behind: 0 };
-    const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
+    const kin = [...this.#table.in(kinOf(scope))].map(({ record }) => record);
+    const isReached = reaching(query.reach, kin);
     const slices = new Slices();
     const texts: SearchedText[] = [];
     for (const session of [...this.#table.in(scope)]) {
       const isSearched = query.sessionId === undefined || hasId(session, query.sessionId);
-      if (isSearched && isReached(session)) texts.push(...(await textsIn(session, terms.any, query, slices)));
+      if (isSearched && isReached(session.record))
+        texts.push(...(await textsIn(session, terms.any, query, slices)));
     }
     const holding = terms.any.map((_, at) => texts.filter(({ counts }) => (counts[at] ?? 0) > 0).length);
     const scoreOf = bm25({ entries: texts.length, holding });
@@ -198,21 +199,21 @@ class MemorySearch implements SearchStore {
   }
 }
 
-/** One entry, with how often each term occurs in it. */
+/** An entry with the number of occurrences of each term. */
 interface SearchedText {
-  readonly session: HeldSession;
+  readonly session: MemorySession;
   readonly entryId: string;
   readonly role: string;
   readonly time: number;
   readonly text: string;
   readonly words: readonly string[];
   readonly counts: readonly number[];
-  /** Words as they were written, hidden ones too. */
+  /** Number of words, including those that the caller may not see. */
   readonly length: number;
 }
 
 async function textsIn(
-  session: HeldSession,
+  session: MemorySession,
   terms: readonly SearchTerm[],
   { role, shownText }: SearchQuery,
   slices: Slices,
@@ -224,7 +225,7 @@ async function textsIn(
     const written = wordsOf(said.text);
     if (written.length === 0) continue;
     const isHit = terms.some((term) => countOccurrences(written, term) > 0);
-    // What a hit shows is asked for hits alone: to mask a text takes long.
+    // Masking a text is slow, so only hits are masked.
     const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
     const words = text === said.text ? written : wordsOf(text);
     const counts = terms.map((term) => countOccurrences(words, term));
@@ -254,6 +255,6 @@ function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean
 }
 
 function hitOf({ session, entryId, role, time, text }: SearchedText, query: string): SearchHit {
-  const { id: sessionId } = session.tree.header;
-  return { sessionId, key: session.key, entryId, role, time, snippet: snippetOf(text, query) };
+  const { sessionId, key } = session.record;
+  return { sessionId, key, entryId, role, time, snippet: snippetOf(text, query) };
 }
