@@ -29,6 +29,8 @@ export interface WorkAttendant {
    * Not in a transaction.
    */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
+  /** Whether a session has or had a run. */
+  hasRuns(uid: string): boolean;
   /** Whether input that is yet to be read refers to a blob. */
   isBlobInUse(sha256: string): boolean;
 }

@@ -3,14 +3,16 @@ import { migratePart } from "../core/migrate-part.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { Ledger } from "../runs/contract.ts";
 
-/** A change that concerns both a store and the work of its sessions. */
+/** A session that is being created. The store may not have chosen its uid yet. */
+export interface CreatedSession {
+  readonly userId: string | null;
+  readonly agentId: string | null;
+  readonly sessionId: string;
+}
+
+/** A change that concerns both a store and the runs of its sessions. */
 type ExternalChange =
-  | {
-      readonly act: "create";
-      readonly userId: string | null;
-      readonly agentId: string | null;
-      readonly sessionId: string;
-    }
+  | ({ readonly act: "create" } & CreatedSession)
   | {
       readonly act: "reset";
       readonly session: SessionRef;

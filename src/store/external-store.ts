@@ -20,7 +20,7 @@ import type {
   Store,
   StoreChange,
 } from "./contract.ts";
-import type { PendingChange } from "./external-ledger.ts";
+import type { CreatedSession, PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
 import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession } from "./rules.ts";
@@ -359,19 +359,20 @@ export class ExternalStore implements Store {
     tell?.();
   }
 
-  /** A session that was made for work which was then refused. */
-  async #removeUnused({
-    userId,
-    agentId,
-    sessionId,
-  }: {
-    userId: string | null;
-    agentId: string | null;
-    sessionId: string;
-  }): Promise<void> {
+  /**
+   * Removes a session that was created for a run which was then refused. Once the session has a run or an entry it stays: another
+   * caller found it in the meantime.
+   */
+  async #removeUnused({ userId, agentId, sessionId }: CreatedSession): Promise<void> {
     const scope = this.#in(present({ userId, agentId }));
-    await this.#inner.sessions.remove(scope, sessionId);
-    await this.#inner.sessions.purge(scope, sessionId);
+    const { sessions } = this.#inner;
+    const found = await sessions.get(scope, sessionId);
+    if (found === null) return;
+    const page = await sessions.page(scope, sessionId, { along: "all", limit: 1 });
+    const isUsed = page === null || page.entries.length > 0 || this.#attendant.hasRuns(this.#out(found).uid);
+    if (isUsed) return;
+    await sessions.remove(scope, sessionId, { ifUpdatedAt: found.updatedAt });
+    await sessions.purge(scope, sessionId);
   }
 
   /** Acts under the fence of the caller; without one, only while no run has the session. */

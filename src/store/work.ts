@@ -38,6 +38,7 @@ const nobody: WorkAttendant = {
   redact: () => undefined,
   purge: () => undefined,
   discardFiles: async () => undefined,
+  hasRuns: () => false,
   isBlobInUse: () => false,
 };
 

@@ -392,6 +392,54 @@ describe("a store whose answer is lost", () => {
     expect((await family.skein.ended(runId)).state).toBe("aborted");
   });
 
+  /** Spawns a child whose creation reaches the store, and whose answer is lost. */
+  async function spawnWithLostAnswer(dir: string) {
+    let creations = 0;
+    const store = failingOnce(ownStore(), (method, done) => {
+      if (method === "create" && done) creations += 1;
+      return creations === 2;
+    });
+    const spawning = [call("sessions_spawn", { task: "Count" }), { text: "That failed." }];
+    const family = await withParts(
+      { "Find out": spawning, Hello: [{ text: "Good morning." }] },
+      { dir, store },
+    );
+    await family.skein.session({ sessionKey: a }).send("Find out").result;
+    const { sessions } = await store.sessions.list({}, {});
+    const child = sessions.find(({ key }) => key !== a);
+    if (child === undefined) throw new Error("the child was not created");
+    return { store, family, child };
+  }
+
+  test("[OST10] a session that was used after the answer to its creation was lost is not removed", async () => {
+    const dir = newFolder();
+    const { store, family, child } = await spawnWithLostAnswer(dir);
+    await family.skein.session({ sessionKey: child.key }).send("Hello").result;
+    await family.skein.close();
+    const again = await withParts({}, { dir, store });
+    const { messages } = await again.skein.session({ sessionKey: child.key }).history();
+    expect(messages).toHaveLength(2);
+    expect((await store.sessions.get({}, child.sessionId))?.uid).toBe(child.uid);
+  });
+
+  test("[OST10] a session that only has entries is not removed either", async () => {
+    const dir = newFolder();
+    const { store, family, child } = await spawnWithLostAnswer(dir);
+    const draft = { type: "message", message: { role: "user", content: "Hello" } } as const;
+    await store.sessions.append({}, child.sessionId, [{ draft }]);
+    await family.skein.close();
+    await withParts({}, { dir, store });
+    expect((await store.sessions.get({}, child.sessionId))?.uid).toBe(child.uid);
+  });
+
+  test("[OST10] a session that nobody used is removed", async () => {
+    const dir = newFolder();
+    const { store, family, child } = await spawnWithLostAnswer(dir);
+    await family.skein.close();
+    await withParts({}, { dir, store });
+    expect(await store.sessions.get({}, child.sessionId)).toBeNull();
+  });
+
   test("[OST10] a reset is followed up later where the store could not be read right after it", async () => {
     const dir = newFolder();
     let wasReset = false;

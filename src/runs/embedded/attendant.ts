@@ -94,6 +94,10 @@ export class RunAttendant implements WorkAttendant {
       await this.#books.options.removeHanded(String(attachments), String(session_id));
   }
 
+  hasRuns(uid: string): boolean {
+    return this.#books.get("SELECT 1 FROM runs WHERE uid = ? LIMIT 1", uid) !== undefined;
+  }
+
   isBlobInUse(sha256: string): boolean {
     const sql = `SELECT 1 FROM runs JOIN run_inputs USING (seq)
       WHERE ended_at IS NULL AND instr(message, ?) > 0 LIMIT 1`;
