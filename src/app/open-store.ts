@@ -6,6 +6,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-ledger.ts";
+import type { ExternalRuns } from "../store/external-store.ts";
 import { ExternalStore } from "../store/external-store.ts";
 import { eraseRemoved } from "../store/files/erase.ts";
 import { workDbName } from "../store/files/layout.ts";
@@ -53,25 +54,25 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
   const home = await openHome(choice, parts);
   const { newId, owner } = parts;
   const { work } = home;
-  const beside = { ledger: work.ledger, newId, owner, isGone: isOwnerGone };
   const attendance = new Attendance();
-  const spaces = new Spaces<SkeinStore>({
-    home: {
-      ...home,
-      work: {
-        ...work,
-        ledger: work.ledger,
-        attend: (attendant) => {
-          work.attend(attendant);
-          attendance.attend(attendant);
-        },
+  const attended: SkeinStore = {
+    ...home,
+    work: {
+      ...work,
+      ledger: work.ledger,
+      attend: (attendant) => {
+        work.attend(attendant);
+        attendance.attend(attendant);
       },
     },
-    named: choice.stores ?? {},
-    open: (name, store) =>
-      new ExternalStore({ ...beside, name, store, attendance, erase: () => work.erase() }),
-    newId,
-  });
+  };
+  const runs = {
+    ...{ ledger: work.ledger, attendance, newId, owner },
+    isGone: isOwnerGone,
+    erase: () => work.erase(),
+  };
+  const open = (name: string, store: Store) => new ExternalStore(store, name, runs);
+  const spaces = new Spaces(attended, open, newId, choice.stores);
   if (choice.store !== undefined) spaces.know(choice.store);
   return spaces;
 }
@@ -122,16 +123,8 @@ function openExternal(store: Store, choice: StoreChoice, parts: OpenStoreParts):
   const { newId, owner } = parts;
   const { ledger, erase, close } = openLedger(choice, parts);
   const attendance = new Attendance();
-  const external = new ExternalStore({
-    store,
-    name: null,
-    ledger,
-    newId,
-    owner,
-    isGone: isOwnerGone,
-    attendance,
-    erase,
-  });
+  const runs = { ledger, attendance, newId, owner, isGone: isOwnerGone, erase };
+  const external = new ExternalStore(store, null, runs);
   const { sessions, search, state, blobs, watch, work } = external;
   return {
     ...{ sessions, search, state, blobs, watch, work },
@@ -143,7 +136,7 @@ function openExternal(store: Store, choice: StoreChoice, parts: OpenStoreParts):
   };
 }
 
-type OwnLedger = Pick<ConstructorParameters<typeof ExternalStore>[0], "ledger" | "erase"> & { close(): void };
+type OwnLedger = Pick<ExternalRuns, "ledger" | "erase"> & { close(): void };
 
 /** Where the runs of a store elsewhere are kept. */
 function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: OpenStoreParts): OwnLedger {

@@ -27,18 +27,14 @@ import { checkScope, noSuchSession, scopeOfSession } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 
-/** What an external store needs besides itself. */
-interface ExternalStoreParts {
-  /** The user's store. */
-  readonly store: Store;
-  /** Its name in user ids and unique ids; `null`: it is the Skein's own store. */
-  readonly name: string | null;
+/** Where the runs of an external store's sessions are kept. */
+export interface ExternalRuns {
   readonly ledger: Ledger;
+  readonly attendance: Attendance;
   readonly newId: IdSource;
   /** This process, as `isGone` of other processes reads it. */
   readonly owner: string;
   isGone(owner: string): boolean;
-  readonly attendance: Attendance;
   /** Erases the bytes of removed rows from the file of the ledger. */
   erase(): void;
 }
@@ -57,18 +53,20 @@ export class ExternalStore implements Store {
   readonly state: StateStore;
   readonly blobs: Store["blobs"];
   readonly watch: Store["watch"];
-  readonly #parts: ExternalStoreParts;
+  readonly #runs: ExternalRuns;
+  readonly #name: string | null;
   readonly #inner: Store;
   readonly #ledger: ExternalLedger;
   readonly #feed = new ChangeFeed();
   /** Subscriptions in the store, one for each user that was seen. */
   readonly #followed = new Map<string | null, () => void>();
 
-  constructor(parts: ExternalStoreParts) {
-    const { store, ledger, owner, name } = parts;
-    this.#parts = parts;
+  /** `name`: the store's name in user IDs and uids; `null`: it is the Skein's own store. */
+  constructor(store: Store, name: string | null, runs: ExternalRuns) {
+    this.#runs = runs;
+    this.#name = name;
     this.#inner = store;
-    this.#ledger = new ExternalLedger(ledger, owner, name);
+    this.#ledger = new ExternalLedger(runs.ledger, runs.owner, name);
     this.sessions = this.#sessionPort();
     this.search = { search: async (scope, query) => store.search.search(this.#in(scope), query) };
     this.state = {
@@ -88,7 +86,7 @@ export class ExternalStore implements Store {
   }
 
   get work(): StoreWork {
-    const { ledger, attendance } = this.#parts;
+    const { ledger, attendance } = this.#runs;
     return {
       ledger,
       attend: (attendant) => attendance.attend(attendant),
@@ -96,7 +94,7 @@ export class ExternalStore implements Store {
       create: (scope, init, act) => this.#createWith(scope, init, act),
       watch: (listener) => this.#feed.subscribe("everybody", listener),
       users: () => this.#ledger.users(),
-      erase: () => this.#parts.erase(),
+      erase: () => this.#runs.erase(),
       settle: async () => {
         for (const pending of this.#ledger.pending()) await this.#settleIfLeft(pending);
       },
@@ -120,7 +118,7 @@ export class ExternalStore implements Store {
   }
 
   get #attendant() {
-    return this.#parts.attendance.attendant;
+    return this.#runs.attendance.attendant;
   }
 
   #sessionPort(): SessionStore {
@@ -189,7 +187,7 @@ export class ExternalStore implements Store {
 
   async #reset(...[scope, sessionId, options = {}]: Parameters<Sessions["reset"]>): Promise<Done<"reset">> {
     const old = sessionRefOf(await this.#require(scope, sessionId));
-    const freshId = options.sessionId ?? this.#parts.newId();
+    const freshId = options.sessionId ?? this.#runs.newId();
     const isOwner = options.fence !== undefined;
     const note = this.#ledger.note({ act: "reset", session: old, freshId, isOwner });
     const act = (fence: () => boolean) =>
@@ -230,7 +228,7 @@ export class ExternalStore implements Store {
     await forget([session.uid]);
     const done = await this.#inner.sessions.redact(this.#in(scope), sessionId, entryIds);
     await forget([session.uid, ...(await this.#uidsWith(scope, done.sessions))]);
-    this.#parts.erase();
+    this.#runs.erase();
     return done;
   }
 
@@ -240,7 +238,7 @@ export class ExternalStore implements Store {
     act: (session: SessionRef) => TellLater,
   ): Promise<SessionRecord> {
     checkScope(scope);
-    const sessionId = init.sessionId ?? this.#parts.newId();
+    const sessionId = init.sessionId ?? this.#runs.newId();
     const userId = scope.userId ?? null;
     for (const pending of this.#ledger.pending(userId, sessionId)) await this.#settleIfLeft(pending);
     const note = this.#ledger.note({ act: "create", userId, sessionId, agentId: scope.agentId ?? null });
@@ -288,7 +286,7 @@ export class ExternalStore implements Store {
   }
 
   async #settleIfLeft(pending: PendingChange): Promise<void> {
-    if (pending.owner === null || this.#parts.isGone(pending.owner)) await this.#settle(pending);
+    if (pending.owner === null || this.#runs.isGone(pending.owner)) await this.#settle(pending);
   }
 
   /** A change of this process that cannot be followed up now is left to the next caller. Until then no run is claimed. */
@@ -335,7 +333,7 @@ export class ExternalStore implements Store {
         const isThere = trash.some((each) => this.#out(each).uid === change.session.uid);
         if (isThere) return this.#finish(note, null);
         this.#finish(note, () => void this.#attendant.purge([change.session.uid]));
-        return this.#parts.erase();
+        return this.#runs.erase();
       }
       case "purge_user": {
         const { userId, uids } = change;
@@ -344,7 +342,7 @@ export class ExternalStore implements Store {
           this.#ledger.drop(uids);
           this.#attendant.purge(uids, userId);
         });
-        return this.#parts.erase();
+        return this.#runs.erase();
       }
     }
   }
@@ -438,7 +436,7 @@ export class ExternalStore implements Store {
 
   /** A session as the rest of the product knows it. */
   #out<S extends { readonly uid: string; readonly userId: string | null }>(session: S): S {
-    const { name } = this.#parts;
+    const name = this.#name;
     if (name === null) return session;
     const { namespace, userId } = spaceOf(session.userId);
     return {

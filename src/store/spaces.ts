@@ -16,15 +16,6 @@ export interface WorkingStore extends Store {
   readonly work: StoreWork;
 }
 
-interface SpacesParts<S extends WorkingStore> {
-  /** The Skein's own store. */
-  readonly home: S;
-  /** Stores that calls may name, by the names that runs know them by. */
-  readonly named: Readonly<Record<string, Store>>;
-  open(name: string, store: Store): ExternalStore;
-  readonly newId: IdSource;
-}
-
 const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
 const homeSpace: Space = { store: null, namespace: null };
 
@@ -32,16 +23,25 @@ const homeSpace: Space = { store: null, namespace: null };
 export class Spaces<S extends WorkingStore> {
   /** The Skein's own store, whose ports lead to the others too. */
   readonly store: S;
-  readonly #parts: SpacesParts<S>;
+  readonly #home: S;
+  readonly #open: (name: string, store: Store) => ExternalStore;
+  readonly #newId: IdSource;
   readonly #stores = new Map<string, ExternalStore>();
   /** What a store in a context stands for. */
   readonly #known = new WeakMap<object, Space>();
   readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
   readonly #views = new Map<string, Store>();
 
-  constructor(parts: SpacesParts<S>) {
-    this.#parts = parts;
-    const { home, named } = parts;
+  /** `named`: stores that calls may name, by the names that runs know them by. */
+  constructor(
+    home: S,
+    open: (name: string, store: Store) => ExternalStore,
+    newId: IdSource,
+    named: Readonly<Record<string, Store>> = {},
+  ) {
+    this.#home = home;
+    this.#open = open;
+    this.#newId = newId;
     this.store = { ...home, ...this.#routes(), work: this.#work() };
     this.know(home, homeSpace);
     this.know(this.store, homeSpace);
@@ -99,11 +99,11 @@ export class Spaces<S extends WorkingStore> {
     const known = this.#known.get(store);
     if (known !== undefined) return known;
     // Nothing names it across a restart, so runs of this store wait after one.
-    return this.#add(`unnamed-${this.#parts.newId()}`, store);
+    return this.#add(`unnamed-${this.#newId()}`, store);
   }
 
   #add(name: string, store: Store): Space {
-    const external = this.#parts.open(name, store);
+    const external = this.#open(name, store);
     this.#stores.set(name, external);
     for (const listener of this.#listeners) external.work.watch(listener);
     const space: Space = { store: name, namespace: null };
@@ -113,7 +113,7 @@ export class Spaces<S extends WorkingStore> {
 
   #pick(userId: string | null): WorkingStore {
     const { store: name } = spaceOf(userId);
-    if (name === null) return this.#parts.home;
+    if (name === null) return this.#home;
     const found = this.#stores.get(name);
     if (found === undefined) throw new SkeinError("store_unknown", { store: name });
     return found;
@@ -129,14 +129,14 @@ export class Spaces<S extends WorkingStore> {
       },
       close: async () => {
         for (const store of this.#stores.values()) await store.close();
-        await this.#parts.home.close();
+        await this.#home.close();
       },
     };
   }
 
   /** Every method of a port takes the scope first. Of the home store, the port itself answers. */
   #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
-    const home = this.#parts.home[port];
+    const home = this.#home[port];
     return new Proxy(home, {
       get: (target, name) => {
         const own: unknown = Reflect.get(target, name, target);
@@ -155,7 +155,7 @@ export class Spaces<S extends WorkingStore> {
   }
 
   #work(): StoreWork {
-    const { work } = this.#parts.home;
+    const { work } = this.#home;
     return {
       ledger: work.ledger,
       attend: (attendant) => work.attend(attendant),

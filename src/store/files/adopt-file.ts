@@ -12,7 +12,7 @@ import { listingName } from "./index-service.ts";
 import type { FoundAgent } from "./layout.ts";
 import { agentsIn, homeOf, namesIn, ownerOf, sessionPaths, sessionsFolder, sessionsIn } from "./layout.ts";
 import { foreignness, idFromName } from "./lone-file.ts";
-import type { RebuildParts } from "./rebuild.ts";
+import type { StoreFolder } from "./rebuild.ts";
 import { claimWhatIsFree, userFrom } from "./rebuild.ts";
 import type { SessionRow } from "./work-db.ts";
 import { headerOf } from "./work-db.ts";
@@ -26,23 +26,23 @@ import { WriteLock } from "./write-lock.ts";
  * `null`: it was not adopted; the reason is reported.
  */
 export async function adoptFile(
-  parts: RebuildParts,
+  folder: StoreFolder,
   agent: FoundAgent,
   name: string,
 ): Promise<SessionRow | null> {
-  const { root, report } = parts;
+  const { root, report } = folder;
   const path = join(sessionsFolder(root, agent), name);
   const refuse = (note: string) => {
     report({ kind: "not_taken_in", file: path, note });
     return null;
   };
-  const file = lookAt(parts, agent, name);
+  const file = lookAt(folder, agent, name);
   if (file === null) return null;
   if ("problem" in file) return refuse(file.problem);
-  const lock = new WriteLock(sessionPaths(root, agent, file.sessionId).lock, parts.lock);
+  const lock = new WriteLock(sessionPaths(root, agent, file.sessionId).lock, folder.lock);
   try {
     await lock.acquire();
-    const done = await adoptUnderLock(parts, file);
+    const done = await adoptUnderLock(folder, file);
     return "problem" in done ? refuse(done.problem) : done.row;
   } catch (error) {
     // A disk that is full, or a lock that is held, is no reason not to open all the rest.
@@ -54,12 +54,12 @@ export async function adoptFile(
 
 /** Whether a file can be taken in, and as what; `null`: there is no such file. */
 export function lookAt(
-  parts: RebuildParts,
+  folder: StoreFolder,
   agent: FoundAgent,
   name: string,
 ): ForeignFile | { readonly problem: string } | null {
-  const path = join(sessionsFolder(parts.root, agent), name);
-  const read = readForeign(parts, path);
+  const path = join(sessionsFolder(folder.root, agent), name);
+  const read = readForeign(folder, path);
   if (read === null || "problem" in read) return read;
   const whose = userFrom(read.tree.header, agent.userId);
   if ("problem" in whose) return whose;
@@ -80,7 +80,7 @@ interface ForeignSession {
 }
 
 /** `null`: there is no such file. */
-function readForeign({ disk }: RebuildParts, path: string): ForeignSession | { problem: string } | null {
+function readForeign({ disk }: StoreFolder, path: string): ForeignSession | { problem: string } | null {
   const bytes = readOwn(disk, path);
   if (bytes === null) return null;
   const session = parseSession(bytes);
@@ -95,22 +95,22 @@ function readForeign({ disk }: RebuildParts, path: string): ForeignSession | { p
 }
 
 async function adoptUnderLock(
-  parts: RebuildParts,
+  folder: StoreFolder,
   file: ForeignFile,
 ): Promise<{ row: SessionRow | null } | { problem: string }> {
-  const { root, disk, work } = parts;
+  const { root, disk, work } = folder;
   const { agent, path, sessionId } = file;
   const paths = sessionPaths(root, agent, sessionId);
   const known = work.inFolder(agent.home, agent.agentId, sessionId);
-  const read = readForeign(parts, path);
+  const read = readForeign(folder, path);
   // Somebody else has done it while we waited.
   if (read === null) return { row: known?.state === "live" ? known : null };
   if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
-  const wanted = rowFor(parts, file, read.tree);
+  const wanted = rowFor(folder, file, read.tree);
   if (known !== null && !isOf(known, wanted, read.tree))
     return { problem: `session ${sessionId} is there already` };
-  if (known !== null && isWritten(parts, file, read.tree)) {
+  if (known !== null && isWritten(folder, file, read.tree)) {
     if (disk.kind(original) === null) disk.rename(path, original);
     return { row: known };
   }
@@ -118,22 +118,22 @@ async function adoptUnderLock(
     if (taken === path || disk.kind(taken) === null) continue;
     return { problem: `${basename(taken)} is there already` };
   }
-  const row = known ?? claimWhatIsFree(parts, wanted, path);
+  const row = known ?? claimWhatIsFree(folder, wanted, path);
   if (row === null) return { row: null };
   try {
-    await writeLog(parts, file, row, read.tree);
+    await writeLog(folder, file, row, read.tree);
   } catch (error) {
     work.release(row.uid);
     throw error;
   }
-  const { damaged } = await putAside(parts, file, row, read, original);
+  const { damaged } = await putAside(folder, file, row, read, original);
   if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
   const live: SessionRow = { ...row, state: "live" };
   work.finishFork(live);
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
   const note = `it is session ${row.key} now, the original is beside it${loss}`;
   const { userId, key } = live;
-  parts.report({ kind: "adopted", file: path, note, session: { userId, key, sessionId } });
+  folder.report({ kind: "adopted", file: path, note, session: { userId, key, sessionId } });
   return { row: live };
 }
 
@@ -146,7 +146,7 @@ function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): b
 }
 
 /** Whether the log has all that the file says, and only the file is left to be put aside. */
-function isWritten({ root, disk }: RebuildParts, file: ForeignFile, tree: SessionTree): boolean {
+function isWritten({ root, disk }: StoreFolder, file: ForeignFile, tree: SessionTree): boolean {
   const bytes = readOwn(disk, sessionPaths(root, file.agent, file.sessionId).log);
   if (bytes === null) return false;
   const log = SessionTree.from(parseSession(bytes), { lostHeader: { id: file.sessionId } });
@@ -154,7 +154,7 @@ function isWritten({ root, disk }: RebuildParts, file: ForeignFile, tree: Sessio
 }
 
 async function writeLog(
-  parts: RebuildParts,
+  folder: StoreFolder,
   { agent, sessionId }: ForeignFile,
   row: SessionRow,
   tree: SessionTree,
@@ -163,34 +163,34 @@ async function writeLog(
   const whole = await Slices.underLock().run(adoptedTree(tree, init, {}));
   Object.assign(whole.header, headerOf(row));
   const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
-  await replaceWhole(parts.disk, sessionPaths(parts.root, agent, sessionId).log, bytes, parts.newId());
+  await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
 /** Whoever had the file open may have gone on writing until it was put aside: the log gets that too. */
 async function putAside(
-  parts: RebuildParts,
+  folder: StoreFolder,
   file: ForeignFile,
   row: SessionRow,
   first: ForeignSession,
   original: string,
 ): Promise<ForeignSession> {
-  parts.disk.rename(file.path, original);
+  folder.disk.rename(file.path, original);
   let last = first;
   for (;;) {
-    const now = readForeign(parts, original);
+    const now = readForeign(folder, original);
     if (now === null || "problem" in now || now.size === last.size) return last;
-    await writeLog(parts, file, row, now.tree);
+    await writeLog(folder, file, row, now.tree);
     last = now;
   }
 }
 
 /** Every file of another program in our folders. */
-export async function adoptAll(parts: RebuildParts): Promise<number> {
+export async function adoptAll(folder: StoreFolder): Promise<number> {
   let count = 0;
-  for (const agent of [...agentsIn(parts.root, parts.disk)]) {
-    const { logs, foreign } = sessionsIn(parts.root, agent, parts.disk);
-    if (foreign.length > 0 && logs.length === 0) keepForeignListing(parts, agent);
-    for (const name of foreign) if ((await adoptFile(parts, agent, name)) !== null) count += 1;
+  for (const agent of [...agentsIn(folder.root, folder.disk)]) {
+    const { logs, foreign } = sessionsIn(folder.root, agent, folder.disk);
+    if (foreign.length > 0 && logs.length === 0) keepForeignListing(folder, agent);
+    for (const name of foreign) if ((await adoptFile(folder, agent, name)) !== null) count += 1;
   }
   return count;
 }
@@ -200,33 +200,33 @@ export async function adoptAll(parts: RebuildParts): Promise<number> {
  * was found, and then a session.
  */
 export async function adoptLog(
-  parts: RebuildParts,
+  folder: StoreFolder,
   agent: FoundAgent,
   sessionId: string,
 ): Promise<SessionRow | null> {
-  const { root, disk, work } = parts;
+  const { root, disk, work } = folder;
   const { log, working, lock: lockPath } = sessionPaths(root, agent, sessionId);
-  const lock = new WriteLock(lockPath, parts.lock);
+  const lock = new WriteLock(lockPath, folder.lock);
   await lock.acquire();
   try {
     const isKnown = work.inFolder(agent.home, agent.agentId, sessionId) !== null;
     if (isKnown || disk.kind(log) !== "file") return null;
-    const copy = `${working}.bak-${process.pid}-${parts.lock.clock.now()}`;
+    const copy = `${working}.bak-${process.pid}-${folder.lock.clock.now()}`;
     if (disk.kind(working) !== null) disk.rename(working, copy);
     disk.rename(log, working);
   } finally {
     lock.release();
   }
-  return adoptFile(parts, agent, basename(working));
+  return adoptFile(folder, agent, basename(working));
 }
 
 /** The file of a session that nobody has claimed, in a folder of the scope; `null`: there is none. */
 export async function adoptNamed(
-  parts: RebuildParts,
+  folder: StoreFolder,
   scope: Scope,
   sessionId: string,
 ): Promise<SessionRow | null> {
-  const { root, disk, namespace } = parts;
+  const { root, disk, namespace } = folder;
   const home = homeOf(namespace, scope.userId ?? null);
   const owner = ownerOf(root, home, disk);
   const agents = scope.agentId === undefined ? namesIn(disk, join(root, home, "agents")) : [scope.agentId];
@@ -234,34 +234,34 @@ export async function adoptNamed(
     const agent = { home, agentId, userId: owner };
     const { log, working } = sessionPaths(root, agent, sessionId);
     if (disk.kind(log) !== null || disk.kind(working) !== "file") continue;
-    const row = await adoptFile(parts, agent, basename(working));
+    const row = await adoptFile(folder, agent, basename(working));
     if (row?.sessionId === sessionId && row.userId === (scope.userId ?? null)) return row;
   }
   return null;
 }
 
 /** A listing of another program is not to be overwritten by ours. */
-function keepForeignListing({ root, disk }: RebuildParts, agent: FoundAgent): void {
+function keepForeignListing({ root, disk }: StoreFolder, agent: FoundAgent): void {
   const path = join(sessionsFolder(root, agent), listingName);
   if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
 }
 
-function rowFor(parts: RebuildParts, { agent, path, sessionId }: ForeignFile, tree: SessionTree): SessionRow {
+function rowFor(folder: StoreFolder, { agent, path, sessionId }: ForeignFile, tree: SessionTree): SessionRow {
   const { userId, agentId, home } = agent;
   const { id, timestamp, cwd, parentSession, skein } = tree.header;
   const parent = parentSession === undefined ? {} : { parentSession };
   const own = metaOf(tree.header, tree.entries());
-  const key = own.key ?? listedKey(parts, agent, id) ?? undefined;
+  const key = own.key ?? listedKey(folder, agent, id) ?? undefined;
   const importedFrom: Json = {
     source: skein === undefined ? "pi" : "skein",
     sessionId: id,
     entries: tree.size,
     file: basename(path),
-    adoptedAt: new Date(parts.lock.clock.now()).toISOString(),
+    adoptedAt: new Date(folder.lock.clock.now()).toISOString(),
     claimed: claimsForDisplay({ key, cwd, ...own.meta }),
   };
   return {
-    uid: parts.newId(),
+    uid: folder.newId(),
     userId,
     agentId,
     home,
@@ -271,7 +271,7 @@ function rowFor(parts: RebuildParts, { agent, path, sessionId }: ForeignFile, tr
     createdAt: Date.parse(timestamp ?? "") || 0,
     state: "forking",
     first: {
-      cwd: parts.cwdFor({ userId, agentId }),
+      cwd: folder.cwdFor({ userId, agentId }),
       meta: { ...harmlessMeta(own.meta, { lineage: true }), importedFrom },
       ...parent,
     },
@@ -288,10 +288,10 @@ export function adoptedFrom({ first }: SessionRow): { readonly file: string; rea
 }
 
 /** The key that another program's `sessions.json` has for a session. */
-function listedKey({ root, disk }: RebuildParts, agent: FoundAgent, sessionId: string): string | null {
-  const folder = sessionsFolder(root, agent);
+function listedKey({ root, disk }: StoreFolder, agent: FoundAgent, sessionId: string): string | null {
+  const sessions = sessionsFolder(root, agent);
   const bytes =
-    readOwn(disk, join(folder, `${listingName}.orig`)) ?? readOwn(disk, join(folder, listingName));
+    readOwn(disk, join(sessions, `${listingName}.orig`)) ?? readOwn(disk, join(sessions, listingName));
   if (bytes === null) return null;
   try {
     const rows: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));

@@ -75,12 +75,11 @@ function isWithin(outer: string, inner: string): boolean {
  */
 export async function backupFiles(
   catalog: SessionCatalog,
-  databases: string,
   folder: string,
   progress: Progress,
   options: BackupOptions = {},
 ): Promise<BackupDone> {
-  const { disk, root } = catalog.settings;
+  const { databases, disk, root } = catalog.settings;
   checkTarget(disk, root, folder);
   await makeFolderDurably(disk, folder);
   const listed = catalog.work.exclusively(() => {

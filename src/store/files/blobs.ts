@@ -10,61 +10,64 @@ import type { IndexDb } from "./index-db.ts";
 import type { AgentPlace, HomeFor } from "./layout.ts";
 import { agentsIn, blobsFolder, namesIn, trashIn } from "./layout.ts";
 
-interface BlobParts {
+/** The disk that blobs are kept on. */
+interface BlobDisk {
   readonly root: string;
   readonly disk: Disk;
   readonly clock: Clock;
-  readonly homeFor: HomeFor;
-  newToken(): string;
+  newId(): string;
 }
 
 /** `blobs/<sha256>` of a user's agent. */
 export class FileBlobs implements BlobStore {
-  readonly #parts: BlobParts;
+  readonly #settings: BlobDisk;
+  readonly #homeFor: HomeFor;
 
-  constructor(parts: BlobParts) {
-    this.#parts = parts;
+  constructor(settings: BlobDisk, homeFor: HomeFor) {
+    this.#settings = settings;
+    this.#homeFor = homeFor;
   }
 
   async put(scope: Scope, bytes: Uint8Array): Promise<string> {
     const sha256 = hashOf(bytes);
     const path = this.#path(scope, agentOfBlob(scope), sha256);
-    const { disk, clock, newToken } = this.#parts;
-    // Written anew it counts as new: whoever sweeps gives it a day until something refers to it.
-    if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newToken());
-    else disk.touch(path, clock.now());
+    await putBlob(this.#settings, path, bytes);
     return sha256;
   }
 
   async get(scope: Scope, sha256: string): Promise<Uint8Array | null> {
     const { agentId } = scope;
     if (agentId === undefined || !isHash(sha256)) return null;
-    const bytes = readWhole(this.#parts.disk, this.#path(scope, agentId, sha256));
+    const bytes = readWhole(this.#settings.disk, this.#path(scope, agentId, sha256));
     return bytes === null ? null : new Uint8Array(bytes);
   }
 
   #path({ userId }: Scope, agentId: string, sha256: string): string {
-    const home = this.#parts.homeFor(userId ?? null);
-    return join(blobsFolder(this.#parts.root, { home, agentId }), sha256);
+    const home = this.#homeFor(userId ?? null);
+    return join(blobsFolder(this.#settings.root, { home, agentId }), sha256);
   }
 }
 
 /** For a fork into another agent's folder: what its entries refer to goes along, and is there before they are. */
 export async function copyBlobs(
-  { root, disk, clock, newId }: { root: string; disk: Disk; clock: Clock; newId: () => string },
+  settings: BlobDisk,
   from: AgentPlace,
   to: AgentPlace,
   tree: SessionTree,
 ): Promise<void> {
+  const { root, disk } = settings;
   const [source, target] = [blobsFolder(root, from), blobsFolder(root, to)];
   if (source === target) return;
   for (const sha256 of new Set([...tree.entries()].flatMap(blobsOf))) {
     const bytes = isHash(sha256) ? readWhole(disk, join(source, sha256)) : null;
-    const path = join(target, sha256);
-    if (bytes === null) continue;
-    if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
-    else disk.touch(path, clock.now());
+    if (bytes !== null) await putBlob(settings, join(target, sha256), bytes);
   }
+}
+
+/** Touching an existing file restarts the grace period in which nothing has to refer to it. */
+async function putBlob({ disk, clock, newId }: BlobDisk, path: string, bytes: Uint8Array): Promise<void> {
+  if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
+  else disk.touch(path, clock.now());
 }
 
 function isHash(text: string): boolean {

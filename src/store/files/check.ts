@@ -15,7 +15,7 @@ import {
   sessionsIn,
   workDbName,
 } from "./layout.ts";
-import type { RebuildParts } from "./rebuild.ts";
+import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
@@ -36,10 +36,10 @@ export interface CheckFinding {
 /** Told how far something long is. */
 export type Progress = (done: number, total: number) => void;
 
-interface CheckParts {
+/** One check of a folder, and where its findings go. */
+interface FolderCheck {
   readonly catalog: SessionCatalog;
-  readonly claims: RebuildParts;
-  readonly databases: string;
+  readonly folder: StoreFolder;
   readonly fix: boolean;
   readonly progress: Progress;
   readonly found: (finding: CheckFinding) => void;
@@ -50,17 +50,17 @@ const leftoverMs = 60 * 60 * 1000;
 const leastFreeBytes = 200 * 1024 * 1024;
 
 /** Looks at everything, and mends what can be mended where it is told to. */
-export async function checkFiles(parts: CheckParts): Promise<void> {
-  checkDisk(parts);
-  if (!checkDatabases(parts)) return; // what a damaged one says of the rest is worth nothing
-  checkAdopted(parts);
-  await checkFolders(parts);
-  await checkLogs(parts);
-  await checkIndex(parts);
+export async function checkFiles(check: FolderCheck): Promise<void> {
+  checkDisk(check);
+  if (!checkDatabases(check)) return; // what a damaged one says of the rest is worth nothing
+  checkAdopted(check);
+  await checkFolders(check);
+  await checkLogs(check);
+  await checkIndex(check);
 }
 
 function tell(
-  { found, fix }: CheckParts,
+  { found, fix }: FolderCheck,
   finding: Omit<CheckFinding, "fixable" | "fixed">,
   mend: (() => boolean) | null,
 ): void {
@@ -68,10 +68,11 @@ function tell(
 }
 
 /** `false`: `work.db` is damaged. */
-function checkDatabases(parts: CheckParts): boolean {
-  const { catalog, databases, claims } = parts;
+function checkDatabases(check: FolderCheck): boolean {
+  const { catalog, folder } = check;
+  const { databases } = catalog.settings;
   const tellOf = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
-    tell(parts, { area: "databases", file: join(databases, name), ...finding }, null);
+    tell(check, { area: "databases", file: join(databases, name), ...finding }, null);
   const damage = catalog.work.ledger.damage ?? catalog.work.ledger.problem("integrity_check");
   if (damage !== null) {
     const remedy = "Stop every process that uses the folder, then run `skein doctor --fix`";
@@ -88,7 +89,7 @@ function checkDatabases(parts: CheckParts): boolean {
     const remedy = "Send again what is missing, and make new tokens; a backup has what is older";
     tellOf(workDbName, { severity: "note", what, remedy });
   }
-  for (const name of claims.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
+  for (const name of folder.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
     const what = "A database that was damaged was set aside";
     const remedy = "Delete it when you need it no more";
     tellOf(name, { severity: "note", what, remedy });
@@ -96,47 +97,47 @@ function checkDatabases(parts: CheckParts): boolean {
   return true;
 }
 
-function checkDisk(parts: CheckParts): void {
-  const { root } = parts.claims;
+function checkDisk(check: FolderCheck): void {
+  const { root } = check.folder;
   const { bavail, bsize } = statfsSync(root);
   const free = bavail * bsize;
   if (free > leastFreeBytes) return;
   const what = `Only ${Math.round(free / 1e6)} MB are free on its disk`;
-  tell(parts, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" }, null);
+  tell(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" }, null);
 }
 
 /** Files that belong to nobody, in every agent's folder. */
-async function checkFolders(parts: CheckParts): Promise<void> {
-  const { claims, catalog } = parts;
-  const { root, disk } = claims;
+async function checkFolders(check: FolderCheck): Promise<void> {
+  const { folder, catalog } = check;
+  const { root, disk } = folder;
   for (const agent of [...agentsIn(root, disk)]) {
     const { logs, foreign } = sessionsIn(root, agent, disk);
     for (const sessionId of logs) {
       if (catalog.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       const { log } = sessionPaths(root, agent, sessionId);
       const unknown = "No session is known that this log belongs to";
-      await checkFound(parts, agent, { name: basename(log), severity: "warning", what: unknown }, () =>
-        adoptLog(claims, agent, sessionId),
+      await checkFound(check, agent, { name: basename(log), severity: "warning", what: unknown }, () =>
+        adoptLog(folder, agent, sessionId),
       );
     }
     for (const name of foreign) {
       const what = "Another program put a file here";
-      await checkFound(parts, agent, { name, severity: "note", what }, () => adoptFile(claims, agent, name));
+      await checkFound(check, agent, { name, severity: "note", what }, () => adoptFile(folder, agent, name));
     }
-    checkLocksAndLeftovers(parts, sessionsFolder(root, agent));
+    checkLocksAndLeftovers(check, sessionsFolder(root, agent));
   }
 }
 
 /** A session file that `work.db` does not know. */
 async function checkFound(
-  { claims, fix, found }: CheckParts,
+  { folder, fix, found }: FolderCheck,
   agent: FoundAgent,
   finding: { readonly name: string } & Pick<CheckFinding, "severity" | "what">,
   adopt: () => Promise<unknown>,
 ): Promise<void> {
   const { name, severity } = finding;
-  const file = join(sessionsFolder(claims.root, agent), name);
-  const seen = lookAt(claims, agent, name);
+  const file = join(sessionsFolder(folder.root, agent), name);
+  const seen = lookAt(folder, agent, name);
   if (seen === null) return;
   const why = "problem" in seen ? seen.problem : null;
   const fixed = fix && why === null && (await adopt()) !== null;
@@ -148,41 +149,41 @@ async function checkFound(
   found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }
 
-function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
-  const { disk, lock, clock } = parts.catalog.settings;
-  for (const name of namesIn(disk, folder)) {
-    const file = join(folder, name);
+function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
+  const { disk, lock, clock } = check.catalog.settings;
+  for (const name of namesIn(disk, path)) {
+    const file = join(path, name);
     if (disk.kind(file) !== "file") continue;
     if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
       const what = "A process that is gone left its lock";
       const remedy = "Remove it; the next writer would do so too";
       const mend = () => removeIfStale(file, lock);
-      tell(parts, { area: "locks", severity: "note", file, what, remedy }, mend);
+      tell(check, { area: "locks", severity: "note", file, what, remedy }, mend);
     }
     const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
     const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
     if (!isLeftover || age < leftoverMs) continue;
     const what = "A process that is gone left an unfinished file";
     const mend = () => disk.unlink(file);
-    tell(parts, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
+    tell(check, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
   }
 }
 
 /** Lists the sessions that were adopted from files found in a sessions folder. */
-function checkAdopted(parts: CheckParts): void {
-  for (const row of parts.catalog.work.live()) {
+function checkAdopted(check: FolderCheck): void {
+  for (const row of check.catalog.work.live()) {
     const from = adoptedFrom(row);
     if (from === null) continue;
-    const file = join(parts.catalog.pathsOf(row).folder, from.file);
+    const file = join(check.catalog.pathsOf(row).folder, from.file);
     const what = `It was adopted as ${row.key} on ${from.at}`;
     const remedy = "If you did not put the file there, remove the session";
-    tell(parts, { area: "logs", severity: "note", file, what, remedy }, null);
+    tell(check, { area: "logs", severity: "note", file, what, remedy }, null);
   }
 }
 
 /** Every log that is known: whether it is there, and whether its lines can be read. */
-async function checkLogs(parts: CheckParts): Promise<void> {
-  const { catalog, progress } = parts;
+async function checkLogs(check: FolderCheck): Promise<void> {
+  const { catalog, progress } = check;
   const { disk } = catalog.settings;
   const rows = catalog.work.live().filter(({ state }) => state === "live");
   for (const [index, row] of rows.entries()) {
@@ -190,13 +191,13 @@ async function checkLogs(parts: CheckParts): Promise<void> {
     await nextTurn();
     const { log: file, working } = catalog.pathsOf(row);
     const isBlocked = [working, file]
-      .filter((path) => checkRegular(parts, path, path === working))
+      .filter((path) => checkRegular(check, path, path === working))
       .includes(file);
     if (isBlocked) continue;
     const bytes = readOwn(disk, file);
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
-      tell(parts, { area: "logs", severity: "error", file, what: "The log is gone", remedy }, null);
+      tell(check, { area: "logs", severity: "error", file, what: "The log is gone", remedy }, null);
       continue;
     }
     const session = parseSession(bytes);
@@ -204,31 +205,31 @@ async function checkLogs(parts: CheckParts): Promise<void> {
     if (session.header === null) {
       const what = "The log has no header";
       const remedy = "Its entries are read all the same; a backup has the header";
-      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, null);
+      tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
     }
     if (damaged.length === 0) continue;
     const what = `${damaged.length} lines cannot be read (${damaged.slice(0, 5).join(", ")}${damaged.length > 5 ? ", …" : ""})`;
     const remedy = "They are passed over; a log is never rewritten";
-    tell(parts, { area: "logs", severity: "warning", file, what, remedy }, null);
+    tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
   }
   progress(rows.length, rows.length);
 }
 
 /** Reports a folder, pipe or link in the place of a session's file; `true`: there is one. */
-function checkRegular(parts: CheckParts, file: string, isWorking: boolean): boolean {
-  const kind = parts.catalog.settings.disk.kind(file);
+function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
+  const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
   const what = kind === "folder" ? "A folder is in the place of this file" : "This is not a regular file";
   const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
   const remedy = `Move it to another place; ${then}`;
-  tell(parts, { area: "logs", severity: "error", file, what, remedy }, null);
+  tell(check, { area: "logs", severity: "error", file, what, remedy }, null);
   return true;
 }
 
 /** Whether the index says what the logs say; what it is marked for it will read by itself. */
-async function checkIndex(parts: CheckParts): Promise<void> {
-  const { catalog, databases, fix, progress } = parts;
-  const { disk } = catalog.settings;
+async function checkIndex(check: FolderCheck): Promise<void> {
+  const { catalog, fix, progress } = check;
+  const { databases, disk } = catalog.settings;
   const file = join(databases, indexDbName);
   const marked = new Set(catalog.work.dirty());
   const behind = catalog.work.live().filter((row) => {
@@ -242,13 +243,13 @@ async function checkIndex(parts: CheckParts): Promise<void> {
       for (const { uid } of unmarked) catalog.work.markDirty(uid);
       return true;
     };
-    tell(parts, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
+    tell(check, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
   }
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
     const remedy = "Lists and searches bring it up; a fix does so now";
-    tell(parts, { area: "index", severity: "note", file, what, remedy }, () => true);
+    tell(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.bringUpAll(progress);
 }

@@ -59,7 +59,8 @@ export const serviceCalls = [
 
 export type ServiceCall = (typeof serviceCalls)[number];
 
-interface InPlaceParts {
+/** The files that the index is made of and from. */
+interface IndexFiles {
   readonly work: WorkDb;
   readonly index: IndexDb;
   readonly disk: Disk;
@@ -74,19 +75,19 @@ const atOnce = 200;
 
 /** The index service in this thread. */
 export class IndexInPlace implements IndexService {
-  readonly #parts: InPlaceParts;
+  readonly #files: IndexFiles;
   readonly #indexer: Indexer;
   readonly #listings: Listings;
 
-  constructor(parts: InPlaceParts) {
-    const { work, index, disk, root } = parts;
-    this.#parts = parts;
-    this.#indexer = new Indexer(work, index, disk, root, parts.chunkBytes);
-    this.#listings = new Listings(index, disk, root, parts.newToken);
+  constructor(files: IndexFiles) {
+    const { work, index, disk, root } = files;
+    this.#files = files;
+    this.#indexer = new Indexer(work, index, disk, root, files.chunkBytes);
+    this.#listings = new Listings(index, disk, root, files.newToken);
   }
 
   follow(): void {
-    const { work, index } = this.#parts;
+    const { work, index } = this.#files;
     work.ledger.checkInPlace(); // an index that is gone with its folder is not created again
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
@@ -106,22 +107,22 @@ export class IndexInPlace implements IndexService {
 
   async search(search: WordSearch): Promise<FoundEntries> {
     this.follow();
-    return searchWords(this.#parts.index, search);
+    return searchWords(this.#files.index, search);
   }
 
   async withEntries(entryIds: readonly string[]): Promise<readonly string[]> {
     this.follow();
-    return this.#parts.index.withEntries(entryIds);
+    return this.#files.index.withEntries(entryIds);
   }
 
   async remove(uid: string): Promise<void> {
     this.follow();
-    this.#parts.index.remove(uid);
+    this.#files.index.remove(uid);
   }
 
   async scrub(places: readonly AgentPlace[]): Promise<boolean> {
     this.follow();
-    const { work, index } = this.#parts;
+    const { work, index } = this.#files;
     for (const place of places) this.#listings.touch(place);
     await this.#listings.write(true);
     return work.ledger.scrub() && index.scrub();
@@ -133,7 +134,7 @@ export class IndexInPlace implements IndexService {
    */
   async settle(): Promise<void> {
     this.follow();
-    const { work, index } = this.#parts;
+    const { work, index } = this.#files;
     if (!work.isBehind() || !index.checkpoint()) return;
     const settled = work.dirty().filter((uid) => this.#indexer.isUpToDate(uid));
     for (let from = 0; from < settled.length; from += atOnce) {
@@ -142,7 +143,7 @@ export class IndexInPlace implements IndexService {
   }
 
   #isSettled(uid: string): boolean {
-    const { work, disk, root } = this.#parts;
+    const { work, disk, root } = this.#files;
     const row = work.byUid(uid);
     const isWritten = row !== null && disk.stat(sessionPaths(root, row, row.sessionId).lock) !== null;
     return !isWritten && this.#indexer.isUpToDate(uid);
@@ -153,7 +154,7 @@ export class IndexInPlace implements IndexService {
   }
 
   countIn({ home, agentId }: AgentPlace): number {
-    return this.#parts.index.countIn(home, agentId);
+    return this.#files.index.countIn(home, agentId);
   }
 
   /** Gives up the listings that have changed, for somebody else to write. */

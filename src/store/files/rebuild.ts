@@ -16,7 +16,8 @@ import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-export interface RebuildParts {
+/** A folder of sessions with its `work.db`. */
+export interface StoreFolder {
   readonly root: string;
   readonly disk: Disk;
   readonly work: WorkDb;
@@ -35,62 +36,62 @@ const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
  * Takes the claims anew from the logs, for a `work.db` that was lost. What was waiting there is lost; what was said is
  * not. Gives how many there were.
  */
-export function rebuildClaims(parts: RebuildParts): number {
-  const { root, disk, work } = parts;
+export function rebuildClaims(folder: StoreFolder): number {
+  const { root, disk, work } = folder;
   let count = 0;
   for (const agent of agentsIn(root, disk)) {
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
       const path = sessionPaths(root, agent, sessionId).log;
       // A start that was cut off has claimed it already.
       if (work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
-      if (claimLog(parts, path, { ...agent, sessionId }) !== null) count += 1;
+      if (claimLog(folder, path, { ...agent, sessionId }) !== null) count += 1;
     }
   }
   for (const { uid, sessionId, path } of trashIn(root, disk)) {
-    if (work.byUid(uid) === null && claimTrash(parts, path, uid, sessionId) !== null) count += 1;
+    if (work.byUid(uid) === null && claimTrash(folder, path, uid, sessionId) !== null) count += 1;
   }
   return count;
 }
 
 /** Claims for a log that the lost `work.db` knew. `null`: it cannot be told which session it is, or whose. */
 function claimLog(
-  parts: RebuildParts,
+  folder: StoreFolder,
   path: string,
   found: FoundAgent & { readonly sessionId: string },
 ): SessionRow | null {
-  const row = rowOfLog(parts, path, found);
-  return "problem" in row ? notTakenIn(parts, path, row.problem) : claimWhatIsFree(parts, row, path);
+  const row = rowOfLog(folder, path, found);
+  return "problem" in row ? notTakenIn(folder, path, row.problem) : claimWhatIsFree(folder, row, path);
 }
 
 /** The row that a log would have. */
 function rowOfLog(
-  parts: RebuildParts,
+  folder: StoreFolder,
   path: string,
   found: FoundAgent & { readonly sessionId: string },
 ): SessionRow | { readonly problem: string } {
   const { agentId, sessionId, home } = found;
   const problem = sessionIdProblem(sessionId);
   if (problem !== null) return { problem: `its name is no session id: ${problem}` };
-  const read = readLog(parts, path);
+  const read = readLog(folder, path);
   if ("problem" in read) return read;
   const { header, meta, key } = read;
   const whose = userFrom(header, found.userId);
   if ("problem" in whose) return whose;
   const { userId } = whose;
   const named = keyOf(key ?? header.skein?.key, agentId) ?? `agent:${agentId}:session:${sessionId}`;
-  return { ...baseRow(parts, header, meta), userId, agentId, home, sessionId, key: named };
+  return { ...baseRow(folder, header, meta), userId, agentId, home, sessionId, key: named };
 }
 
 /** Whose a file is. Its folder and its header must not differ; one of our own that names nobody is the unnamed user's. */
 export function userFrom(
   { skein }: Pick<SessionHeader, "skein">,
-  folder: HomeOwner,
+  owner: HomeOwner,
 ): { readonly userId: string | null } | { readonly problem: string } {
   const user = skein?.user;
   if (user !== undefined && !isUserId(user)) return { problem: "the user that its header names is none" };
-  if (user !== undefined && folder !== undefined && user !== folder)
+  if (user !== undefined && owner !== undefined && user !== owner)
     return { problem: "its header names another user than the one whose folder it is in" };
-  const userId = user ?? folder;
+  const userId = user ?? owner;
   if (userId !== undefined) return { userId };
   return isOwnId(skein?.uid)
     ? { userId: null }
@@ -110,50 +111,50 @@ function isOwnId(uid: unknown): uid is string {
   return typeof uid === "string" && ownId.test(uid);
 }
 
-function notTakenIn({ report }: RebuildParts, file: string, note: string): null {
+function notTakenIn({ report }: StoreFolder, file: string, note: string): null {
   report({ kind: "not_taken_in", file, note });
   return null;
 }
 
-function claimTrash(parts: RebuildParts, path: string, uid: string, sessionId: string): SessionRow | null {
+function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: string): SessionRow | null {
   const problem = sessionIdProblem(sessionId);
-  if (problem !== null) return notTakenIn(parts, path, `its name is no session id: ${problem}`);
-  if (!isOwnId(uid)) return notTakenIn(parts, path, "its folder's name is no id of ours");
-  const read = readLog(parts, path);
-  if ("problem" in read) return notTakenIn(parts, path, read.problem);
+  if (problem !== null) return notTakenIn(folder, path, `its name is no session id: ${problem}`);
+  if (!isOwnId(uid)) return notTakenIn(folder, path, "its folder's name is no id of ours");
+  const read = readLog(folder, path);
+  if ("problem" in read) return notTakenIn(folder, path, read.problem);
   const { header, meta, key } = read;
   const agentId = agentOf(header.skein?.agent, key ?? header.skein?.key);
-  if (agentId === null) return notTakenIn(parts, path, "it does not say which agent it belongs to");
+  if (agentId === null) return notTakenIn(folder, path, "it does not say which agent it belongs to");
   const whose = userFrom(header, undefined);
-  if ("problem" in whose) return notTakenIn(parts, path, whose.problem);
+  if ("problem" in whose) return notTakenIn(folder, path, whose.problem);
   const { userId } = whose;
   const named = keyOf(key ?? header.skein?.key, agentId);
   const row: SessionRow = {
-    ...baseRow(parts, header, meta),
+    ...baseRow(folder, header, meta),
     uid,
     userId,
     agentId,
-    home: homeOf(parts.namespace, userId),
+    home: homeOf(folder.namespace, userId),
     sessionId,
     key: named ?? `agent:${agentId}:session:${sessionId}`,
     state: "trashed",
-    removedAt: parts.disk.stat(path)?.modifiedAt ?? 0,
+    removedAt: folder.disk.stat(path)?.modifiedAt ?? 0,
   };
-  return claimWhatIsFree(parts, row, path);
+  return claimWhatIsFree(folder, row, path);
 }
 
 function readLog(
-  parts: RebuildParts,
+  folder: StoreFolder,
   path: string,
 ): { header: SessionHeader; meta: SessionMeta; key: string | null } | { problem: string } {
-  const session = parseSession(readOwn(parts.disk, path) ?? new Uint8Array(0));
+  const session = parseSession(readOwn(folder.disk, path) ?? new Uint8Array(0));
   const { header } = session;
   if (header === null) return { problem: "it has no header that says which session it is" };
   return { header, ...metaOf(header, SessionTree.from(session).entries()) };
 }
 
 function baseRow(
-  { newId }: RebuildParts,
+  { newId }: StoreFolder,
   header: SessionHeader,
   meta: SessionMeta,
 ): Omit<SessionRow, "userId" | "agentId" | "home" | "sessionId" | "key"> {
@@ -173,7 +174,7 @@ function baseRow(
 
 /** Two logs that claim one key or label: the first has it, the other gets a key of its own. */
 export function claimWhatIsFree(
-  { work, report }: RebuildParts,
+  { work, report }: StoreFolder,
   row: SessionRow,
   file: string,
 ): SessionRow | null {

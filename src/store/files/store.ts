@@ -24,7 +24,7 @@ import { IndexInPlace } from "./index-service.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
 import { checkOwner, homeOf, indexDbName, workDbName } from "./layout.ts";
-import type { RebuildParts } from "./rebuild.ts";
+import type { StoreFolder } from "./rebuild.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
 import {
@@ -77,7 +77,7 @@ export interface FilesStoreOptions {
   /** Saves what is readable of a damaged `work.db`. Left out: opening one is refused. */
   readonly salvage?: SalvageRules;
   /** The default working directory of a user's agent, for session files that are found; by default none. */
-  readonly cwdFor?: RebuildParts["cwdFor"];
+  readonly cwdFor?: StoreFolder["cwdFor"];
 }
 
 const defaultLockTimeout = 10_000;
@@ -150,17 +150,17 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     sleep: async (ms) => void (await sleep(ms)),
   };
   const { cwdFor = () => "" } = options;
-  const claims = { root, disk, work, namespace, report, newId, lock, cwdFor };
+  const folder = { root, disk, work, namespace, report, newId, lock, cwdFor };
   if (work.isNew()) {
-    const sessions = rebuildClaims(claims);
+    const sessions = rebuildClaims(folder);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
-    await adoptAll(claims);
+    await adoptAll(folder);
     // A salvage has already noted what was lost; the fact that the database was in use may be part of that.
     const isLost = how === "unreadable" || sessions > 0 || counts !== null;
     if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
     work.begin(clock.now());
-  } else if (how === "salvaged") rebuildClaims(claims);
+  } else if (how === "salvaged") rebuildClaims(folder);
   if (work.knowIndex(index.identity, index.isEmpty()) && work.isBehind()) {
     const note = "it is rebuilt from the session logs; nothing is lost";
     report({ kind: "rebuilt", file: join(databases, indexDbName), note });
@@ -195,13 +195,13 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     if (isChosen) checkOwner(root, home, disk, userId);
     return home;
   };
-  const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
+  const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(folder, scope, sessionId);
   const sessions = new FileSessions(catalog, watch, homeFor, adoptByName);
   const store = scoped({
     sessions,
     search: new FileSearch(catalog),
     state: new FileState(root, work, lock),
-    blobs: new FileBlobs({ root, disk, clock, homeFor, newToken: newId }),
+    blobs: new FileBlobs(settings, homeFor),
     watch,
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalog.close(),
@@ -222,7 +222,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     erase: () => eraseRemoved(work),
     settle: async () => undefined,
   };
-  return { ...store, root, upkeep: filesUpkeep(catalog, claims, databases), work: handle };
+  return { ...store, root, upkeep: filesUpkeep(catalog, folder), work: handle };
 }
 
 function maxOpenSessions(): number {

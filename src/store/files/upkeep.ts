@@ -10,14 +10,11 @@ import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
-import type { Disk } from "./disk.ts";
 import { appendWhole } from "./disk.ts";
-import type { IndexFeed } from "./index-feed.ts";
 import type { UserFigures } from "./index-lists.ts";
 import { everyUser, listSessions, userFigures } from "./index-lists.ts";
-import type { RebuildParts } from "./rebuild.ts";
+import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
-import type { WorkDb } from "./work-db.ts";
 
 /** What a folder of sessions needs now and then, beside what every store does. */
 export interface FilesUpkeep {
@@ -62,10 +59,9 @@ export interface FilesUpkeep {
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
 
-export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, databases: string): FilesUpkeep {
+export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): FilesUpkeep {
   const { feed, index, settings, work } = catalog;
-  const { root, disk } = settings;
-  const health = new StoreHealth({ root, disk, work, feed });
+  const health = new StoreHealth(catalog);
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // A log that cannot be read may refer to anything.
@@ -74,8 +70,7 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
   };
   return {
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
-    backup: (folder, progress = silent, options = {}) =>
-      backupFiles(catalog, databases, folder, progress, options),
+    backup: (target, progress = silent, options = {}) => backupFiles(catalog, target, progress, options),
     sweepBlobs: sweep,
     health: () => health.problems(),
     checkInPlace: () => work.ledger.checkInPlace(),
@@ -110,7 +105,7 @@ export function filesUpkeep(catalog: SessionCatalog, claims: RebuildParts, datab
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);
-      await checkFiles({ catalog, claims, databases, fix, progress, found });
+      await checkFiles({ catalog, folder, fix, progress, found });
       if (fix) await sweep();
       return findings;
     },
@@ -150,13 +145,6 @@ export interface HealthProblem {
   readonly message: string;
 }
 
-interface HealthParts {
-  readonly root: string;
-  readonly disk: Disk;
-  readonly work: WorkDb;
-  readonly feed: IndexFeed;
-}
-
 /** Room for a few messages. A disk that does not take this much is full for every practical purpose. */
 const probeBytes = 256 * 1024;
 const probeName = ".disk-probe.tmp";
@@ -168,16 +156,17 @@ const longestCatchUpMs = 2000;
 
 /** Whether a store can do its work. What is cheap is looked at each time; the disk and the index at most once a second. */
 class StoreHealth {
-  readonly #parts: HealthParts;
+  readonly #catalog: SessionCatalog;
   #probe: Promise<readonly HealthProblem[]> | null = null;
   #probedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: HealthParts) {
-    this.#parts = parts;
+  constructor(catalog: SessionCatalog) {
+    this.#catalog = catalog;
   }
 
   async problems(): Promise<readonly HealthProblem[]> {
-    const { work, root } = this.#parts;
+    const { work, settings } = this.#catalog;
+    const { root } = settings;
     if (!work.ledger.isInPlace()) {
       const message = `The folder ${root} was moved or deleted, or its work.db was replaced. Put it back, or restart`;
       return [{ code: "folder_moved", message }];
@@ -198,7 +187,8 @@ class StoreHealth {
   }
 
   async #probed(): Promise<readonly HealthProblem[]> {
-    const { work, root } = this.#parts;
+    const { work, settings } = this.#catalog;
+    const { root } = settings;
     if (work.ledger.isLocked()) {
       const message = `Another process keeps work.db in ${root} locked. It is used again once that process lets go`;
       return [{ code: "store_locked", message }];
@@ -207,7 +197,7 @@ class StoreHealth {
   }
 
   async #diskProblems(): Promise<HealthProblem[]> {
-    const { disk, root } = this.#parts;
+    const { disk, root } = this.#catalog.settings;
     const path = join(root, probeName);
     try {
       const file = disk.open(path);
@@ -229,7 +219,8 @@ class StoreHealth {
   }
 
   async #indexProblems(): Promise<HealthProblem[]> {
-    const { feed, root, work } = this.#parts;
+    const { feed, settings, work } = this.#catalog;
+    const { root } = settings;
     let behind = 0;
     try {
       const catchingUp = feed.lag().then((lag) => {
