@@ -1,11 +1,11 @@
 import type { Scope, StoreChange, WatchStore } from "./contract.ts";
 import { inScope } from "./rules.ts";
 
-/** Tells subscribers of changes, in the order they are published; one that throws does not keep others from hearing. */
+/** Publishes changes to subscribers in order. A listener that throws does not affect the others. */
 export class ChangeFeed implements WatchStore {
   readonly #subscribers = new Set<{ scope: Scope | "everybody"; listener: (change: StoreChange) => void }>();
 
-  /** `everybody`: whoever's session it is; for the program itself. */
+  /** `everybody`: sessions of all users, for the program itself. */
   subscribe(scope: Scope | "everybody", listener: (change: StoreChange) => void): () => void {
     const subscriber = { scope, listener };
     this.#subscribers.add(subscriber);
@@ -14,7 +14,7 @@ export class ChangeFeed implements WatchStore {
     };
   }
 
-  /** Whether anybody listens: making up a change costs something. */
+  /** Whether there is a subscriber. Building a change has a cost. */
   get isHeard(): boolean {
     return this.#subscribers.size > 0;
   }
@@ -27,7 +27,7 @@ export class ChangeFeed implements WatchStore {
       try {
         subscriber.listener(change);
       } catch (error) {
-        // The change is kept whatever a listener thinks of it; its error is its own, reported as uncaught.
+        // The change is stored regardless of the listener. Its error surfaces as an uncaught exception.
         queueMicrotask(() => {
           throw error;
         });

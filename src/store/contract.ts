@@ -7,9 +7,9 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
- * What a store must do, in five ports, so that nobody has to write a queue in order to keep messages. The rules are
- * ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` shows them for any store.
- * Absence is `null` or an empty list. What is refused is a SkeinError, and then nothing has changed.
+ * What a store must do, in five ports, so that storing messages does not require implementing a queue. The rules are ST*, RCH*,
+ * SR*, SS*, SB* and SW* in SPEC.md; `conformance/` tests any store against them. Absence is `null` or an empty list. A refused
+ * call throws a SkeinError and changes nothing.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -18,27 +18,29 @@ export interface Store {
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
   /**
-   * Everything of a user, for good: the sessions of every agent, trash, state, blobs. No scope, so that neither the
-   * unnamed user nor one agent's part can be meant by leaving something out.
+   * Deletes everything of a user permanently: sessions of every agent, trash, state and blobs. Takes no scope, so that an
+   * omitted field can select neither the unnamed user nor a single agent.
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
-  /** Everything acknowledged is kept; what is under way is finished first. */
+  /** Completes pending operations. Everything acknowledged is stored. */
   close(): Promise<void>;
 }
 
-/** Whose sessions. Nothing outside a scope can be reached with it; no user id is the unnamed user, never "all". */
+/**
+ * Selects the sessions of a user. A call cannot reach outside its scope. No user ID selects the unnamed user, never all users.
+ */
 export interface Scope {
   readonly userId?: string;
-  /** Narrows further, to one agent. */
+  /** Restricts the scope to one agent. */
   readonly agentId?: string;
 }
 
 /** A value that JSON can hold. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/** What is known of a session beside its entries. Fields that a later version adds are kept. */
+/** Information about a session besides its entries. Fields that a later version adds are preserved. */
 export interface SessionMeta {
-  /** Unique for a user's agent. */
+  /** Unique per user and agent. */
   readonly label?: string;
   readonly displayName?: string;
   readonly archived?: boolean;
@@ -54,51 +56,51 @@ export interface SessionMeta {
   readonly thinkingLevel?: string;
   readonly verboseLevel?: "off" | "on" | "full";
   readonly sendPolicy?: "allow" | "deny";
-  /** The key of the session that spawned this one. Lineage is written once. */
+  /** The key of the session that spawned this one. Cannot change. */
   readonly spawnedBy?: string;
   readonly [field: string]: Json | undefined;
 }
 
-/** Changes to {@link SessionMeta}; `null` takes a field away. */
+/** Changes to {@link SessionMeta}; `null` removes a field. */
 export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Field] | null };
 
-/** A session as lists show it. */
+/** A session without its entries. */
 export interface SessionRecord extends SessionRef {
   readonly kind: SessionKind;
   readonly cwd: string;
-  /** Goes up with every change of `meta`. */
+  /** Increases with every change of `meta`. */
   readonly version: number;
   readonly meta: SessionMeta;
   readonly name: string | null;
   readonly createdAt: number;
-  /** When the last conversation entry was appended; metadata does not count. */
+  /** Time of the last conversation entry; metadata changes do not count. */
   readonly updatedAt: number;
   readonly leafId: string | null;
 }
 
-/** What a session's entries come to, so that a list need not open any. */
+/** Totals over a session's entries, so that a list does not have to open sessions. */
 export interface SessionDigest {
-  /** Entries, on all branches. */
+  /** Number of entries on all branches. */
   readonly entries: number;
-  /** Bytes of its lines, the header's too. */
+  /** Size of all lines, including the header. */
   readonly bytes: number;
-  /** The model that answered last, or was chosen since. */
+  /** The model of the last answer, or the one selected since. */
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string | null;
-  /** Spent under this session id: what a fork copied does not count. */
+  /** Tokens spent under this session ID; entries copied by a fork do not count. */
   readonly totalTokens: number;
-  /** `null` where the price of something is not known. */
+  /** `null` if a price is unknown. */
   readonly costUsd: number | null;
-  /** What the last answer's request and reply came to; `null` before the first, and behind a compaction. */
+  /** Tokens of the last request and reply; `null` before the first one and after a compaction. */
   readonly contextTokens: number | null;
   readonly compactions: number;
-  /** The last compaction's goal, else how the user began; at most 200 characters. */
+  /** The goal of the last compaction, or else the first user message; at most 200 characters. */
   readonly summary: string | null;
-  /** When a person said something last; messages between sessions and of the system do not count. */
+  /** Time of the last message from a person; messages from sessions and from the system do not count. */
   readonly lastInputAt: number | null;
 }
 
-/** A session as lists show it, with what its entries come to. */
+/** A session in a list. */
 export interface ListedSession extends SessionRecord {
   readonly digest: SessionDigest;
 }
@@ -111,161 +113,163 @@ export interface TrashedSession extends SessionRef {
   readonly bytes: number;
 }
 
-/** What a redaction came to. */
+/** The result of a redaction. */
 export interface Redaction {
-  /** Entries that are tombstones now, by session: this one first, then those that had a copy. */
+  /** Entries that are now tombstones, by session: this session first, then sessions with copies. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
-  /** Summaries that were made of what is gone, and may repeat it. */
+  /** Summaries that may repeat redacted text. */
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
 }
 
-/** What a new session begins with. */
+/** Initial values of a new session. */
 export interface SessionInit {
   readonly key: string;
-  /** Left out: a new one. */
+  /** Omitted: a new ID is generated. */
   readonly sessionId?: string;
   readonly cwd: string;
   readonly meta?: SessionMeta;
 }
 
-/** What of its user's sessions an asker may reach: one session and its tree, and whole agents. Nothing else is found. */
+/** The sessions of a user that an asker may access: one session with its tree, and all sessions of some agents. */
 export interface SessionReach {
-  /** This key, and all that was spawned by it, by `spawnedBy`, at any depth, of any agent; `null`: none. */
+  /** This key and all its descendants by `spawnedBy`, of any agent; `null`: no tree. */
   readonly treeOf: string | null;
-  /** `false`: only itself of its tree. */
+  /** `false`: without its descendants. */
   readonly descendants?: boolean;
   readonly agentIds: readonly string[] | "all";
 }
 
-/** Which sessions a list shows. */
+/** Filters of a list. */
 export interface SessionQuery {
   readonly kinds?: readonly SessionKind[];
   readonly label?: string;
-  /** In key, session id, label, display name or name; without regard to case. */
+  /** Searched in key, session ID, label, display name and name, ignoring case. */
   readonly text?: string;
-  /** `true`: the archived ones alone. Left out or `false`: the others alone. */
+  /** `true`: only archived sessions. Otherwise: only the others. */
   readonly archived?: boolean;
   readonly activeSince?: number;
-  /** By this session, or by any of these. */
+  /** Spawned by this session, or by one of these. */
   readonly spawnedBy?: string | readonly string[];
-  /** Of these alone. */
+  /** Only these sessions. */
   readonly reach?: SessionReach;
-  /** The session that belongs to no agent. Left out of lists unless asked for. */
+  /** Includes the session that belongs to no agent. */
   readonly includeGlobal?: boolean;
   readonly includeUnknown?: boolean;
-  /** 1 to 1000; by default 100. */
+  /** 1 to 1000; default 100. */
   readonly limit?: number;
-  /** From the page before; stays right while sessions come and move. */
+  /** The cursor of the previous page. Stays valid while sessions are added and move. */
   readonly cursor?: string;
 }
 
-/** A page of a list. */
+/** A page of sessions. */
 export interface SessionPage {
   /** Newest first. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
-  /** How many sessions the answer may be behind for; 0 where the store has no such lag. */
+  /** Number of sessions for which the answer may be out of date; 0 if the store has no such lag. */
   readonly behind: number;
 }
 
-/** An entry to be written; with an id of the caller's, writing it again changes nothing. */
+/** An entry to append. With an ID, appending it again changes nothing. */
 export interface AppendItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/** On what condition something is appended. */
+/** Conditions of an append. */
 export interface AppendOptions {
-  /** `conflict` unless this is the leaf now; `null` is before the root. */
+  /** `conflict` unless this is the current leaf; `null` is before the root. */
   readonly expectedLeafId?: string | null;
-  /** Where the first item hangs, instead of on the tip: a branch and its entries in one write. `null`: before the root. */
+  /** Parent of the first item, instead of the tip: a branch and its entries in one write. `null`: before the root. */
   readonly parentId?: string | null;
-  /** Asked under the same exclusion as the write; `false` refuses it with `fenced`. */
+  /** Called under the same lock as the write; `false` refuses it with `fenced`. */
   readonly fence?: () => boolean;
 }
 
-/** What an append came to. */
+/** The result of an append. */
 export interface Appended {
-  /** One for each item, as it stands in the session. */
+  /** One per item, as stored. */
   readonly entries: readonly Entry[];
   readonly leafId: string | null;
 }
 
-/** Which entries of a session. */
+/** Selects entries of a session. */
 export interface EntryRange {
-  /** The active branch, or everything in the order it was written. */
+  /** The active branch, or all entries in the order they were written. */
   readonly along: "branch" | "all";
   readonly before?: string;
   readonly after?: string;
   readonly limit: number;
-  /** A page may end sooner, where its entries come to more than so much, and then says that there are more. */
+  /** Size limit in bytes. A page that reaches it ends early and reports that there are more entries. */
   readonly bytes?: number;
 }
 
-/** A page of a session. */
+/** A page of entries. */
 export interface EntryPage {
   /** Oldest first. */
   readonly entries: readonly Entry[];
   readonly hasEarlier: boolean;
   readonly hasLater: boolean;
-  /** Where the session stood when the page was read. */
+  /** The leaf at the time of reading. */
   readonly leafId: string | null;
 }
 
 /** Sessions and entries. */
 export interface SessionStore {
-  /** `conflict` when the key, the session id (without regard to case) or the label is taken. */
+  /** `conflict` when the key, the session ID (ignoring case) or the label is taken. */
   create(scope: Scope, init: SessionInit): Promise<SessionRecord>;
   get(scope: Scope, sessionId: string): Promise<SessionRecord | null>;
-  /** All that a lookup finds, archived ones too; `resolveReference` asks in order. */
+  /** All matches, including archived sessions; `resolveReference` tries lookups in order. */
   find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
   list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
-  /** How many sessions a list would show in all; `limit` and `cursor` do not matter. */
+  /** Number of sessions that match; `limit` and `cursor` are ignored. */
   count(scope: Scope, query: SessionQuery): Promise<number>;
-  /** The agents that have sessions in the scope, archived ones too, in order. */
+  /** The agents with sessions in the scope, including archived ones, sorted. */
   agentIds(scope: Scope): Promise<readonly string[]>;
-  /** `conflict` when `ifVersion` or `ifUpdatedAt` is not what it is now, or the label is taken. */
+  /** `conflict` when `ifVersion` or `ifUpdatedAt` is outdated, or the label is taken. */
   patch(
     scope: Scope,
     sessionId: string,
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** Appends entries in order, all or none; acknowledged ones are kept. Raw: `guardedAppend` checks that results answer calls. */
+  /** Appends entries in order, all or none. Does not check that tool results answer calls; `guardedAppend` does. */
   append(
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
     options?: AppendOptions,
   ): Promise<Appended>;
-  /** Moves the leaf, and remembers it. */
+  /** Moves the leaf and records the move. */
   branch(
     scope: Scope,
     sessionId: string,
     targetId: string | null,
     options?: Pick<AppendOptions, "fence">,
   ): Promise<SessionRecord>;
-  /** A new session with the path to an entry. */
+  /** Creates a session with the path to an entry. */
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
-  /** One entry, on whatever branch; `null`: there is none of this id. */
+  /** One entry on any branch; `null`: not found. */
   entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null>;
   page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null>;
-  /** A hint that a session will be wanted soon. Does nothing that anybody could see. */
+  /** A hint that a session will be used soon. Has no visible effect. */
   prewarm(scope: Scope, sessionId: string): Promise<void>;
-  /** Into the trash: in no list, lookup or search, its key and label free again. `false`: was not there. `conflict` when it was used
-   * since `ifUpdatedAt`. */
+  /**
+   * Moves a session to the trash: lists, lookups and searches no longer find it, and its key and label are free again. `false`:
+   * not found. `conflict` when it was used since `ifUpdatedAt`.
+   */
   remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean>;
-  /** Back out of the trash; `conflict` when its key or label has been taken since. */
+  /** Moves a session out of the trash; `conflict` when its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
-  /** What is in the trash, the last removed first. */
+  /** The sessions in the trash, the last removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;
-  /** Out of the trash for good, with its state; its session id is free again. `false`: was not in the trash. */
+  /** Deletes a session in the trash and its state permanently; its session ID is free again. `false`: not in the trash. */
   purge(scope: Scope, sessionId: string, options?: { ifRemovedAt?: number }): Promise<boolean>;
-  /** A new session with the entries of a tree that was made elsewhere, under their ids. */
+  /** Creates a session with the entries of another tree, under the same entry IDs. */
   adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord>;
   /**
-   * A new session under the same key, with the same metadata and label; the old one stays readable under
+   * Creates a session under the same key, with the same metadata and label. The old session stays readable under
    * `agent:<id>:reset:<old sessionId>`.
    */
   reset(
@@ -274,28 +278,28 @@ export interface SessionStore {
     options?: { sessionId?: string } & Pick<AppendOptions, "fence">,
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
-   * Makes tombstones of entries, here and in every copy that the user's other sessions and trash have: place, role and
-   * pairing stay, what was said is gone for good. The one thing that rewrites a session.
+   * Replaces entries by tombstones, here and in every copy in the user's other sessions and trash. Position, role and pairing
+   * stay; the content is gone permanently. The only operation that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
 
-/** What to look for. */
+/** A full-text query. */
 export interface SearchQuery {
   readonly text: string;
   readonly sessionId?: string;
-  /** In these sessions alone. */
+  /** Only in these sessions. */
   readonly reach?: SessionReach;
   readonly role?: string;
   readonly since?: number;
   readonly until?: number;
-  /** 1 to 50; by default 10. */
+  /** 1 to 50; default 10. */
   readonly limit?: number;
-  /** The text of an entry as the asker sees it; `null`: none. Other words of the entry neither match nor rank it. */
+  /** The text of an entry as the asker sees it; `null`: hidden. Other words of the entry neither match nor affect its rank. */
   shownText?(entry: Entry): string | null;
 }
 
-/** An entry that was found. */
+/** An entry that matches. */
 export interface SearchHit {
   readonly sessionId: string;
   readonly key: string;
@@ -306,11 +310,11 @@ export interface SearchHit {
   readonly snippet: string;
 }
 
-/** Full text over whole sessions, tool results too. */
+/** Full-text search over all entries, including tool results. */
 export interface SearchStore {
   /**
-   * Best first: entries with all words, then those with any of them. The order depends on no entry outside of the scope and
-   * the reach of the query.
+   * Best first: entries with all words, then entries with some. The order does not depend on entries outside the scope and
+   * reach.
    */
   search(
     scope: Scope,
@@ -318,17 +322,17 @@ export interface SearchStore {
   ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
 }
 
-/** A state module's value as it is kept. */
+/** A stored value of a state module. */
 export interface StateValue {
   readonly value: Json;
-  /** From 1 up; goes up with every change. */
+  /** Starts at 1 and increases with every change. */
   readonly version: number;
 }
 
-/** Snapshots of an agent's state modules, by session. */
+/** Snapshots of state modules, per session. */
 export interface StateStore {
   get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null>;
-  /** `ifVersion` null: only if there is none yet. Returns the new version. */
+  /** `ifVersion: null`: only if there is no value yet. Returns the new version. */
   set(
     scope: Scope,
     sessionId: string,
@@ -340,32 +344,32 @@ export interface StateStore {
   keys(scope: Scope, sessionId: string): Promise<readonly string[]>;
 }
 
-/** Large contents, by their hash. */
+/** Large contents, addressed by hash. */
 export interface BlobStore {
-  /** The SHA-256 of the bytes; the same bytes again change nothing. */
+  /** Returns the SHA-256 of the bytes. Storing the same bytes again changes nothing. */
   put(scope: Scope, bytes: Uint8Array): Promise<string>;
   get(scope: Scope, sha256: string): Promise<Uint8Array | null>;
 }
 
-/** What has changed in a store. */
+/** A change in a store. */
 export type StoreChange =
   | {
       readonly type: "created" | "removed" | "restored" | "redacted";
       readonly session: SessionRecord;
     }
-  /** `changed`: the fields of its metadata that are not as they were; left out: not known. */
+  /** `changed`: the metadata fields that changed; omitted: unknown. */
   | {
       readonly type: "patched";
       readonly session: SessionRecord;
       readonly changed?: readonly string[];
     }
-  /** Its key has moved on to `fresh`; both have been told of as `patched` and `created` before. */
+  /** Its key moved to `fresh`. `patched` and `created` were published before. */
   | { readonly type: "reset"; readonly session: SessionRecord; readonly fresh: SessionRecord }
   | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 
-/** What this process changes. */
+/** Changes made by this process. */
 export interface WatchStore {
-  /** Called after a change is kept, in order for each session, and never again after the returned function. */
+  /** Calls the listener after a change is stored, in order per session, until the returned function is called. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
 }

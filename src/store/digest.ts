@@ -6,7 +6,7 @@ import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { SessionDigest } from "./contract.ts";
 
-/** What a session's entries come to, one entry after the other in the order of the log: the same in every store. */
+/** Computes digests entry by entry, in log order. Used by every store. */
 
 const longestSummary = 200;
 
@@ -23,11 +23,11 @@ export const emptyDigest: SessionDigest = {
   lastInputAt: null,
 };
 
-/** The digest with one entry more. `createdAt` is the session's own beginning: what is older was copied by a fork. */
+/** Adds an entry. Entries older than `createdAt` were copied by a fork. */
 export function digestWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const next = withAnyEntry(digest, entry, createdAt);
   if (copiedFrom(lineOf(entry)) === null) return next;
-  // It was said, spent and compacted once; but the context is no longer what was counted then.
+  // The original was counted already; only the context size is no longer known.
   const { entries, model, thinkingLevel } = next;
   return { ...digest, entries, model, thinkingLevel, contextTokens: null };
 }
@@ -53,14 +53,13 @@ function withAnyEntry(digest: SessionDigest, entry: Entry, createdAt: number): S
   }
 }
 
-/** The digest of a whole session. */
 export function digestOfTree(tree: SessionTree, createdAt: number): SessionDigest {
   let digest: SessionDigest = { ...emptyDigest, bytes: lineBytes(JSON.stringify(tree.header)) };
   for (const entry of tree.entries()) digest = countedWith(digest, entry, createdAt);
   return digest;
 }
 
-/** The digest with one entry more, and the bytes of its line. */
+/** Adds an entry and the size of its line. */
 export function countedWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const bytes = digest.bytes + lineBytes(encodeEntry(entry));
   return { ...digestWith(digest, entry, createdAt), bytes };
@@ -70,7 +69,7 @@ function lineBytes(line: string): number {
   return Buffer.byteLength(line) + 1;
 }
 
-/** Whether a person said it: not another session, not the system. */
+/** Whether a person wrote it, rather than another session or the system. */
 export function isRealInput(message: Message): message is UserMessage {
   if (message.role !== "user") return false;
   return message.provenance === undefined || message.provenance.kind === "external_user";
@@ -100,7 +99,7 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
   return { ...digest, ...named, ...spent, contextTokens: tokens > 0 ? tokens : digest.contextTokens };
 }
 
-/** The first line under a heading "Goal". */
+/** The first line under the heading "Goal". */
 function goalOf(summary: string): string | null {
   const [, text = ""] = /^#{1,6}[ \t]+Goal\b[^\n]*\n+([^\n]+)/im.exec(summary) ?? [];
   return firstLine(text);

@@ -23,13 +23,13 @@ type ExternalChange =
   | { readonly act: "purge"; readonly session: SessionRef }
   | { readonly act: "purge_user"; readonly userId: string; readonly uids: readonly string[] };
 
-/** A change that was begun, and whose consequences for runs are not in the ledger yet. */
+/** A change whose consequences for runs are not in the ledger yet. */
 export interface PendingChange {
   readonly id: number;
   readonly change: ExternalChange;
-  /** The process that makes it; `null`: it was given up, and may or may not have taken place. */
+  /** The process that makes it; `null`: it gave up, and the change may or may not have happened. */
   readonly owner: string | null;
-  /** It was begun by another process, or given up. */
+  /** Another process started it, or its process gave up. */
   readonly isLeft: boolean;
 }
 
@@ -38,7 +38,8 @@ const part: LedgerPart = {
   about: "external stores",
   steps: [
     [
-      // Which session has which key, as the stores said last. Runs ask for it inside transactions, where no store can be asked.
+      // Which session has which key, as last reported by the stores. Runs read it inside transactions, where no store can be
+      // called.
       `CREATE TABLE external_sessions (
        uid TEXT PRIMARY KEY, user TEXT NOT NULL, agent TEXT NOT NULL, key TEXT NOT NULL, session_id TEXT NOT NULL
      ) STRICT, WITHOUT ROWID`,
@@ -51,7 +52,7 @@ const part: LedgerPart = {
   ],
 };
 
-/** The part of `work.db` that is about external stores. */
+/** The tables of `work.db` for external stores. */
 export class ExternalLedger {
   readonly #ledger: Ledger;
   readonly #owner: string;
@@ -64,7 +65,7 @@ export class ExternalLedger {
     migratePart(ledger, part);
   }
 
-  /** The unique id of a session outside of its store: two stores may use the same ones. */
+  /** A session's uid outside its store. Prefixed, because two stores may use the same uids. */
   outerUid(uid: string): string {
     return this.#store === "" ? uid : `${this.#store}/${uid}`;
   }
@@ -77,7 +78,7 @@ export class ExternalLedger {
     return this.#ledger.exclusively(act);
   }
 
-  /** Keeps what a store said of a session. Derived, so it is not synced. */
+  /** Remembers what a store reported. Derived data, so it is not synced. */
   keep({ uid, userId, agentId, key, sessionId }: SessionRef): void {
     const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
     if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;
@@ -140,7 +141,7 @@ export class ExternalLedger {
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 
-  /** Notes a change before the store is asked for it. */
+  /** Records a change before the store is called. */
   note(change: ExternalChange): PendingChange {
     const { userId, sessionId } = placeOf(change);
     return this.#ledger.exclusively(() => {
@@ -157,7 +158,7 @@ export class ExternalLedger {
     });
   }
 
-  /** The store's answer was lost: the next caller checks whether the change took place. */
+  /** The store's answer was lost: the next caller checks whether the change happened. */
   leave({ id }: PendingChange): void {
     this.#ledger.run("UPDATE external_changes SET owner = NULL WHERE id = ?", id);
   }
@@ -166,7 +167,7 @@ export class ExternalLedger {
     this.#ledger.run("DELETE FROM external_changes WHERE id = ?", id);
   }
 
-  /** Oldest first; of one session, or of all sessions of the store. */
+  /** Oldest first; of one session or of the whole store. */
   pending(userId?: string | null, sessionId?: string): PendingChange[] {
     const sql = "SELECT id, owner, change FROM external_changes WHERE store = ?";
     const rows =
@@ -189,12 +190,12 @@ function placeOf(change: ExternalChange): { readonly userId: string | null; read
   return change.act === "purge_user" ? { userId: change.userId, sessionId: "" } : change.session;
 }
 
-/** Whether `work.db` holds the runs of a store elsewhere, and no sessions. */
+/** Whether `work.db` only holds runs of an external store. */
 export function isOfExternalStore(ledger: Ledger): boolean {
   return ledger.sql("SELECT 1 FROM facts WHERE name = 'external'").get() !== undefined;
 }
 
-/** Takes a new `work.db` for the runs of a store elsewhere. `false`: it belongs to a folder of sessions. */
+/** Claims a new `work.db` for the runs of an external store. `false`: it belongs to a folder of sessions. */
 export function beginExternal(ledger: Ledger, time: number): boolean {
   return ledger.exclusively(() => {
     if (isOfExternalStore(ledger)) return true;

@@ -43,9 +43,9 @@ type Sessions = SessionStore;
 type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 
 /**
- * A store that knows nothing of runs, with the runs of its sessions in a ledger beside it. The two cannot change in one
- * transaction. So a change that concerns both is noted in the ledger first, then made in the store, then followed up in the
- * ledger. A note whose process died, or whose answer was lost, is settled by what the store holds.
+ * A store that knows nothing of runs, combined with a ledger for the runs of its sessions. The two cannot change in one
+ * transaction. A change that concerns both is therefore recorded in the ledger, made in the store, and then applied to the
+ * runs. If the process dies or the answer is lost, the record is settled by looking at the store.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;
@@ -58,7 +58,7 @@ export class ExternalStore implements Store {
   readonly #inner: Store;
   readonly #ledger: ExternalLedger;
   readonly #feed = new ChangeFeed();
-  /** Subscriptions in the store, one for each user that was seen. */
+  /** Subscriptions in the store, one per user. */
   readonly #followed = new Map<string | null, () => void>();
 
   /** `name`: the store's name in user IDs and uids; `null`: it is the Skein's own store. */
@@ -111,7 +111,7 @@ export class ExternalStore implements Store {
     return this.#follow(note, () => this.#inner.purgeUser(this.#in({ userId }).userId ?? named));
   }
 
-  /** Ends the subscriptions. The store itself belongs to the caller, who closes it. */
+  /** Ends the subscriptions. The caller owns the store and closes it. */
   async close(): Promise<void> {
     for (const stop of this.#followed.values()) stop();
     this.#followed.clear();
@@ -162,7 +162,7 @@ export class ExternalStore implements Store {
     return found;
   }
 
-  /** A claim and the return of a lost run append nothing under a fence; they wait for a change that is being followed up. */
+  /** An empty append under a fence is a claim, or the return of a lost run. It waits until pending changes are settled. */
   async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
     const { fence } = options;
     const inner = this.#in(scope);
@@ -177,7 +177,7 @@ export class ExternalStore implements Store {
     });
   }
 
-  /** `fenced` stands for what kept the fence from holding. */
+  /** Rethrows the reason that the fence refused. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
@@ -214,7 +214,7 @@ export class ExternalStore implements Store {
     return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
   }
 
-  /** Work forgets it first: if the store fails then, the caller repeats the redaction, and nothing is left behind. */
+  /** Run state is redacted first: if the store then fails, repeating the redaction removes the rest. */
   async #redact(...[scope, sessionId, entryIds]: Parameters<Sessions["redact"]>): Promise<Done<"redact">> {
     const session = await this.#require(scope, sessionId);
     const tree = await readTree(this, session);
@@ -265,7 +265,7 @@ export class ExternalStore implements Store {
     return made;
   }
 
-  /** Makes a change in the store, and then what it means for the work of the session. */
+  /** Makes a change in the store, then applies it to the runs. */
   async #follow<T>(note: PendingChange, change: () => Promise<T>): Promise<T> {
     let done: T;
     try {
@@ -279,7 +279,7 @@ export class ExternalStore implements Store {
     return done;
   }
 
-  /** The store refused, and nothing has changed; any other error leaves open whether something has. */
+  /** A refusal means that nothing changed. After any other error the outcome is unknown. */
   #abandon(note: PendingChange, error: unknown): void {
     if (error instanceof SkeinError && error.status < 500) this.#ledger.forget(note);
     else this.#ledger.leave(note);
@@ -289,7 +289,7 @@ export class ExternalStore implements Store {
     if (pending.owner === null || this.#runs.isGone(pending.owner)) await this.#settle(pending);
   }
 
-  /** A change of this process that cannot be followed up now is left to the next caller. Until then no run is claimed. */
+  /** If the runs cannot be updated now, the next caller does it. Until then no run is claimed. */
   async #settleOrLeave(note: PendingChange): Promise<void> {
     try {
       await this.#settle(note);
@@ -299,7 +299,7 @@ export class ExternalStore implements Store {
     }
   }
 
-  /** Follows up a change that took place, and drops the note of one that did not. */
+  /** Applies a change that happened, and drops the record of one that did not. */
   async #settle(note: PendingChange): Promise<void> {
     const { change } = note;
     switch (change.act) {
@@ -347,7 +347,7 @@ export class ExternalStore implements Store {
     }
   }
 
-  /** One transaction; `null`: nothing follows. */
+  /** One transaction; `null`: the change did not happen. */
   #finish(note: PendingChange, follow: (() => TellLater | undefined) | null): void {
     const tell = this.#ledger.change(() => {
       const later = follow?.();
@@ -373,7 +373,7 @@ export class ExternalStore implements Store {
     await sessions.purge(scope, sessionId);
   }
 
-  /** Acts under the fence of the caller; without one, only while no run has the session. */
+  /** Acts under the caller's fence. Without one, only while the session has no active run. */
   async #whileIdle<T>(
     session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,
@@ -414,7 +414,7 @@ export class ExternalStore implements Store {
     return [...live, ...trash].flatMap((each) => (each === null ? [] : [each.uid]));
   }
 
-  /** The scope as the store knows it. */
+  /** Translates a scope for the store, and subscribes to its user. */
   #in(scope: Scope): Scope {
     checkScope(scope);
     const { agentId } = scope;
@@ -434,7 +434,7 @@ export class ExternalStore implements Store {
     this.#followed.set(outer, this.#inner.watch.subscribe(present({ userId: inner }), publish));
   }
 
-  /** A session as the rest of the product knows it. */
+  /** Translates a session for the rest of Skein. */
   #out<S extends { readonly uid: string; readonly userId: string | null }>(session: S): S {
     const name = this.#name;
     if (name === null) return session;

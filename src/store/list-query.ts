@@ -11,15 +11,15 @@ import type {
   SessionRecord,
 } from "./contract.ts";
 
-/** How sessions are filtered, ordered and paged, the same in every store. */
+/** Filters, order and pages of lists. Used by every store. */
 
-/** A place in the order of a list: newest first, then by uid. */
+/** A position in a list, which is sorted by time and then by uid, newest first. */
 export interface ListPlace {
   readonly updatedAt: number;
   readonly uid: string;
 }
 
-/** A page from all that was found behind the page before, in order: at least one more than the limit, if there are. */
+/** Builds a page. `found` has one more session than `limit` if there are more. */
 export function listPage(found: readonly ListedSession[], limit: number, behind: number): SessionPage {
   const last = found[limit - 1];
   const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
@@ -42,7 +42,7 @@ export function decodeCursor(cursor: string | undefined): ListPlace | null {
   return { updatedAt: Number(updatedAt), uid };
 }
 
-/** Before zero: `a` comes first in a list. */
+/** Negative: `a` comes first. */
 export function compareInList(a: ListPlace, b: ListPlace): number {
   if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
   return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
@@ -64,7 +64,7 @@ function isSpawnedBy({ spawnedBy }: SessionRecord["meta"], keys: string | readon
   return typeof keys === "string" ? spawnedBy === keys : spawnedBy !== undefined && keys.includes(spawnedBy);
 }
 
-/** All that a session is called, one a line: what a query's text is looked for in, both lowered. */
+/** The text that `query.text` is searched in, in lower case. */
 export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
   return [key, sessionId, name, meta.label, meta.displayName]
     .filter((each) => each !== undefined && each !== null)
@@ -72,11 +72,9 @@ export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
     .toLowerCase();
 }
 
-/** What of a user's sessions an asker may reach, decided among all of them that are there. */
-
 type Kin = Pick<SessionRecord, "key" | "agentId" | "meta">;
 
-/** Whether a session is reached. `kin`: every session of the user, archived ones too, of whatever agent. */
+/** Whether a session is within reach. `kin`: all sessions of the user, of any agent, including archived ones. */
 export function reaching(
   reach: SessionReach | undefined,
   kin: Iterable<Kin>,
@@ -92,12 +90,12 @@ export function reaching(
   return ({ key, agentId }) => tree.has(key) || agentIds.includes(agentId);
 }
 
-/** A lineage is not narrowed to the agent of a scope. */
+/** Descendants can belong to other agents than the scope's. */
 export function kinOf({ userId }: Scope): Scope {
   return userId === undefined ? {} : { userId };
 }
 
-/** A key and those of all that descend from it; a lineage that goes round in a circle ends where it began. */
+/** A key and the keys of its descendants. Terminates even if the lineage is circular. */
 function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   const children = Map.groupBy(kin, ({ meta }) => meta.spawnedBy);
   const tree = new Set([key]);
@@ -105,7 +103,7 @@ function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
   return tree;
 }
 
-/** A page of a list of entries: with `after` the oldest behind it, else the newest. */
+/** A page of entries: the oldest after `after`, otherwise the newest. */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = entryLimit(range.limit);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
@@ -131,7 +129,7 @@ function placeOf(entries: readonly Entry[], id: string): number {
   });
 }
 
-/** How much is given at once, the same in every store. More than the most is the most. */
+/** Limits above the maximum are lowered to it. */
 
 export function sessionLimit(limit: number | undefined): number {
   return within(limit ?? 100, 1000);

@@ -15,31 +15,31 @@ import type { RemovedEntries } from "../runs/contract.ts";
 import type { Redaction } from "./contract.ts";
 import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts";
 
-/** Redaction of a session's lines: pure, the same in every store. */
+/** Redaction of the lines of a session. Pure; used by every store. */
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** What is to be gone: entries by their ids, and every line that says what they said. */
+/** What to remove: entries by ID, and every line with the same content. */
 export interface Sought {
   readonly ids: ReadonlySet<string>;
   readonly lines: readonly Line[];
   readonly texts: RemovedTexts;
 }
 
-/** The lines of a session with tombstones among them, and whose those are. */
+/** Redacted lines, and the IDs of the redacted entries. */
 export interface Tombstones {
   readonly bytes: Uint8Array;
   readonly entryIds: readonly string[];
 }
 
-/** So much of a text tells a torn line of it from others. */
+/** This much text identifies a torn line. */
 const tellingLength = 24;
 const leastTelling = 8;
 
-/** Entries of our own that quote the conversation. All others keep the session's books. */
+/** Our own entry types that quote the conversation. All others are bookkeeping. */
 const quotingTypes = ["skein.partial", "skein.notes"];
 
-/** What work has to forget of them, in these sessions. */
+/** What run state of these sessions has to remove. */
 export function removedFrom({ ids, lines, texts }: Sought, uids: readonly string[]): RemovedEntries {
   const calls = lines.flatMap(({ message }) =>
     isRecord(message) && Array.isArray(message.content) ? message.content : [],
@@ -53,10 +53,10 @@ export function removedFrom({ ids, lines, texts }: Sought, uids: readonly string
   };
 }
 
-/** Refuses ids that are not of the session, and entries that hold nothing that was said. */
+/** Refuses unknown IDs and entries without conversation content. */
 export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
   for (const id of entryIds) {
-    // Refused by its parent where it is not there.
+    // Throws for an unknown ID.
     tree.parentOf(id);
     const entry = tree.entry(id);
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
@@ -68,10 +68,7 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
   }
 }
 
-/**
- * The lines of a session's entries as they stand, and of those that they repeat or are repeated by on other branches;
- * tombstones are not among them. An id without a line is an error.
- */
+/** Finds the lines of the entries and of their copies on other branches, without tombstones. An ID without a line is an error. */
 export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<Sought> {
   const ids = yield* withRepeated(bytes, entryIds);
   const found = new Set<string>();
@@ -92,7 +89,7 @@ export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Ste
   return yield* withPartials(bytes, { ids, lines, texts: removedTexts(lines) });
 }
 
-/** What a run had streamed before its process died repeats what it said in the end. */
+/** Adds streamed text that a run saved before its process died, where it repeats the final text. */
 function* withPartials(bytes: Uint8Array, { ids, lines, texts }: Sought): Steps<Sought> {
   const partials: Line[] = [];
   for (const { text, length } of splitLines(bytes)) {
@@ -117,8 +114,8 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
 }
 
 /**
- * The same session with tombstones for these entries; all other bytes stay. `null`: it has none of them. In the session
- * itself (`isItself`) every line of such an id is one of them; elsewhere only a line that says the same.
+ * Replaces the lines of these entries by tombstones and keeps all other bytes; `null`: none found. In the session itself
+ * (`isItself`) a line matches by ID; in other sessions its content has to match too.
  */
 export function* withTombstones(
   bytes: Uint8Array,
@@ -147,7 +144,7 @@ export function* withTombstones(
   return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
 }
 
-/** A line without a name that was made from what is gone; `null`: it has none. */
+/** Removes a name that was derived from redacted text; `null`: there is none. */
 function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   const isNamedBy = (name: unknown) => typeof name === "string" && texts.isNamedBy(name);
   if (line.type === "session_info" && isNamedBy(line.name)) return { ...line, name: "" };
@@ -159,7 +156,7 @@ function withoutNames(line: Line, texts: RemovedTexts): Line | null {
   return meta === null ? null : { ...line, skein: { ...skein, meta } };
 }
 
-/** Metadata without a display name that was made from what is gone; `null`: it has none. */
+/** Removes a display name that was derived from redacted text; `null`: there is none. */
 export function withoutDisplayName<T extends { readonly displayName?: unknown }>(
   { displayName, ...meta }: T,
   texts: RemovedTexts,
@@ -167,7 +164,7 @@ export function withoutDisplayName<T extends { readonly displayName?: unknown }>
   return typeof displayName === "string" && texts.isNamedBy(displayName) ? meta : null;
 }
 
-/** These entries, with those of the same session that they repeat or are repeated by. */
+/** Adds the entries of the same session that are copies or originals of these. */
 function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<ReadonlySet<string>> {
   const linked = new Map<string, string[]>();
   for (const { text, length } of splitLines(bytes)) {
@@ -183,7 +180,7 @@ function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<
   return all;
 }
 
-/** The same in a session that has a copy of what is sought: there it may have been repeated since. */
+/** The same for another session that has a copy, which may have been copied again there. */
 function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {
@@ -198,7 +195,7 @@ type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
 function* seeker({ ids, lines }: Pick<Sought, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
-  /** By the length of its text, which is the same for the same JSON: of a thousand, few are compared with a line. */
+  /** Grouped by text length, which is equal for equal JSON, so that few lines have to be compared. */
   const said = new Map<number, Line[]>();
   const beginnings: string[] = [];
   for (const line of lines) {
@@ -223,13 +220,13 @@ function* seeker({ ids, lines }: Pick<Sought, "ids" | "lines">, isItself: boolea
       return isNamed || beginnings.some((beginning) => text.includes(beginning));
     }
     if (line.type === "session" || isTombstone(line)) return false;
-    // Version 1 has no ids: there a line is what it says.
+    // Version 1 has no IDs: lines match by content.
     if ((line.id ?? null) === null) return isCopy(line);
     return typeof line.id === "string" && ids.has(line.id) && (isItself || isCopy(line));
   };
 }
 
-/** Summaries behind an entry that is gone, on any branch: they may repeat it. */
+/** Summaries after a redacted entry, on any branch. They may repeat it. */
 function summariesBehind(tree: SessionTree, gone: ReadonlySet<string>): string[] {
   const behind = new Set<string>();
   const summaries: string[] = [];
@@ -242,7 +239,6 @@ function summariesBehind(tree: SessionTree, gone: ReadonlySet<string>): string[]
   return summaries;
 }
 
-/** What a redaction came to, from the trees as they are afterwards. */
 export function redactionOf(
   done: readonly { readonly tree: SessionTree; readonly entryIds: readonly string[] }[],
 ): Redaction {
@@ -254,7 +250,7 @@ export function redactionOf(
   };
 }
 
-/** What a line says as it is read, whatever version it was written in, without its place in the tree. */
+/** The content of a line in the current format, without its position in the tree. */
 function contentOf(line: Line): Line {
   const entry = entryIn(line);
   const { id: _id, parentId: _parent, ...said } = entry === null ? line : lineOf(entry);
@@ -262,7 +258,7 @@ function contentOf(line: Line): Line {
   return content;
 }
 
-/** How what was said begins, as it stands in a line; `null`: too short to tell it from others. */
+/** The beginning of the text as it appears in a line; `null`: too short to identify it. */
 function beginningOf(line: Line): string | null {
   const entry = entryIn(line);
   const [first = ""] = (entry === null ? "" : (entryText(entry)?.text ?? "")).split("\n");
@@ -274,7 +270,7 @@ function entryIn(line: Line): Entry | null {
   return entry === undefined || isCorrupt(entry) ? null : entry;
 }
 
-/** Whether a line is worth parsing: an id may stand in it as it is, or with escapes, and so may the name of the field. */
+/** Whether a line may contain one of the IDs, possibly escaped. */
 function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   if (text === null) return false;
   for (const [, id = "", next] of text.matchAll(/"id"\s*:\s*"([^"\\]*)(["\\])/g))
@@ -282,7 +278,7 @@ function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   return /\\u006[49]/.test(text);
 }
 
-/** The object that a line holds; `null`: it is damaged. */
+/** `null`: the line is damaged. */
 function lineIn(text: string | null): Line | null {
   try {
     const line: unknown = text === null ? null : JSON.parse(text);

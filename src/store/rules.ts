@@ -6,7 +6,7 @@ import { userSegment } from "../core/path-segment.ts";
 import { present } from "../core/present.ts";
 import type { Scope, SessionRecord, Store } from "./contract.ts";
 
-/** A store whose every method first checks the scope it is given: ids become folders, and an empty one is nobody's. */
+/** Checks the scope of every call before it reaches the store, because IDs become folder names. */
 export function scoped(store: Store): Store {
   return {
     sessions: checking(store.sessions),
@@ -22,7 +22,7 @@ export function scoped(store: Store): Store {
   };
 }
 
-/** The scope that a session, or the session of a run, is read and written in. */
+/** The scope of a session. */
 export function scopeOfSession({
   userId,
   agentId,
@@ -30,12 +30,12 @@ export function scopeOfSession({
   return { agentId, ...present({ userId }) };
 }
 
-/** Names that were found right; checking them is most of the work of a quick call. */
+/** Names that passed the check, which is the slowest part of a cheap call. */
 const rightUsers = new Set<string>();
 const rightAgents = new Set<string>();
 const mostNames = 10_000;
 
-/** Refuses a scope whose names are none. */
+/** Throws if a name in the scope is invalid. */
 export function checkScope({ userId, agentId }: Scope): void {
   const isKnown =
     (userId === undefined || rightUsers.has(userId)) && (agentId === undefined || rightAgents.has(agentId));
@@ -53,13 +53,13 @@ export function checkScope({ userId, agentId }: Scope): void {
   if (agentId !== undefined) rightAgents.add(agentId);
 }
 
-/** A method that answers later refuses later too. */
+/** Asynchronous methods reject instead of throwing. */
 const rejecting = (error: unknown): unknown => Promise.reject(error);
 const throwing = (error: unknown): never => {
   throw error;
 };
 
-/** Every method of a port takes the scope first. */
+/** The scope is the first argument of every method. */
 function checking<P extends object>(port: P, refuse: (error: unknown) => unknown = rejecting): P {
   const made = new Map<string | symbol, unknown>();
   return new Proxy(port, {
@@ -82,20 +82,17 @@ function checking<P extends object>(port: P, refuse: (error: unknown) => unknown
   });
 }
 
-/** Whether a session belongs to a scope. */
 export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "agentId">): boolean {
   const sameUser = (scope.userId ?? null) === session.userId;
   return sameUser && (scope.agentId === undefined || scope.agentId === session.agentId);
 }
-
-/** What every store says in the same words. */
 
 export function noSuchSession(sessionId: string): never {
   const advice = "Check its name, or create the session first; `sessions.list` shows those that exist";
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
-/** What only one session of a user can have, and another one has. */
+/** A unique value is used by another session of the user. */
 export function taken(
   what: "session key" | "session id" | "label" | "uid",
   name: string,
@@ -108,7 +105,7 @@ export function taken(
   );
 }
 
-/** Refuses what was decided for a session that nobody had used since. */
+/** Refuses a change that was based on an outdated `updatedAt`. */
 export function checkUnused({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
@@ -125,7 +122,7 @@ export function checkStillRemoved(removedAt: number, expected: number | undefine
   });
 }
 
-/** Refuses a change that was decided by a version that is no longer. */
+/** Refuses a change that was based on an outdated version. */
 export function checkVersion(actual: number, expected: number | undefined): void {
   if (expected === undefined || expected === actual) return;
   throw new SkeinError("conflict", {
@@ -134,7 +131,7 @@ export function checkVersion(actual: number, expected: number | undefined): void
   });
 }
 
-/** The canonical key and its agent; a key outside the scope's agent is refused. */
+/** The canonical key and its agent. Refuses a key of an agent outside the scope. */
 export function placeOfKey(scope: Scope, text: string): { key: string; agentId: string } {
   const parsed = parseKey(text);
   const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
@@ -145,13 +142,11 @@ export function placeOfKey(scope: Scope, text: string): { key: string; agentId: 
   return { key: formatKey(parsed), agentId };
 }
 
-/** The rules for blobs, the same in every store. */
-
 export function hashOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** The agent that a blob belongs to; a scope of all agents has no place for it. */
+/** A blob needs an agent; a scope without one is refused. */
 export function agentOfBlob({ agentId }: Scope): string {
   if (agentId !== undefined) return agentId;
   throw new SkeinError("invalid_arguments", {
@@ -160,9 +155,7 @@ export function agentOfBlob({ agentId }: Scope): string {
   });
 }
 
-/** The rules for state values, the same in every store. */
-
-/** State keys become file names, and follow the rules of session ids. */
+/** State keys are file names, so the rules for session IDs apply. */
 export function checkStateKey(key: string): void {
   const problem = sessionIdProblem(key);
   if (problem === null) return;
@@ -172,7 +165,7 @@ export function checkStateKey(key: string): void {
   });
 }
 
-/** The text of a value; what JSON has no words for is refused, since nobody could read it back. */
+/** Serializes a value. Refuses values that JSON cannot represent. */
 export function stateText(key: string, value: unknown): string {
   let problem = "it is not JSON";
   try {
@@ -190,7 +183,7 @@ export function stateText(key: string, value: unknown): string {
   });
 }
 
-/** The version that a set makes; `conflict` where it was decided by one that is no longer. `null` is absent. */
+/** The next version; `conflict` when `ifVersion` is outdated. `null`: absent. */
 export function nextVersion(
   key: string,
   actual: number | null,

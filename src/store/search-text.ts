@@ -2,19 +2,19 @@ import type { Entry } from "../core/entries.ts";
 import { cutText } from "../core/text.ts";
 
 /**
- * Words of a text for searching, the same in every store: lower-cased words, identifiers whole and in their parts,
- * and for scripts without spaces the pairs of neighbouring characters.
+ * Splits text into search words, in the same way in every store: lower-cased words, identifiers whole and split, and pairs of
+ * adjacent characters for scripts without spaces.
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
-/** Plain classes, no groups: a run of megabytes must not cost stack. */
+/** Character classes without groups: a match of several megabytes must not overflow the stack. */
 const run = /[\p{L}\p{N}\p{M}_]+/gu;
 const piece = new RegExp(`[${cjk}]+|[^${cjk}]+`, "gu");
 const isCjk = new RegExp(`^[${cjk}]`, "u");
 const part = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
 const longestWord = 64;
 
-/** In the order of the text, so that neighbours in it are neighbours here. */
+/** In text order, so that adjacent words stay adjacent. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
   for (const each of piecesOf(text)) {
@@ -23,19 +23,19 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** Words that stand next to each other; of the last one only the beginning, if `prefix`. */
+/** Adjacent words. With `prefix`, the last one matches the beginning of a word. */
 export interface SearchTerm {
   readonly words: readonly string[];
   readonly prefix: boolean;
 }
 
-/** What a query looks for. An entry with any of the terms is a hit; entries with all of the phrases come first. */
+/** An entry with any term is a hit; entries with all phrases come first. */
 export interface SearchTerms {
   readonly any: readonly SearchTerm[];
   readonly all: readonly SearchTerm[];
 }
 
-/** The rest of a longer query changes no ranking that matters. */
+/** Further terms of a long query are ignored. */
 const mostTerms = 64;
 
 export function termsOf(query: string): SearchTerms {
@@ -45,7 +45,7 @@ export function termsOf(query: string): SearchTerms {
     else if (Array.from(each).length === 1) all.push({ words: [each], prefix: true });
     else all.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
-  // A run of Chinese is a whole sentence: any pair of its characters may be the word that is looked for.
+  // Chinese text without spaces is a whole sentence: any pair of characters may be the searched word.
   const any = all.flatMap(({ words, prefix }) => words.map((word) => ({ words: [word], prefix })));
   return { any: distinct(any), all: distinct(all) };
 }
@@ -55,7 +55,6 @@ function distinct(terms: readonly SearchTerm[]): SearchTerm[] {
   return [...byText.values()].slice(0, mostTerms);
 }
 
-/** How often a term occurs among the words of a text. */
 export function countOccurrences(words: readonly string[], { words: wanted, prefix }: SearchTerm): number {
   let count = 0;
   for (let start = 0; start + wanted.length <= words.length; start++) {
@@ -68,14 +67,14 @@ export function countOccurrences(words: readonly string[], { words: wanted, pref
   return count;
 }
 
-/** Runs of letters, digits and underscores, parted where the script changes. */
+/** Sequences of letters, digits and underscores, split where the script changes. */
 function* piecesOf(text: string): Generator<string> {
   for (const [each] of text.normalize("NFKC").matchAll(run)) {
     for (const [part] of each.matchAll(piece)) yield part;
   }
 }
 
-/** Every pair, and the last character alone, so that each character begins a word. */
+/** Every pair, and the last character alone, so that each character starts a word. */
 function pairsOf(text: string): string[] {
   const characters = Array.from(text);
   return characters.map((character, index) => character + (characters[index + 1] ?? ""));
@@ -91,13 +90,13 @@ function cut(word: string): string {
   return word.length > longestWord ? word.slice(0, longestWord).toWellFormed() : word;
 }
 
-/** What an entry says, for searching: all its texts, tool results and call arguments too, images not. */
+/** The searchable text of an entry, including tool results and arguments but not images. */
 interface EntryText {
   readonly role: string;
   readonly text: string;
 }
 
-/** The texts of an entry one by one, and together as a reply has them. Other strings count only where they are sentences. */
+/** The texts of an entry, one by one and joined. Other strings count only if they contain spaces. */
 export function entryTexts(entry: Entry): string[] {
   const said = entryText(entry);
   if (said === null) return isPartial(entry) ? [partialText(entry)] : [];
@@ -108,7 +107,7 @@ export function entryTexts(entry: Entry): string[] {
   return [said.text, ...blocks, blocks.join(""), blocks.join("\n"), ...sentences];
 }
 
-/** What a run had streamed before its process died. */
+/** Streamed text that a run saved before its process died. */
 export function isPartial(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.partial";
 }
@@ -138,7 +137,7 @@ export function entryText(entry: Entry): EntryText | null {
   }
 }
 
-/** The fields of a message that somebody wrote, not those that say how it came about. */
+/** The written fields of a message, without its technical fields. */
 function withoutPlumbing(message: object): unknown[] {
   return ["content", "command", "output", "errorMessage"].map((field) => Reflect.get(message, field));
 }
@@ -154,7 +153,7 @@ const skipped = new Set([
   "skein",
 ]);
 
-/** Every string in a value, without recursion: arguments may nest as deep as they like. */
+/** Every string in a value. Iterative, because arguments can be nested deeply. */
 function textsIn(value: unknown): string[] {
   const texts: string[] = [];
   const waiting: unknown[] = [value];
@@ -169,22 +168,19 @@ function textsIn(value: unknown): string[] {
   return texts;
 }
 
-/** How search hits are ranked, the same in every store. */
-
-/** What the entries that an asker may see have of a query. Entries of other sessions must not count: the order would tell of them. */
+/** Counts over the entries that the asker may see. Other entries must not count, or the order would reveal them. */
 export interface SearchStatistics {
-  /** Entries that the asker may see. */
   readonly entries: number;
-  /** How many of them hold each term of the query. */
+  /** Number of entries with each term. */
   readonly holding: readonly number[];
 }
 
-/** Words of an entry of ordinary length. It is fixed: a mean would tell how long the entries are that an asker cannot see. */
+/** A fixed average length in words. The real mean would reveal the length of entries that the asker cannot see. */
 const ordinaryLength = 100;
 const saturation = 1.2;
 const lengthShare = 0.75;
 
-/** BM25 of an entry, by how often each term occurs in it and by its length in words. Higher is better. */
+/** BM25 of an entry, given the occurrences of each term and its length in words. Higher is better. */
 export function bm25({
   entries,
   holding,
@@ -203,7 +199,7 @@ export function bm25({
 
 const width = 160;
 
-/** One line of text around the longest word of the query that stands in it: short words stand everywhere. */
+/** One line of text around the longest query word that occurs, since short words occur everywhere. */
 export function snippetOf(text: string, query: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   const folded = line.toLowerCase();

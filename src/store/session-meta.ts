@@ -7,16 +7,16 @@ import { isRecord } from "../core/shape.ts";
 import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contract.ts";
 
 /**
- * A session's metadata in its log: first values in the header, each change an entry `skein.meta` with the changed
- * fields. A cut working set's header has them as they were at the cut. `of` is the uid of the session it is about: a fork
- * or an import copies entries, but not what they say of their old session. A changed key stands among the fields.
+ * Metadata in a log: initial values in the header, and each change as a `skein.meta` entry with the changed fields. The header
+ * of a cut working set has the values at the cut. `of` is the uid of the session: entries that a fork or import copies do not
+ * apply to the new session. A changed key is one of the fields.
  */
 
 export interface VersionedMeta {
   readonly meta: SessionMeta;
-  /** From 1 up, one more with each change. */
+  /** Starts at 1 and increases with each change. */
   readonly version: number;
-  /** As the log says; `null`: it does not. */
+  /** `null`: the log does not contain it. */
   readonly key: string | null;
 }
 
@@ -24,7 +24,7 @@ export function metaDraft(uid: string, changes: MetaPatch): EntryDraft {
   return { type: "custom", customType: "skein.meta", data: { of: uid, ...changes } };
 }
 
-/** The fields that an entry of `metaDraft` changes. */
+/** The fields that a `skein.meta` entry changes. */
 export function changedIn(entry: Entry): string[] {
   if (entry.type !== "custom" || !isRecord(entry.data)) return [];
   return Object.keys(entry.data).filter((field) => field !== "of");
@@ -41,7 +41,7 @@ export function metaOf(header: SessionHeader, entries: Iterable<Entry>): Version
   return found;
 }
 
-/** The metadata with one entry more. */
+/** Applies an entry. */
 export function metaAfter(before: VersionedMeta, header: SessionHeader | null, entry: Entry): VersionedMeta {
   const { meta, version, key } = before;
   if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data))
@@ -59,7 +59,7 @@ function withoutNulls(meta: Record<string, unknown>): SessionMeta {
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
 }
 
-/** The fields that differ, as they are afterwards; `null` for those that are gone. */
+/** The fields that differ, with their new values; `null`: removed. */
 export function metaChanges(before: object, after: object): MetaPatch {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   return Object.fromEntries(
@@ -71,9 +71,7 @@ export function metaChanges(before: object, after: object): MetaPatch {
   );
 }
 
-/** The rules for a session's metadata, the same in every store. */
-
-/** Written once: who somebody's parent is does not change, nor as what and with which tools it was spawned. */
+/** Lineage and the limits that a session was spawned with cannot change. */
 const writtenOnce = [
   "spawnedBy",
   "spawnDepth",
@@ -86,12 +84,11 @@ const writtenOnce = [
 ];
 const longestLabel = 512;
 
-/** First values of a new session. */
 export function firstMeta(meta: SessionMeta = {}): SessionMeta {
   return applyPatch({}, meta);
 }
 
-/** The metadata after a patch. The same object when nothing changes. */
+/** Applies a patch. Returns the same object if nothing changes. */
 export function applyPatch(meta: SessionMeta, patch: MetaPatch): SessionMeta {
   const changed = Object.entries(patch).filter(
     ([field, value]) => value !== undefined && JSON.stringify(meta[field] ?? null) !== JSON.stringify(value),
@@ -121,15 +118,15 @@ function checkLabel(label: unknown): void {
   }
 }
 
-/** What a reset comes to, the same in every store. */
+/** The changes of a reset. Used by every store. */
 interface ResetPlan {
-  /** Of the old session: it gives up its key, which `resetFrom` remembers, and its label. */
+  /** The old session loses its label and its key, which `resetFrom` records. */
   readonly changes: MetaPatch & { readonly key: string };
-  /** The new one has both, and all other metadata except `archived` and where the entries came from. */
+  /** The new session gets both, and all other metadata except `archived` and `importedFrom`. */
   readonly fresh: SessionInit;
 }
 
-/** Refuses a session that was reset before, and a new id that is none: both while nothing has changed. */
+/** Refuses a session that was reset before, and an invalid new ID. */
 export function planReset(
   { key, agentId, sessionId, cwd, meta }: SessionRecord,
   options: { readonly sessionId?: string },
@@ -153,8 +150,8 @@ export function planReset(
 }
 
 /**
- * Metadata that a session file claims and Skein cannot vouch for. Anybody may have written the file, so these claims decide
- * neither where answers go, nor which model is asked, nor where the session works.
+ * Metadata that a session file claims. Anyone may have written the file, so the claims do not decide where answers go, which
+ * model is used, or where the session works.
  */
 
 const maxTextLength = 512;
@@ -169,7 +166,7 @@ const lineageFields: Readonly<Record<string, FieldReader>> = {
   spawnMode: oneOf("run", "session"),
   role: oneOf("orchestrator", "leaf"),
   rootId: readText,
-  // Each layer only narrows the tools, and one that cannot be read allows none.
+  // Each layer only narrows the tools. An unreadable layer allows none.
   toolLayers: (value) => value as Json,
 };
 
@@ -188,8 +185,8 @@ const knownFields: Readonly<Record<string, FieldReader>> = {
 };
 
 /**
- * The part of the claims that takes effect by itself: `sandboxed` restricts the session, and the title is only shown. With
- * `lineage`, the session also stays a child of the one that spawned it, which gives it fewer rights than it has without.
+ * The claims that take effect: `sandboxed` restricts the session, and the title is only shown. With `lineage`, the session also
+ * stays a child of its parent, which restricts it further.
  */
 export function harmlessMeta(
   claimed: SessionMeta,
@@ -205,7 +202,7 @@ export function harmlessMeta(
   };
 }
 
-/** The claims with every known field of a wrong type left out. Where a session came from is not for its file to say. */
+/** Drops known fields of a wrong type, and `importedFrom`. */
 export function readMeta(claimed: SessionMeta): SessionMeta {
   const read = Object.entries(claimed).flatMap(([field, value]) => {
     const known = Object.hasOwn(knownFields, field) ? knownFields[field] : undefined;
@@ -215,7 +212,7 @@ export function readMeta(claimed: SessionMeta): SessionMeta {
   return Object.fromEntries(read);
 }
 
-/** The claims as they are, for `importedFrom.claimed`, which no code acts on. Large values are left out. */
+/** The claims for `importedFrom.claimed`, which is only displayed. Large values are dropped. */
 export function claimsForDisplay(claimed: Readonly<Record<string, Json | undefined>>): Json {
   let length = 0;
   const shown = Object.entries(claimed).filter(([field, value]) => {

@@ -8,11 +8,9 @@ import { SessionTree } from "../core/tree.ts";
 import type { SessionRecord, Store } from "./contract.ts";
 import { noSuchSession, scopeOfSession } from "./rules.ts";
 
-/** Sessions read through the contract alone, for stores without files. */
-
 const pageLimit = 1000;
 
-/** Reads every entry of a session, on all branches, page by page. */
+/** Reads all entries of a session through the store contract, page by page. */
 export async function readTree(
   { sessions }: Pick<Store, "sessions">,
   session: SessionRecord,
@@ -35,7 +33,7 @@ export async function readTree(
   return tree;
 }
 
-/** Loads the blobs that a session's entries name. */
+/** Loads the blobs that a session refers to. */
 export async function loadBlobs(
   { blobs }: Pick<Store, "blobs">,
   session: SessionRecord,
@@ -48,7 +46,7 @@ export async function loadBlobs(
   return (sha256) => loaded.get(sha256) ?? null;
 }
 
-/** A tree of its own with the same entries, under another session id. What the old header said of its store is dropped. */
+/** Copies a tree to another session ID. The store's fields in the header are dropped. */
 export function* adoptedTree(
   tree: SessionTree,
   init: { readonly id: string; readonly cwd: string },
@@ -64,7 +62,7 @@ export function* adoptedTree(
   return yield* SessionTree.growing(yield* parsingSession(Buffer.concat(lines)), options);
 }
 
-/** The blobs that an entry's blocks live in, or that a note names. */
+/** The blobs that an entry refers to. */
 export function blobsOf(entry: Entry): string[] {
   const content =
     entry.type === "message" && "content" in entry.message

@@ -11,7 +11,7 @@ import type { ExternalStore } from "./external-store.ts";
 import { checkScope } from "./rules.ts";
 import type { StoreWork } from "./work.ts";
 
-/** A store with the work of its sessions. */
+/** A store that keeps the runs of its sessions. */
 export interface WorkingStore extends Store {
   readonly work: StoreWork;
 }
@@ -19,20 +19,20 @@ export interface WorkingStore extends Store {
 const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
 const homeSpace: Space = { store: null, namespace: null };
 
-/** The stores of one Skein behind one store: the user id of a scope says which of them is asked. */
+/** Combines the stores of one Skein: the user ID of a scope selects the store. */
 export class Spaces<S extends WorkingStore> {
-  /** The Skein's own store, whose ports lead to the others too. */
+  /** The Skein's own store, with ports that also reach the others. */
   readonly store: S;
   readonly #home: S;
   readonly #open: (name: string, store: Store) => ExternalStore;
   readonly #newId: IdSource;
   readonly #stores = new Map<string, ExternalStore>();
-  /** What a store in a context stands for. */
+  /** The space of each store object. */
   readonly #known = new WeakMap<object, Space>();
   readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
   readonly #views = new Map<string, Store>();
 
-  /** `named`: stores that calls may name, by the names that runs know them by. */
+  /** `named`: further stores by name. */
   constructor(
     home: S,
     open: (name: string, store: Store) => ExternalStore,
@@ -48,13 +48,13 @@ export class Spaces<S extends WorkingStore> {
     for (const [name, store] of Object.entries(named)) this.#add(name, store);
   }
 
-  /** From now on this store in a context means that space. */
+  /** Assigns a space to a store object. */
   know(store: Store, space: Space = homeSpace): void {
     this.#known.set(store, space);
     spacesOf.set(store, this);
   }
 
-  /** The user id of a call, with the space that its store and namespace name. */
+  /** The internal user ID of a call, which includes its store and namespace. */
   enter(call: {
     readonly userId?: string | null;
     readonly store?: Store | string | null;
@@ -78,13 +78,13 @@ export class Spaces<S extends WorkingStore> {
     return { userId: space.userId, ...present({ namespace: space.namespace }), store: this.#view(space) };
   }
 
-  /** A context for hooks. The very same one in the default space. */
+  /** A context for hooks. Unchanged in the default space. */
   show<C extends { readonly userId?: string | null }>(context: C): C {
     const { userId = null } = context;
     return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
   }
 
-  /** The store of a user's sessions, if this process does not have it. */
+  /** The name of a user's store if this process does not have it. */
   missingStore(userId: string | null): string | null {
     const { store } = spaceOf(userId);
     return store === null || this.#stores.has(store) ? null : store;
@@ -98,7 +98,7 @@ export class Spaces<S extends WorkingStore> {
     }
     const known = this.#known.get(store);
     if (known !== undefined) return known;
-    // Nothing names it across a restart, so runs of this store wait after one.
+    // The name does not survive a restart, so runs of this store wait after one.
     return this.#add(`unnamed-${this.#newId()}`, store);
   }
 
@@ -134,7 +134,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** Every method of a port takes the scope first. Of the home store, the port itself answers. */
+  /** The scope is the first argument of every method. Calls to the home store are passed on directly. */
   #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
     const home = this.#home[port];
     return new Proxy(home, {
@@ -183,7 +183,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** The store of a space, for those who know its users by their own names. */
+  /** A store whose users have their own names. */
   #view(space: SpaceUser): Store {
     const { store, namespace } = space;
     const name = JSON.stringify([store, namespace]);
@@ -206,7 +206,7 @@ export class Spaces<S extends WorkingStore> {
 
 const spacesOf = new WeakMap<Store, Pick<Spaces<WorkingStore>, "leave">>();
 
-/** The user of a session as hooks and tools see it, with the namespace and the store that a call named. */
+/** The user of a session as hooks and tools see it, with namespace and store. */
 export function contextIn(
   store: Store,
   userId: string | null,
@@ -229,7 +229,7 @@ function viewOf<P extends object>(port: P, inSpace: (scope: Scope) => Scope): P 
   });
 }
 
-/** The same answer, with the users of a space under their own names. */
+/** Replaces internal user IDs in an answer. */
 export function withPlainUsers<T>(answer: T): T {
   if (Array.isArray(answer)) return answer.map(withPlainUsers) as T;
   if (!isRecord(answer)) return answer;

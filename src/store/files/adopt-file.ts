@@ -19,11 +19,10 @@ import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
 
 /**
- * A session file that somebody else (pi, OpenClaw) put into one of our folders becomes one of ours: its log is made from
- * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Nobody sees the session before
- * all of it is there; cut off anywhere, it is done again, or finished at the next start. Damage is not copied: the
- * original has it. Of its metadata only what restricts the session takes effect, and it works where its agent does.
- * `null`: it was not adopted; the reason is reported.
+ * Turns a session file of another program (pi, OpenClaw) in one of our folders into a session. Its log is written under the
+ * same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible when it is complete; an
+ * interrupted adoption is repeated or completed at the next start. Damaged lines stay in the original only. Of its metadata
+ * only restrictions take effect, and its working directory is its agent's. `null`: not adopted; the reason is reported.
  */
 export async function adoptFile(
   folder: StoreFolder,
@@ -45,14 +44,14 @@ export async function adoptFile(
     const done = await adoptUnderLock(folder, file);
     return "problem" in done ? refuse(done.problem) : done.row;
   } catch (error) {
-    // A disk that is full, or a lock that is held, is no reason not to open all the rest.
+    // A full disk or a held lock must not prevent the store from opening.
     return refuse((error as Error).message);
   } finally {
     lock.release();
   }
 }
 
-/** Whether a file can be taken in, and as what; `null`: there is no such file. */
+/** Whether a file can be adopted, and as what; `null`: there is no such file. */
 export function lookAt(
   folder: StoreFolder,
   agent: FoundAgent,
@@ -103,7 +102,7 @@ async function adoptUnderLock(
   const paths = sessionPaths(root, agent, sessionId);
   const known = work.inFolder(agent.home, agent.agentId, sessionId);
   const read = readForeign(folder, path);
-  // Somebody else has done it while we waited.
+  // Another process adopted it while we waited.
   if (read === null) return { row: known?.state === "live" ? known : null };
   if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
@@ -137,7 +136,7 @@ async function adoptUnderLock(
   return { row: live };
 }
 
-/** Whether a row was claimed for this very file, by an adoption that was cut off; its own working set is none. */
+/** Whether a row was claimed for this file by an interrupted adoption. A working set of the session itself does not count. */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
   const isSame =
     known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;
@@ -145,7 +144,7 @@ function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): b
   return isSame && isTheirs && (known.state === "forking" || known.state === "live");
 }
 
-/** Whether the log has all that the file says, and only the file is left to be put aside. */
+/** Whether the log is complete, so that only the rename is left to do. */
 function isWritten({ root, disk }: StoreFolder, file: ForeignFile, tree: SessionTree): boolean {
   const bytes = readOwn(disk, sessionPaths(root, file.agent, file.sessionId).log);
   if (bytes === null) return false;
@@ -166,7 +165,7 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** Whoever had the file open may have gone on writing until it was put aside: the log gets that too. */
+/** A program that has the file open may write until the rename: those entries go into the log too. */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,
@@ -184,7 +183,7 @@ async function putAside(
   }
 }
 
-/** Every file of another program in our folders. */
+/** Adopts all files of other programs in our folders. */
 export async function adoptAll(folder: StoreFolder): Promise<number> {
   let count = 0;
   for (const agent of [...agentsIn(folder.root, folder.disk)]) {
@@ -196,8 +195,8 @@ export async function adoptAll(folder: StoreFolder): Promise<number> {
 }
 
 /**
- * Adopts a log that a sound `work.db` does not know. This store did not write it, so it becomes a session file that
- * was found, and then a session.
+ * Adopts a log that an intact `work.db` does not know. This store did not write it, so it is treated like a file of another
+ * program.
  */
 export async function adoptLog(
   folder: StoreFolder,
@@ -220,7 +219,7 @@ export async function adoptLog(
   return adoptFile(folder, agent, basename(working));
 }
 
-/** The file of a session that nobody has claimed, in a folder of the scope; `null`: there is none. */
+/** Adopts an unclaimed session file in a folder of the scope; `null`: there is none. */
 export async function adoptNamed(
   folder: StoreFolder,
   scope: Scope,
@@ -240,7 +239,7 @@ export async function adoptNamed(
   return null;
 }
 
-/** A listing of another program is not to be overwritten by ours. */
+/** Keeps the listing of another program from being overwritten. */
 function keepForeignListing({ root, disk }: StoreFolder, agent: FoundAgent): void {
   const path = join(sessionsFolder(root, agent), listingName);
   if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
@@ -280,7 +279,7 @@ function rowFor(folder: StoreFolder, { agent, path, sessionId }: ForeignFile, tr
   };
 }
 
-/** The file that a session was adopted from, and when; `null`: it was not adopted. */
+/** The file that a session was adopted from; `null`: it was not adopted. */
 export function adoptedFrom({ first }: SessionRow): { readonly file: string; readonly at: string } | null {
   const { importedFrom } = first.meta;
   const { file, adoptedAt } = isRecord(importedFrom) ? importedFrom : {};
@@ -298,6 +297,6 @@ function listedKey({ root, disk }: StoreFolder, agent: FoundAgent, sessionId: st
     const found = isRecord(rows) ? Object.entries(rows) : [];
     return found.find(([, row]) => isRecord(row) && row.sessionId === sessionId)?.[0] ?? null;
   } catch {
-    return null; // another program's file, and damaged: it says nothing
+    return null; // a damaged file of another program is ignored
   }
 }

@@ -19,21 +19,21 @@ import {
 } from "./layout.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 
-/** A file as it was when the backup began. */
+/** A file at the start of the backup. */
 interface Listed {
   readonly path: string;
   readonly size: number;
   readonly identity: string;
-  /** Of a log: where else it is when it was moved to the trash meanwhile, or out of it. `null`: it is no log. */
+  /** Of a log: its other possible paths, since it may move into or out of the trash during the backup. `null`: not a log. */
   readonly elsewhere: readonly string[] | null;
 }
 
-/** The list of files of a backup, written last: a backup without one was cut off. */
+/** The manifest is written last: a backup without one is incomplete. */
 const manifestName = "backup.json";
 const manifestFormat = "skein-backup-1";
 
 interface BackupFile {
-  /** From the backup on, with slashes. */
+  /** Relative to the backup, with slashes. */
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
@@ -42,36 +42,35 @@ interface BackupFile {
 export interface BackupManifest {
   readonly format: typeof manifestFormat;
   readonly createdAt: string;
-  /** The configuration file among the files; `null`: there was none. */
+  /** The configuration file of the backup; `null`: none. */
   readonly configuration: string | null;
   readonly files: readonly BackupFile[];
 }
 
-/** What a backup holds beside the folder itself, and what it does not. */
 export interface BackupOptions {
-  /** A configuration file, copied as `skein.yaml` or `skein.json` of the backup. */
+  /** A configuration file, copied as `skein.yaml` or `skein.json`. */
   readonly configuration?: string;
-  /** Tables of `work.db` whose rows are left out. */
+  /** Tables of `work.db` that are emptied in the copy. */
   readonly emptyTables?: readonly string[];
 }
 
 export interface BackupDone {
   readonly files: number;
   readonly bytes: number;
-  /** The name of the configuration file in the backup; `null`: it has none. */
+  /** The name of the configuration file in the backup; `null`: none. */
   readonly configuration: string | null;
 }
 
-/** Whether `inner` is `outer` or lies in it. */
+/** Whether `inner` is `outer` or inside it. */
 function isWithin(outer: string, inner: string): boolean {
   const between = relative(outer, inner);
   return between === "" || (between !== ".." && !between.startsWith(`..${sep}`) && !between.startsWith(sep));
 }
 
 /**
- * A copy of everything that cannot be made anew, as it is at one moment: while nobody can write to `work.db`, it is
- * copied and the size of every log is noted; then the logs are copied up to those sizes, wherever they are by then.
- * State and blobs are copied whole. Links are left out. The copy is a root of its own, with a list of its files.
+ * Copies everything that cannot be rebuilt, as of one moment: while `work.db` is locked for writing, it is copied and the size
+ * of every log is recorded. Then the logs are copied up to those sizes, wherever they are by then. State and blobs are copied
+ * whole. Links are skipped. The copy is a root folder with a manifest.
  */
 export async function backupFiles(
   catalog: SessionCatalog,
@@ -107,7 +106,7 @@ export async function backupFiles(
   return { files: files.length, bytes, configuration: configName };
 }
 
-/** The name under which a restored root folder finds it. */
+/** The name that a restored root folder reads. */
 function nameOfConfig(file: string): string {
   return extname(file) === ".json" ? "skein.json" : "skein.yaml";
 }
@@ -123,7 +122,7 @@ function listedAs(disk: Disk, path: string): Listed {
   return { path, size: stat.size, identity: stat.identity, elsewhere: null };
 }
 
-/** Takes the rows out of a copy so that no page of it still has them. */
+/** Deletes the rows and vacuums, so that no page of the copy still has them. */
 function emptyTables(file: string, tables: readonly string[]): void {
   if (tables.length === 0) return;
   const db = new DatabaseSync(file);
@@ -159,7 +158,7 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder elsewhere" });
 }
 
-/** Logs, state, blobs, attachments, the trash. Working sets, listings and the index are made from these. */
+/** Logs, state, blobs, attachments and the trash. Everything else can be rebuilt from these. */
 function filesIn(catalog: SessionCatalog): Listed[] {
   const { disk, root } = catalog.settings;
   const found = new Map<string, Listed>();
@@ -173,7 +172,7 @@ function filesIn(catalog: SessionCatalog): Listed[] {
       take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
     }
   };
-  // Twice, for files are moved while we look: into the trash behind us, or out of it.
+  // Twice, because sessions move into and out of the trash in the meantime.
   takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
@@ -200,7 +199,7 @@ function takeAll(disk: Disk, folder: string, take: (path: string) => void): void
   }
 }
 
-/** `null`: it was taken away meanwhile, on purpose. */
+/** `null`: it was deleted in the meantime. */
 async function copyFile(
   disk: Disk,
   listed: Listed,
@@ -217,7 +216,7 @@ async function copyFile(
 
 const chunkBytes = 1024 * 1024;
 
-/** Copies the beginning of a file into a new one, durably. */
+/** Copies the first `size` bytes into a new file and syncs it. */
 async function copyBytes(
   disk: Disk,
   from: DiskFile,
@@ -253,16 +252,16 @@ function readThrough(
   return { bytes, sha256: hash.digest("hex") };
 }
 
-/** A log as far as it was; one that was written anew since, all of it, for its parts are at other places now. */
+/** A log up to its recorded size. A log that was rewritten since is copied whole. */
 function sizeOf(file: DiskFile, { size, identity, elsewhere }: Listed): number {
   const now = file.stat();
   return elsewhere !== null && now.identity === identity ? Math.min(size, now.size) : now.size;
 }
 
-/** The file that was listed, wherever it is now; else whatever has taken its place. */
+/** Finds the recorded file wherever it is now, or else its replacement. */
 function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile | null {
   const places = [path, ...(elsewhere ?? [])];
-  // Again, for it may move from one place to the other while we look.
+  // Twice, because it may move while we look.
   const looks = [...places, ...places];
   for (const isSame of [true, false]) {
     for (const place of looks) {
@@ -275,7 +274,7 @@ function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile
   return null;
 }
 
-/** Copies a database into a new file. It reads through a connection of its own, which does not see a transaction under way. */
+/** Copies a database through its own connection, which does not see an open transaction. */
 function copyDatabase(path: string, target: string): void {
   const reader = new DatabaseSync(path, { timeout: 10_000 });
   try {
@@ -287,15 +286,15 @@ function copyDatabase(path: string, target: string): void {
 }
 
 /**
- * Makes a root folder of a backup. Every file is compared with the list of the backup while it is copied; the copy gets its name
- * when all of it is right and durable, so that no half folder ever has it.
+ * Creates a root folder from a backup. Files are compared with the manifest while they are copied. The folder gets its name
+ * when it is complete and durable.
  */
 export async function restoreFiles(
   disk: Disk,
   backup: string,
   target: string,
   progress: Progress,
-  /** The configuration as the new folder needs it; `null`: as it is. */
+  /** Adapts the configuration to the new folder; `null`: unchanged. */
   configure: (text: string) => string | null = () => null,
 ): Promise<BackupManifest> {
   const manifest = readManifest(disk, backup);
@@ -343,7 +342,7 @@ function readManifest(disk: Disk, backup: string): BackupManifest {
   return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
 }
 
-/** At the top lie only files that a backup puts there: a `token`, say, would let its author in. */
+/** Only known files are allowed at the top level: a `token`, for example, would give its author access. */
 function checkListed(manifest: string, file: Partial<BackupFile>, configuration: string | null): void {
   const { path, bytes, sha256 } = file;
   const names = typeof path === "string" ? path.split("/") : [];
@@ -368,7 +367,7 @@ function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** An empty folder of that name gives way; one that was filled meanwhile does not. */
+/** Replaces an empty folder, but not one that was filled in the meantime. */
 function putInPlace(disk: Disk, unfinished: string, target: string): void {
   try {
     disk.rename(unfinished, target);

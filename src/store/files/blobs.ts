@@ -10,7 +10,7 @@ import type { IndexDb } from "./index-db.ts";
 import type { AgentPlace, HomeFor } from "./layout.ts";
 import { agentsIn, blobsFolder, namesIn, trashIn } from "./layout.ts";
 
-/** The disk that blobs are kept on. */
+/** Where blobs are stored. */
 interface BlobDisk {
   readonly root: string;
   readonly disk: Disk;
@@ -48,7 +48,7 @@ export class FileBlobs implements BlobStore {
   }
 }
 
-/** For a fork into another agent's folder: what its entries refer to goes along, and is there before they are. */
+/** Copies the blobs of a fork to another agent's folder, before its entries exist. */
 export async function copyBlobs(
   settings: BlobDisk,
   from: AgentPlace,
@@ -87,7 +87,7 @@ export function hashesIn(text: string): string[] {
 
 const graceMs = 24 * 60 * 60 * 1000;
 
-/** Takes away blobs that nothing refers to any more, once they are a day old. The index must be up with every log. */
+/** Deletes unreferenced blobs that are older than a day. The index must be up to date with every log. */
 export function sweepBlobs(
   root: string,
   disk: Disk,

@@ -19,21 +19,21 @@ import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
-/** Something that a check of the files found. */
+/** A problem found by a check. */
 export interface CheckFinding {
   readonly area: "databases" | "logs" | "index" | "locks" | "leftovers" | "disk";
-  /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
+  /** `note`: nothing to do. `warning`: nothing is lost, but action is needed. `error`: data is lost or refused. */
   readonly severity: "note" | "warning" | "error";
   readonly file: string;
-  /** A sentence: what is wrong. */
+  /** A sentence that describes the problem. */
   readonly what: string;
-  /** What to do; where `fixable`, what a fix does. */
+  /** What to do, or what a fix does if `fixable`. */
   readonly remedy: string;
   readonly fixable: boolean;
   readonly fixed: boolean;
 }
 
-/** Told how far something long is. */
+/** Reports the progress of a long operation. */
 export type Progress = (done: number, total: number) => void;
 
 /** One check of a folder, and where its findings go. */
@@ -45,14 +45,14 @@ interface FolderCheck {
   readonly found: (finding: CheckFinding) => void;
 }
 
-/** A file that somebody who died left behind; younger ones may be in use. */
+/** Leftover files younger than this may be in use. */
 const leftoverMs = 60 * 60 * 1000;
 const leastFreeBytes = 200 * 1024 * 1024;
 
-/** Looks at everything, and mends what can be mended where it is told to. */
+/** Checks everything, and repairs what it can if `fix` is set. */
 export async function checkFiles(check: FolderCheck): Promise<void> {
   checkDisk(check);
-  if (!checkDatabases(check)) return; // what a damaged one says of the rest is worth nothing
+  if (!checkDatabases(check)) return; // a damaged `work.db` says nothing about the rest
   checkAdopted(check);
   await checkFolders(check);
   await checkLogs(check);
@@ -106,7 +106,7 @@ function checkDisk(check: FolderCheck): void {
   tell(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" }, null);
 }
 
-/** Files that belong to nobody, in every agent's folder. */
+/** Checks for files that belong to no session, in every agent's folder. */
 async function checkFolders(check: FolderCheck): Promise<void> {
   const { folder, catalog } = check;
   const { root, disk } = folder;
@@ -128,7 +128,7 @@ async function checkFolders(check: FolderCheck): Promise<void> {
   }
 }
 
-/** A session file that `work.db` does not know. */
+/** Checks a session file that `work.db` does not know. */
 async function checkFound(
   { folder, fix, found }: FolderCheck,
   agent: FoundAgent,
@@ -169,7 +169,7 @@ function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
   }
 }
 
-/** Lists the sessions that were adopted from files found in a sessions folder. */
+/** Lists sessions that were adopted from files. */
 function checkAdopted(check: FolderCheck): void {
   for (const row of check.catalog.work.live()) {
     const from = adoptedFrom(row);
@@ -181,7 +181,7 @@ function checkAdopted(check: FolderCheck): void {
   }
 }
 
-/** Every log that is known: whether it is there, and whether its lines can be read. */
+/** Checks that every known log exists and is readable. */
 async function checkLogs(check: FolderCheck): Promise<void> {
   const { catalog, progress } = check;
   const { disk } = catalog.settings;
@@ -215,7 +215,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
   progress(rows.length, rows.length);
 }
 
-/** Reports a folder, pipe or link in the place of a session's file; `true`: there is one. */
+/** Reports a folder, pipe or link in place of a session's file; `true`: there is one. */
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
@@ -226,7 +226,7 @@ function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boo
   return true;
 }
 
-/** Whether the index says what the logs say; what it is marked for it will read by itself. */
+/** Compares the index with the logs. Marked sessions are indexed later anyway. */
 async function checkIndex(check: FolderCheck): Promise<void> {
   const { catalog, fix, progress } = check;
   const { databases, disk } = catalog.settings;

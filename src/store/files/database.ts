@@ -3,54 +3,55 @@ import { basename, dirname } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 
-/** Looked up and not imported: an import of a module that Node 20 lacks fails before the package can say which Node it needs. */
+/**
+ * Not imported, because an import of a module that Node 20 lacks fails before the package can report the Node version it needs.
+ */
 export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
 export type DatabaseSync = InstanceType<typeof DatabaseSync>;
 
-/** A database and what SQLite keeps beside it. */
+/** The suffixes of a database's files. */
 export const databaseEndings = ["", "-wal", "-shm"] as const;
 
-/** A database that lives as long as it is open. */
 export const inMemory = ":memory:";
 
 /** Primary result codes of SQLite. */
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 const defaultWaitMs = 10_000;
-/** The same once another process has kept the file locked for all that time, until it lets go. */
+/** The timeout after another process has held the lock for the full wait, until it releases it. */
 const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
 
 interface DatabaseOptions {
-  /** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
+  /** How long a statement waits for other connections. Blocks the process. */
   readonly waitMs?: number;
-  /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
+  /** Refuses a database with damaged pages. */
   readonly verify?: boolean;
   /**
-   * Refuses to write to a file that is damaged or no longer at its path: damage spreads with every write, and a commit into a
-   * file that was moved or deleted is lost.
+   * Refuses to write to a file that is damaged or no longer at its path. Damage spreads with every write, and a commit to a
+   * moved or deleted file is lost.
    */
   readonly isPinned?: boolean;
 }
 
-/** What all connections of this thread know about one file, for as long as one of them is open. */
+/** What the connections of this thread know about one file while it is open. */
 interface SharedFile {
   connections: number;
   damage: string | null;
-  /** Whether the last change found it locked by another process. */
+  /** Whether the last write found it locked by another process. */
   isLocked: boolean;
 }
 
-/** By device and inode, which no other file gets while this one is open. */
+/** By device and inode, which are unique while the file is open. */
 const sharedFiles = new Map<string, SharedFile>();
 
-/** Records damage that another thread found, if this thread has the file open. */
+/** Records damage that another thread found. */
 export function noteDamage(path: string, damage: string): void {
   const file = sharedFiles.get(fileIdentity(path) ?? "");
   if (file !== undefined) file.damage ??= damage;
 }
 
-/** A prepared statement whose errors say what happened to the database. */
+/** A prepared statement that translates errors. */
 class Statement {
   readonly #statement: StatementSync;
   readonly #explain: (error: unknown) => unknown;
@@ -76,7 +77,7 @@ class Statement {
     }
   }
 
-  /** The last row id may be one inside a word index, which does not fit a number. */
+  /** The last row ID may belong to the word index and exceed a safe number. */
   run(...values: SQLInputValue[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
@@ -89,7 +90,7 @@ class Statement {
     }
   }
 
-  /** The first column of the first row. A row as a list takes half the time of one with names. */
+  /** The first column of the first row. Reading rows as arrays takes half the time. */
   number(): number {
     try {
       const row = this.#statement.get() as unknown as readonly unknown[];
@@ -100,7 +101,7 @@ class Statement {
   }
 }
 
-/** A SQLite database with its migrations done and its statements kept. */
+/** A SQLite database with migrations and cached statements. */
 export class Database {
   readonly #path: string;
   readonly #db: DatabaseSync;
@@ -149,22 +150,22 @@ export class Database {
     if (this.#identity !== null) sharedFiles.set(this.#identity, this.#shared);
   }
 
-  /** What is read now may be taken back. */
+  /** A transaction may still be rolled back. */
   get isInTransaction(): boolean {
     return this.#db.isTransaction;
   }
 
-  /** Device and inode of its file; empty: it is in memory. */
+  /** Device and inode of its file; empty: in memory. */
   get identity(): string {
     return this.#identity ?? "";
   }
 
-  /** What a statement of any connection of this thread found damaged; `null`: nothing so far. */
+  /** Damage that a connection of this thread found; `null`: none so far. */
   get damage(): string | null {
     return this.#shared.damage;
   }
 
-  /** A query. Prepared once for each text: preparing takes longer than running. */
+  /** A query. Statements are cached, because preparing takes longer than running. */
   sql(text: string): Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
@@ -173,7 +174,7 @@ export class Database {
     return made;
   }
 
-  /** A change. */
+  /** A write. */
   run(text: string, ...values: SQLInputValue[]): ReturnType<Statement["run"]> {
     if (this.#db.isTransaction) return this.sql(text).run(...values);
     this.#checkWritable();
@@ -183,7 +184,7 @@ export class Database {
     return done;
   }
 
-  /** All of it or nothing, alone among all processes that write to this database. Inside another one, a part of it. */
+  /** Runs `act` in a transaction that excludes all other writers. Nested calls are savepoints. */
   exclusively<T>(act: () => T): T {
     const isPart = this.#db.isTransaction;
     if (!isPart) {
@@ -194,18 +195,18 @@ export class Database {
       this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
       if (!isPart) this.#shared.isLocked = false;
       const result = act();
-      // Asked again: what is acknowledged must be in the file that the next start opens.
+      // Checked again: acknowledged data must be in the file that the next start opens.
       if (!isPart) this.#checkWritable();
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
     } catch (error) {
-      // On a disk that is full or fails SQLite has given up all of it by itself.
+      // On a full or failing disk SQLite has rolled back already.
       if (this.#db.isTransaction) this.#rollBack(isPart);
       throw this.#explained(error);
     }
   }
 
-  /** A change that may be lost in a power cut, and spares the wait for the disk. */
+  /** Runs a change without waiting for the disk. A power cut may lose it. */
   unsynced(act: () => unknown): void {
     if (this.#db.isTransaction) {
       act();
@@ -219,16 +220,13 @@ export class Database {
     }
   }
 
-  /**
-   * Another text once anybody has changed something: others, by the file's version, or we ourselves. `null` within a transaction:
-   * what is read there may be taken back.
-   */
+  /** A text that changes with every change by any connection. `null` inside a transaction, which may be rolled back. */
   changeMark(): string | null {
     if (this.isInTransaction) return null;
     return `${this.changesByOthers()}.${this.#byUs.number()}`;
   }
 
-  /** A number that moves when another connection has changed something; our own changes do not move it. */
+  /** Changes when another connection writes; our own writes do not count. */
   changesByOthers(): number {
     return this.#byOthers.number();
   }
@@ -242,7 +240,7 @@ export class Database {
     });
   }
 
-  /** Whether another process keeps it from being changed now. */
+  /** Whether another process holds the write lock. */
   isLocked(): boolean {
     if (this.#db.isTransaction) return false;
     this.#setWait(lockedWaitMs);
@@ -252,24 +250,24 @@ export class Database {
       return false;
     } catch (error) {
       if (isBusy(error)) return true;
-      this.#explained(error); // damage is remembered
+      this.#explained(error); // records damage
       return false;
     }
   }
 
-  /** Whether the file is still at its path. Always true for one that is not pinned. */
+  /** Whether the file is still at its path. Always true if not pinned. */
   isInPlace(): boolean {
     return !this.#isPinned || this.#identity === null || fileIdentity(this.#path) === this.#identity;
   }
 
   /**
-   * Rewrites the file, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
-   * is reading or writing; what it holds on to stays until it lets go. `before` runs first.
+   * Rewrites the file, so that no bytes of deleted rows remain in it or in its write-ahead log. `false`: another connection is
+   * active, and bytes remain. `before` runs first.
    */
   scrub(before: () => void = () => undefined): boolean {
     this.#setWait(scrubWaitMs);
     try {
-      // Under a reader the log would only grow, by the whole file with every try.
+      // While a reader is active, each attempt would only grow the log by the whole file.
       if (!this.checkpoint()) return false;
       before();
       this.#db.exec("VACUUM");
@@ -282,12 +280,12 @@ export class Database {
     }
   }
 
-  /** Brings the write-ahead log into the file and empties it; `false`: a reader stood in the way. */
+  /** Moves the write-ahead log into the file and truncates it; `false`: a reader prevented it. */
   checkpoint(): boolean {
     return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }
 
-  /** What is wrong with its pages, or with `integrity_check` also between tables and indexes; `null`: nothing. */
+  /** The first problem with its pages, or with `integrity_check` also between tables and indexes; `null`: none. */
   problem(check?: IntegrityCheck): string | null {
     return integrityProblem(this.#db, check);
   }
@@ -320,7 +318,7 @@ export class Database {
     try {
       this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
     } catch (error) {
-      // Of a damaged database not even this may work; closing it does the same.
+      // A rollback may fail in a damaged database. Closing has the same effect.
       if (!isDamage(error)) throw error;
     }
   }
@@ -339,7 +337,7 @@ export class Database {
     return new Statement(made, this.#explain);
   }
 
-  /** An error of SQLite as one of ours, where an operator can do something about it. */
+  /** Translates an error of SQLite that an operator can act on. */
   #explained(error: unknown): unknown {
     const code = resultCode(error);
     const { message } = error as Error;
@@ -357,7 +355,7 @@ export class Database {
   }
 }
 
-/** Where the disk is full or failed; `null`: it is neither. */
+/** `null`: the disk is neither full nor broken. */
 function diskError(file: string, cause: unknown): SkeinError | null {
   const code = resultCode(cause);
   if (code !== diskFull && code !== ioError) return null;
@@ -369,7 +367,7 @@ function diskError(file: string, cause: unknown): SkeinError | null {
   return new SkeinError("write_failed", { file, problem, advice }, { cause });
 }
 
-/** SQLite calls it an I/O error where there is no room for the file `-shm`, which every database needs that is opened. */
+/** SQLite reports an I/O error when there is no room for the `-shm` file. */
 function isWithoutRoom(file: string): boolean {
   const leastBytes = 65_536;
   try {
@@ -381,8 +379,9 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * SQLite creates a file by the umask, and the files beside it with its mode. A file that exists is not opened: closing it would
- * drop every lock that this process holds on it, and the next client to close the database would delete its live log.
+ * SQLite uses the umask for a new file, and the mode of that file for the files beside it. An existing file is not opened:
+ * closing it would drop every lock of this process on it, and the next client to close the database would delete its active
+ * log.
  */
 function createOwnerOnly(path: string): void {
   try {
@@ -393,8 +392,8 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * Runs `pragmas` once no other connection stands in the way, for about `ms` at most. SQLite waits for a lock by itself, except
- * for the one that turns a new file into one with a write-ahead log: two processes that open it at once would get an error.
+ * Runs `pragmas` when no other connection is in the way, for up to `ms`. SQLite waits for locks by itself, except for the one
+ * that switches a new file to a write-ahead log: two processes that open it at the same time would get an error.
  */
 function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -416,17 +415,16 @@ function lockedError(path: string, cause: unknown): SkeinError {
   return new SkeinError("unavailable", { problem, advice }, { cause });
 }
 
-/** Whether SQLite says that a file is damaged, or no database at all. */
+/** Whether a file is damaged or not a database. */
 export function isDamage(error: unknown): boolean {
   return resultCode(error) === corrupt || isNoDatabase(error);
 }
 
-/** Whether another connection holds the lock that a statement needs. */
 export function isBusy(error: unknown): boolean {
   return resultCode(error) === busy;
 }
 
-/** Whether SQLite says that nothing of a file can be read. */
+/** Whether nothing in the file can be read. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCode(error) === notADatabase;
 }
@@ -437,7 +435,7 @@ export function damagedError(file: string, problem: string, cause?: unknown): Sk
 
 type IntegrityCheck = "quick_check" | "integrity_check";
 
-/** What SQLite's own check finds first; `null`: nothing. */
+/** The first finding of SQLite's own check; `null`: none. */
 export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quick_check"): string | null {
   try {
     const [row] = db.prepare(`PRAGMA ${check}(1)`).all();
@@ -449,22 +447,22 @@ export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quic
   }
 }
 
-/** Which file is at a path, whatever it is named; `null`: none. */
+/** Device and inode of the file at a path; `null`: none. */
 export function fileIdentity(path: string): string | null {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 }
 
-/** The primary part of SQLite's code; `null`: not an error of SQLite. */
+/** SQLite's primary result code; `null`: not an error of SQLite. */
 function resultCode(error: unknown): number | null {
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
   return typeof errcode === "number" ? errcode & 0xff : null;
 }
 
-/** Brings a database forward, a step a version, each whole or not at all. One from a newer Skein is refused. */
+/** Applies missing migrations, each in full or not at all. Refuses a database of a newer Skein. */
 function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
   const versionNow = () => Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-  // Nothing is written to a database that is up to date: it is opened on a full disk too.
+  // Writes nothing if the database is up to date, so that it opens on a full disk.
   if (versionNow() === steps.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
@@ -477,7 +475,7 @@ function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void
     db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");
   } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk SQLite has done so
+    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk SQLite has rolled back already
     throw error;
   }
 }

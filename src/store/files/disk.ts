@@ -25,33 +25,33 @@ import { codeOf, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 
 /**
- * The disk, as far as the store needs it; tests put another one in its place that fails, or forgets what was not
- * synced. Writing to the kernel is synchronous: it takes microseconds, and nothing is seen half-done. Syncing is not.
- * Everything throws what Node throws, except that opening a folder, pipe or device throws `unreadable_file`.
+ * The disk operations that the store needs. Tests replace them by a disk that fails or loses unsynced data. Writes to the
+ * kernel are synchronous: they take microseconds and nothing is visible half-done. Syncs are asynchronous. Errors are those of
+ * Node, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
-  /** Opens for reading and appending; made if it is not there, with mode 0600. */
+  /** Opens for reading and appending; creates the file with mode 0600 if needed. */
   open(path: string): DiskFile;
-  /** As `open`, but refuses a file that is there. */
+  /** Like `open`, but fails if the file exists. */
   create(path: string): DiskFile;
   /** `null` when there is no such file. */
   openExisting(path: string): DiskFile | null;
-  /** As `openExisting`, where nothing may be written. */
+  /** Like `openExisting`, read-only. */
   openToRead(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
   isFolder(path: string): boolean;
-  /** What is there itself: a link is `other`, whatever it leads to; `null`: nothing. */
+  /** Does not follow links: a link is `other`; `null`: nothing there. */
   kind(path: string): "file" | "folder" | "other" | null;
-  /** A folder with all that is in it; nothing when there is none. */
+  /** Deletes a folder recursively. */
   removeTree(path: string): void;
-  /** Names in a folder; none when there is no folder. */
+  /** Empty if there is no folder. */
   list(folder: string): string[];
-  /** Makes a folder and those above it, with mode 0700, and returns those whose entry is new. */
+  /** Creates a folder and its parents with mode 0700, and returns the created ones. */
   makeFolder(folder: string): string[];
   rename(from: string, to: string): void;
-  /** A second name; `false` where the disk knows none. */
+  /** Creates a hard link; `false`: not supported. */
   link(from: string, to: string): boolean;
-  /** `false` when there was nothing. */
+  /** `false`: there was nothing. */
   unlink(path: string): boolean;
   touch(path: string, time: number): void;
   /** Makes the names in a folder durable. */
@@ -60,19 +60,19 @@ export interface Disk {
 
 export interface DiskStat {
   readonly size: number;
-  /** The same for two names of one file. */
+  /** Equal for two names of one file. */
   readonly identity: string;
   readonly modifiedAt: number;
-  /** Moves with every change of the file, and nobody can set it back. */
+  /** Changes with every change of the file, and cannot be set. */
   readonly changedAt: bigint;
 }
 
 export interface DiskFile {
   stat(): DiskStat;
   size(): number;
-  /** The bytes from a position on, fewer at the end of the file. */
+  /** Fewer bytes at the end of the file. */
   read(position: number, length: number): Uint8Array;
-  /** Adds at the end; may write less than it is given. */
+  /** May write only a part. */
   append(bytes: Uint8Array): number;
   truncate(size: number): void;
   /** Makes the contents durable. */
@@ -81,7 +81,7 @@ export interface DiskFile {
 }
 
 const fileMode = 0o600;
-/** As `a+`, which would make a file that is not there. */
+/** Like `a+`, which would create a missing file. */
 const toAppend = constants.O_RDWR | constants.O_APPEND;
 const toRead = constants.O_RDONLY;
 const folderMode = 0o700;
@@ -134,7 +134,7 @@ export const realDisk: Disk = {
     }),
 };
 
-/** The same disk, which closes what is idle and tries once more when there is no file descriptor left. */
+/** A disk that closes idle files and retries once when there is no file descriptor left. */
 export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
   const again = <T>(act: () => T): T => {
     try {
@@ -173,7 +173,7 @@ export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
 const usualOpenFiles = 1024;
 let openFiles: number | undefined;
 
-/** How many file descriptors this process may have. Node has raised the soft limit to the hard one. */
+/** The number of file descriptors this process may have. Node has raised the soft limit to the hard one. */
 export function openFileLimit(): number {
   openFiles ??= readOpenFileLimit();
   return openFiles;
@@ -184,7 +184,7 @@ function readOpenFileLimit(): number {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
     return soft === undefined ? usualOpenFiles : Number(soft);
   } catch {
-    return usualOpenFiles; // There is no /proc here.
+    return usualOpenFiles; // no /proc on this system
   }
 }
 
@@ -195,7 +195,7 @@ class RealFile implements DiskFile {
     this.#open = handle;
   }
 
-  /** A number that has been given back may belong to another file by now. */
+  /** A closed descriptor may belong to another file by now. */
   get #handle(): number {
     if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
     return this.#open;
@@ -241,7 +241,7 @@ class RealFile implements DiskFile {
   }
 }
 
-/** `O_NONBLOCK`: opening a pipe would otherwise wait for another process to write into it. */
+/** Without `O_NONBLOCK`, opening a pipe would wait for a writer. */
 function openRegular(path: string, flags: number): RealFile {
   const handle = openOrRefuse(path, flags | constants.O_NONBLOCK);
   const stat = fstatSync(handle);
@@ -271,7 +271,7 @@ export function isWriteFailure(error: unknown): boolean {
   return ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(codeOf(error));
 }
 
-/** The result, or `null` where there is no such file, nor a folder to look in. */
+/** `null` if the file or its folder does not exist. */
 function absentAsNull<T>(act: () => T): T | null {
   try {
     return act();
@@ -290,7 +290,7 @@ function statOf(stat: BigIntStats): DiskStat {
   };
 }
 
-/** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
+/** The real disk, without creating folders once the root folder was moved or deleted: it would come back empty. */
 export function diskInPlace(database: { checkInPlace(): void }): Disk {
   const makeFolder = (folder: string) => {
     database.checkInPlace();
@@ -299,9 +299,7 @@ export function diskInPlace(database: { checkInPlace(): void }): Disk {
   return { ...realDisk, makeFolder };
 }
 
-/** Whole files, on any disk. */
-
-/** Whether a file can be read to its end: a pipe or a device cannot. Links are followed. */
+/** Whether a file can be read to its end, unlike a pipe or device. Follows links. */
 export function isRegularFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
@@ -314,7 +312,7 @@ export function refuseSpecialFile(path: string): void {
   throw new SkeinError("unreadable_file", { file: path, problem: "it is not a regular file", advice });
 }
 
-/** All bytes of a file; `null` when there is none. */
+/** `null`: there is no such file. */
 export function readWhole(disk: Disk, path: string): Uint8Array | null {
   const file = disk.openToRead(path);
   if (file === null) return null;
@@ -325,12 +323,12 @@ export function readWhole(disk: Disk, path: string): Uint8Array | null {
   }
 }
 
-/** As `readWhole`, but only what is a file itself: no folder, no link, nothing that others listen at. */
+/** Like `readWhole`, but only for a regular file: no folder, link or pipe. */
 export function readOwn(disk: Disk, path: string): Uint8Array | null {
   return disk.kind(path) === "file" ? readWhole(disk, path) : null;
 }
 
-/** Writes all of it, or throws `ENOSPC` for a disk that takes only a part. */
+/** Writes everything, or throws `ENOSPC`. */
 export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   let written = 0;
   while (written < bytes.length) {
@@ -341,10 +339,9 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   }
 }
 
-/** So much goes to the kernel at once: more keeps everybody waiting. */
+/** Larger writes would block the process for too long. */
 const pieceBytes = 4 * 1024 * 1024;
 
-/** Files are put in place under a lock. */
 async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> {
   const slices = Slices.underLock();
   for (let at = 0; at === 0 || at < bytes.length; at += pieceBytes) {
@@ -354,8 +351,8 @@ async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> 
 }
 
 /**
- * Puts a file in place, whole and durable: a temporary one, synced, renamed, the folder synced. The folder and those
- * above it are made if need be. `before` is called right before the renaming: where it throws, nothing is put in place.
+ * Replaces a file atomically and durably: writes and syncs a temporary file, renames it, and syncs the folder. Creates missing
+ * folders. `before` is called right before the rename; if it throws, nothing is replaced.
  */
 export async function replaceWhole(
   disk: Disk,
@@ -376,7 +373,7 @@ export async function replaceWhole(
   await disk.syncFolder(dirname(path));
 }
 
-/** Writes a temporary file beside the one it is to become, and gives its path. A failed write leaves nothing behind. */
+/** Writes a temporary file beside the target and returns its path. A failed write leaves nothing behind. */
 export async function writeBeside(
   disk: Disk,
   path: string,
@@ -399,19 +396,19 @@ export async function writeBeside(
   return temporary;
 }
 
-/** Makes a folder whose own name, and those of the folders above it, survive a power cut. */
+/** Creates a folder durably, including its parents. */
 export async function makeFolderDurably(disk: Disk, folder: string): Promise<void> {
   for (const made of disk.makeFolder(folder)) await disk.syncFolder(dirname(made));
 }
 
-/** A folder and all that is in it, gone after a power cut too. */
+/** Deletes a folder recursively and durably. */
 export async function removeTreeDurably(disk: Disk, folder: string): Promise<void> {
   if (!disk.isFolder(folder)) return;
   disk.removeTree(folder);
   await disk.syncFolder(dirname(folder));
 }
 
-/** Whether an error says that the file is there already. */
+/** Whether the error says that the file exists. */
 export function isThere(error: unknown): boolean {
   return codeOf(error) === "EEXIST";
 }

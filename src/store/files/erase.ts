@@ -15,8 +15,6 @@ import { isUnderWay } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
-/** Entries made tombstones wherever they were copied to, also while that is done. */
-
 interface Done {
   readonly row: SessionRow;
   readonly tree: SessionTree;
@@ -24,14 +22,14 @@ interface Done {
 }
 
 const none = new Uint8Array(0);
-/** How often a fork that is under way is looked at, and for how long; one whose process lives may take its time. */
+/** How often and for how long to wait for a running fork. A fork of a live process may take longer. */
 const pollMs = 20;
 const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * The session itself comes last: until then it says what is to be looked for, and the command can be given again.
- * Behind it, whatever was copied or brought back meanwhile.
+ * Redacts the copies first and the session itself last: until then it defines what to look for, and the command can be
+ * repeated. Afterwards, whatever was copied or restored in the meantime.
  */
 export async function redactEntries(
   catalog: SessionCatalog,
@@ -60,20 +58,20 @@ export async function redactEntries(
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
-  // Also where there was nothing left to do: a try before this one may have failed before anybody was told.
+  // Also when nothing was left to do: an earlier attempt may have failed before it published the change.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isThere);
   const told = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = told.filter((each) => each.row.uid === row.uid);
   return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };
 }
 
-/** One redaction on its way through a user's sessions. */
+/** One redaction of a user's sessions. */
 class Pass {
   readonly done: Done[] = [];
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: Sought;
-  /** By uid and state: one that was restored or removed meanwhile is looked at again. */
+  /** By uid and state: a session that was restored or removed in the meantime is checked again. */
   readonly #seen = new Set<string>();
 
   constructor(catalog: SessionCatalog, row: SessionRow, sought: Sought) {
@@ -82,7 +80,7 @@ class Pass {
     this.#sought = sought;
   }
 
-  /** Until there is no copy that has not been looked at. */
+  /** Repeats until there is no unchecked copy. */
   async overCopies(): Promise<void> {
     for (;;) {
       const rows = (await this.#copies()).filter((each) => !this.#seen.has(placeName(each)));
@@ -100,14 +98,14 @@ class Pass {
   }
 
   /**
-   * The user's other sessions that have an entry of one of these ids, or that the index cannot say it of, and all of the
-   * user's trash. Waits for forks: they may have been taken from what the session was.
+   * The user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's trash. Waits for
+   * forks, which may have been taken before the redaction.
    */
   async #copies(): Promise<SessionRow[]> {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.bringUpAll();
-      // Before and behind the question: one that is taken into the index meanwhile may be in neither of the others.
+      // Read before and after the query: a session that is indexed in the meantime may be in neither of the others.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
       const uids = new Set([...marked, ...known, ...work.dirty()]);
@@ -124,7 +122,7 @@ class Pass {
 
   async #waitFor(forking: SessionRow, polls: number): Promise<void> {
     const { moves, settings } = this.#catalog;
-    // One that nobody is at any more is ended.
+    // Ends a fork whose process is gone.
     if (polls === mostPolls) await moves.finish(this.#catalog.now());
     if (polls > (isUnderWay(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalog.pathsOf(forking);
@@ -137,7 +135,7 @@ class Pass {
     const { settings, work } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
     const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
-    // A session that was never written, or whose files are lost, has no copy; others have to be opened.
+    // A session without files has no copy.
     if (!isItself && isGone) return null;
     try {
       const found = await this.#catalog.using(row, async (file) => {
@@ -158,18 +156,18 @@ class Pass {
     } catch (error) {
       const now = work.byUid(row.uid);
       const isAway = now === null || !isThere(now);
-      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // looked at there
+      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // checked in the trash
       throw error;
     }
   }
 
-  /** A removal that was cut off has left its files in both places. Working sets are made anew from the log. */
+  /** An interrupted removal has left files in both places. Working sets are rebuilt from the log. */
   async #trashed(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
     const { disk, newId, root } = this.#catalog.settings;
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
     let found: Omit<Done, "row"> | null = null;
     await this.#catalog.moves.underLock(row, undefined, async () => {
-      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: looked at there
+      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: checked there
       for (const { log, working } of places) {
         const made = await this.#madeOf(log, isItself);
         if (disk.stat(log) === null ? (await this.#madeOf(working, isItself)) !== null : made !== null)
@@ -182,7 +180,7 @@ class Pass {
     return found;
   }
 
-  /** Copies stay in the folder where the session was live, whether it is in the trash or not. */
+  /** Copies stay in the folder where the session was live, even when it is in the trash. */
   async #beside(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalog.settings;
     for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
@@ -209,7 +207,7 @@ function placeName({ uid, state }: SessionRow): string {
   return `${uid} ${state === "trashed" ? state : "there"}`;
 }
 
-/** Blobs of what is gone that nothing else refers to, in the folders of all agents that had it. */
+/** Deletes blobs of removed content that nothing else refers to, in the folders of all agents that had it. */
 async function dropBlobs(
   catalog: SessionCatalog,
   rows: readonly SessionRow[],
@@ -219,7 +217,7 @@ async function dropBlobs(
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.bringUpAll();
-  // What the index is not sure of is read.
+  // Logs that are not fully indexed are read.
   const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
   const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
@@ -234,8 +232,8 @@ async function dropBlobs(
 }
 
 /**
- * Sessions that are in the trash, for good. Files go first, durably, and the claim on the id last: until then it is done again.
- * What is left then is bytes in the databases' files.
+ * Deletes sessions in the trash permanently. Files are deleted first, durably, and the claim on the ID last, so an interrupted
+ * purge is repeated. Bytes in the database files are erased at the end.
  */
 export async function purgeSessions(
   catalog: SessionCatalog,
@@ -252,14 +250,14 @@ export async function purgeSessions(
   work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
   await catalog.erase(rows, user === undefined ? uids : [...uids, user.userId]);
-  // A listing that was being written when the folder went away has made it again.
+  // A listing that was being written may have created the folder again.
   await catalog.feed.untilIdle();
   await user?.removeHome();
 }
 
 /**
- * Everything that a user has, for good. Sessions are in the trash first, so that nobody begins anything with them. One
- * that is made meanwhile is a new beginning, and stays.
+ * Deletes everything of a user permanently. Sessions are moved to the trash first, so that no run starts. A session that is
+ * created in the meantime stays.
  */
 export async function purgeUser(
   catalog: SessionCatalog,
@@ -284,7 +282,7 @@ export async function purgeUser(
   return rows;
 }
 
-/** The blobs that a session in the trash refers to. One whose move there was cut off still lies in its old place. */
+/** The blobs that a session in the trash refers to. After an interrupted move its log is still in the old place. */
 function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   const places: SessionRow["state"][] = ["trashed", "live"];
   return places.flatMap((state) => {
@@ -293,7 +291,7 @@ function blobsIn(catalog: SessionCatalog, row: SessionRow): string[] {
   });
 }
 
-/** Blobs, listings and the user's name; while nobody can claim a session there. */
+/** Deletes blobs, listings and the user's name while no session can be claimed there. */
 async function removeHome(
   { work, settings }: SessionCatalog,
   userId: string,
@@ -307,7 +305,7 @@ async function removeHome(
     if (isUsed || work.ofUser(userId).some(({ uid }) => !purged.has(uid))) return false;
     disk.removeTree(join(folder, "agents"));
     disk.unlink(join(folder, "user.json"));
-    // Another user's home may lie inside of this one.
+    // Another user's home may be inside this one.
     if (disk.list(folder).length === 0) disk.removeTree(folder);
     return true;
   });
@@ -316,7 +314,7 @@ async function removeHome(
   for (const path of [folder, parent]) if (disk.isFolder(path)) await disk.syncFolder(path);
 }
 
-/** Erases the bytes of removed rows of `work.db` now, or once no other process reads the file. */
+/** Erases the bytes of deleted rows of `work.db` now, or once no other process reads the file. */
 export function eraseRemoved(work: WorkDb): void {
   work.requestErase();
   const request = work.pendingErase();

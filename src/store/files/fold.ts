@@ -10,12 +10,11 @@ import { blobsOf } from "../session-trees.ts";
 import type { Fold, IndexedEntry, PlacedEntry } from "./index-db.ts";
 
 /**
- * What the index has to know of a session, one entry after the other, so that a log that has grown is read from where it
- * was left. Pure; `site` answers for entries of earlier readings.
+ * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure; `site`
+ * answers for entries of earlier parts.
  */
 
 export interface FoldSite {
-  /** When the session began. */
   readonly createdAt: number;
   placed(entryId: string): PlacedEntry | null;
   idAt(position: number): string | null;
@@ -28,12 +27,12 @@ export interface Folded {
   readonly states: readonly { readonly id: number; readonly value: string }[];
 }
 
-/** Where the lines of a reading hang. `null` from `parentOf`: a root. */
+/** A part of a log. */
 interface Reading {
   readonly session: ParsedSession;
-  /** Where it begins in the log. */
+  /** Its position in the log. */
   readonly offset: number;
-  /** As a tree of the whole log found it; left out: as the lines say. */
+  /** The parents according to the tree of the whole log, `null` for a root. Omitted: as the lines say. */
   readonly parentOf?: (entry: Entry) => string | null;
 }
 
@@ -53,7 +52,7 @@ export const emptyFold: Fold = {
   states: 0,
 };
 
-/** The fold with what was read since. `null`: something is odd about it, and only the tree of the whole log can say. */
+/** Adds a part of a log. `null`: the part is irregular, and the tree of the whole log has to be built. */
 export function foldOn(before: Fold, reading: Reading, site: FoldSite): Folded | null {
   const folding = new Folding(withHeader(before, reading.session), site);
   const { session, offset, parentOf } = reading;
@@ -91,7 +90,7 @@ class Folding {
     this.#site = site;
   }
 
-  /** `false`: its parent is not there (yet). An id that is there already is passed over, as the tree does. */
+  /** `false`: the parent is missing. A known ID is skipped, as in the tree. */
   add(entry: Entry, parentId: string | null, at: { offset: number; length: number }): boolean {
     if (this.#placed(entry.id) !== null) return true;
     const parent = parentId === null ? null : this.#placed(parentId);
@@ -134,7 +133,7 @@ class Folding {
     };
   }
 
-  /** Where a `leaf` line of pi's harness points; itself, where there is no such entry. */
+  /** The target of a `leaf` line of pi; the line itself if the target does not exist. */
   #target(id: string | null, itself: PlacedEntry): PlacedEntry | null {
     return id === null ? null : (this.#placed(id) ?? itself);
   }
@@ -143,7 +142,7 @@ class Folding {
     if (tip === null || tip.leaf === null) return null;
     if (tip.leaf === tip.position) return tip.id;
     const { leafId, tip: before } = this.#fold;
-    // Bookkeeping on the tip leaves the leaf where it is; anything else has to be looked up.
+    // Bookkeeping on the tip does not move the leaf; any other leaf has to be looked up.
     return before?.leaf === tip.leaf ? leafId : this.#idAt(tip.leaf);
   }
 

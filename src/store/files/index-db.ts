@@ -6,8 +6,8 @@ import { Database, fileIdentity } from "./database.ts";
 import { setAside } from "./recover.ts";
 
 /**
- * `index.db`: what lists, pages and searches read. Derived from the logs and deletable at any time. Its commits are not
- * synced, so a session stays marked in `work.db` until a checkpoint has brought it to the disk.
+ * `index.db`: the data of lists, pages and searches. Derived from the logs, so it can be deleted at any time. Commits are not
+ * synced; a session therefore stays marked in `work.db` until a checkpoint has synced it.
  */
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
@@ -66,12 +66,12 @@ export const indexSteps = [
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
   "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
-  // Who descends from whom, answered by the indexes alone.
+  // Descendants, answered from indexes alone.
   `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Rows are long. By their uid alone they stood in the inner pages too, a few to a page, and each was found by many reads.
+  // Rows are long. In a table keyed by uid they were stored in inner pages, a few per page, and finding one took many reads.
   `ALTER TABLE sessions RENAME TO sessions_by_uid;
    CREATE TABLE sessions (
      uid TEXT NOT NULL UNIQUE,
@@ -101,41 +101,41 @@ export const indexSteps = [
    CREATE INDEX sessions_home ON sessions (home, agent, uid);
    CREATE INDEX sessions_key ON sessions (user, key, uid);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
-  // Lists of every user's sessions.
+  // Lists over all users.
   "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
 ];
 
-/** A session as far as the index has read its log. Everything to go on from there without reading it again. */
+/** A session as far as its log is indexed: everything needed to continue from there. */
 export interface Fold {
   readonly header: SessionHeader | null;
   readonly meta: SessionMeta;
   readonly version: number;
   readonly key: string | null;
   readonly name: string | null;
-  /** When something was said last; 0: nothing yet. */
+  /** Time of the last conversation entry; 0: none yet. */
   readonly saidAt: number;
   readonly digest: SessionDigest;
   readonly tip: PlacedEntry | null;
-  /** The entry that stands last in the log. */
+  /** The last entry of the log. */
   readonly last: PlacedEntry | null;
   readonly leafId: string | null;
-  /** From here on each entry hangs on the one before it, and the last one is the tip. */
+  /** From here on each entry's parent is the entry before it, and the last one is the tip. */
   readonly chain: { readonly offset: number; readonly position: number };
-  /** Parents had to be guessed or cut: only the whole log says what hangs where. */
+  /** Parents had to be guessed or cut: only the whole log defines the tree. */
   readonly isOdd: boolean;
   readonly states: number;
 }
 
-/** An entry that others may hang on. */
+/** An entry as a possible parent. */
 export interface PlacedEntry {
   readonly id: string;
   readonly position: number;
-  /** The position of the nearest entry from here up that is conversation. */
+  /** The position of the nearest conversation entry, from here upwards. */
   readonly leaf: number | null;
   readonly state: number;
 }
 
-/** How far a session is in the index. */
+/** How much of a session is indexed. */
 export interface Known {
   readonly logBytes: number;
   readonly identity: string;
@@ -148,7 +148,7 @@ export interface IndexedPlace {
   readonly length: number;
 }
 
-/** A line of the log, ready for the index. */
+/** A line of the log with its index data. */
 export interface IndexedEntry extends IndexedPlace {
   readonly id: string;
   readonly parent: number | null;
@@ -172,7 +172,7 @@ export class IndexDb {
     this.#file = fileIdentity(path);
   }
 
-  /** How often another file has come under its name. */
+  /** How often the file was replaced. */
   get opened(): number {
     return this.#opened;
   }
@@ -181,12 +181,12 @@ export class IndexDb {
     return this.#db;
   }
 
-  /** Random, made with it: another index under the same name knows other sessions. */
+  /** Random, so that a replaced index is recognized. */
   get identity(): string {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
 
-  /** Opens what is under its name now, created again if it is missing or damaged. `false`: it is the same file. */
+  /** Opens the file at its path, which is created again if missing or damaged. `false`: it is the same file. */
   followName(): boolean {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;
@@ -199,7 +199,7 @@ export class IndexDb {
     return true;
   }
 
-  /** All of it or nothing; nobody else changes the index meanwhile. */
+  /** Runs `act` in a transaction that excludes all other writers. */
   exclusively<T>(act: () => T): T {
     return this.db.exclusively(act);
   }
@@ -208,7 +208,7 @@ export class IndexDb {
     return this.db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
   }
 
-  /** How far a session is in the index; `null`: not at all. */
+  /** `null`: not indexed. */
   known(uid: string): Known | null {
     const row = this.db.sql("SELECT log_bytes, log_identity, fold FROM sessions WHERE uid = ?").get(uid);
     if (row === undefined) return null;
@@ -216,13 +216,13 @@ export class IndexDb {
     return { logBytes: Number(row.log_bytes), identity: String(row.log_identity), fold };
   }
 
-  /** As far as the log has been read; `null`: not at all. */
+  /** `null`: not indexed. */
   knownBytes(uid: string): { readonly logBytes: number; readonly identity: string } | null {
     const row = this.db.sql("SELECT log_bytes, log_identity FROM sessions WHERE uid = ?").get(uid);
     return row === undefined ? null : { logBytes: Number(row.log_bytes), identity: String(row.log_identity) };
   }
 
-  /** Where an entry stands; `null`: not in the index. */
+  /** `null`: not indexed. */
   place(uid: string, entryId: string): IndexedPlace | null {
     const row = this.db
       .sql("SELECT position, offset, length FROM entries WHERE uid = ? AND entry_id = ?")
@@ -230,7 +230,6 @@ export class IndexDb {
     return row === undefined ? null : placeOf(row);
   }
 
-  /** An entry as something to hang on. */
   placed(uid: string, entryId: string): PlacedEntry | null {
     const row = this.db
       .sql("SELECT position, leaf, state FROM entries WHERE uid = ? AND entry_id = ?")
@@ -246,27 +245,27 @@ export class IndexDb {
     return row === undefined ? null : String(row.entry_id);
   }
 
-  /** The position of an entry's parent; `null`: it is a root. `undefined`: there is no such entry. */
+  /** `null`: it is a root. `undefined`: there is no such entry. */
   parentAt(uid: string, position: number): number | null | undefined {
     const sql = "SELECT parent FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
     const row = this.db.sql(sql).get(uid, position);
     return row === undefined ? undefined : row.parent === null ? null : Number(row.parent);
   }
 
-  /** What held behind an entry, interned. */
+  /** The interned context state after an entry. */
   state(uid: string, id: number): string {
     const row = this.db.sql("SELECT value FROM states WHERE uid = ? AND id = ?").get(uid, id);
     return row === undefined ? "{}" : String(row.value);
   }
 
-  /** The places of entries from one position on, in the order of the log. */
+  /** In log order. */
   places(uid: string, from: number, to: number): IndexedPlace[] {
     const sql =
       "SELECT position, offset, length FROM entries WHERE uid = ? AND position >= ? AND position < ? ORDER BY position";
     return this.db.sql(sql).all(uid, from, to).map(placeOf);
   }
 
-  /** Which sessions have an entry of this id. */
+  /** The sessions with one of these entries. */
   withEntries(entryIds: readonly string[]): string[] {
     return this.db
       .sql("SELECT DISTINCT uid FROM entries WHERE entry_id IN (SELECT value FROM json_each(?))")
@@ -274,7 +273,7 @@ export class IndexDb {
       .map((row) => String(row.uid));
   }
 
-  /** Every blob that a session in a folder refers to. */
+  /** The blobs that sessions in a folder refer to. */
   blobsIn(home: string, agentId: string): Set<string> {
     const sql =
       "SELECT DISTINCT sha256 FROM blobs WHERE uid IN (SELECT uid FROM sessions WHERE home = ? AND agent = ?)";
@@ -286,7 +285,7 @@ export class IndexDb {
     );
   }
 
-  /** Every session of a folder, the last used first. */
+  /** The sessions of a folder, last used first. */
   recordsIn(home: string, agentId: string): ListedSession[] {
     const sql = "SELECT record FROM sessions WHERE home = ? AND agent = ? ORDER BY updated_at DESC, uid DESC";
     return this.db
@@ -324,7 +323,7 @@ export class IndexDb {
     );
   }
 
-  /** `false`: an entry of this id is there already. */
+  /** `false`: the ID exists already. */
   putEntry(uid: string, entry: IndexedEntry): boolean {
     const { id, position, offset, length, parent, leaf, state, role } = entry;
     const sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
@@ -372,12 +371,15 @@ export class IndexDb {
     });
   }
 
-  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. `false`: a reader stood in the way. */
+  /**
+   * Removes deleted words and rows from the file: from the word index, free pages and the write-ahead log. `false`: a reader
+   * prevented it.
+   */
   scrub(): boolean {
     return this.db.scrub(() => void this.db.run("INSERT INTO words (words) VALUES ('optimize')"));
   }
 
-  /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
+  /** Syncs everything so far; `false`: a reader prevented it. */
   checkpoint(): boolean {
     return this.db.checkpoint();
   }
@@ -391,15 +393,13 @@ function placeOf(row: Record<string, unknown>): IndexedPlace {
   return { position: Number(row.position), offset: Number(row.offset), length: Number(row.length) };
 }
 
-/** Names as words of the full-text index, so that one look finds the words of one user, agent, session or role. */
-
-/** Every entry has one of each kind. */
+/** User, agent, session and role of an entry are indexed as words. */
 export const scopeWordCount = 4;
 
 const known = new Map<string, string>();
 const mostKnown = 10_000;
 
-/** A name as one word of the index, whatever is in it. */
+/** Hashes a name to one word, so that the full-text index can filter by it. */
 export function scopeWord(kind: "u" | "a" | "s" | "r", name: string): string {
   const made = known.get(kind + name);
   if (made !== undefined) return made;

@@ -7,26 +7,26 @@ import { indexDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { WorkDb } from "./work-db.ts";
 
-/** Longest that a list waits for sessions that the index is behind for. */
+/** How long a list waits for the index to catch up. */
 const catchUpMs = 200;
-/** How often the index is brought to the disk. */
+/** How often the index is synced. */
 const settleMs = 10_000;
-/** More marks than this cost every list more than a checkpoint does. */
+/** With more marks than this, a checkpoint is cheaper than slower lists. */
 const manyMarks = 500;
-/** How soon after a change the index follows when nobody asks for it. */
+/** How soon the index follows a change when no list asks for it. */
 const followMs = 1000;
-/** A session of any length is taken in by pieces of a catch-up; more than so many in vain are no accident. */
+/** Limits attempts without progress. Long sessions are indexed in several attempts. */
 const mostFruitless = 1000;
 
-/** Tells the index what has changed, and waits for it where somebody wants to know. */
+/** Marks changed sessions for the index, and lets lists wait for it. */
 export class IndexFeed {
   readonly service: IndexService;
   readonly #work: WorkDb;
   readonly #report: (found: Recovery) => void;
   readonly #reported = new Set<string>();
-  /** Marked in `work.db` as possibly behind in the index, since we last took their locks. */
+  /** Marked in `work.db` since this process last took their locks. */
   readonly #marked = new Set<string>();
-  /** Could not be marked, because the disk was full. */
+  /** Could not be marked because the disk was full. */
   readonly #unmarked = new Set<string>();
   #settled = performance.now();
   #following: NodeJS.Timeout | null = null;
@@ -34,7 +34,7 @@ export class IndexFeed {
   #erasing: Promise<void> = Promise.resolve();
   #nextErase: Promise<void> | null = null;
   #retrying: NodeJS.Timeout | null = null;
-  /** Places whose listings may still name what was removed. */
+  /** Folders whose listings may still contain removed sessions. */
   readonly #unlisted: AgentPlace[] = [];
   #isTidyDue = false;
   #isClosed = false;
@@ -46,8 +46,8 @@ export class IndexFeed {
   }
 
   /**
-   * Before a log grows. Marks are taken away only where nobody has the session's lock, so one mark is enough for as long
-   * as we have it; the first write after taking it (`isFirst`) marks again.
+   * Called before a log grows. Marks are removed only while the session is unlocked, so one mark per lock is enough; the first
+   * write after locking (`isFirst`) marks again.
    */
   mark(uid: string, isFirst: boolean): void {
     if (!isFirst && this.#marked.has(uid)) return;
@@ -56,7 +56,7 @@ export class IndexFeed {
     this.#followLater();
   }
 
-  /** As `mark`, for a reader that finds a log longer than it knew: a reader must not fail because the disk is full. */
+  /** Like `mark`, for a reader that finds a longer log: a reader must not fail on a full disk. */
   markIfPossible(uid: string): void {
     try {
       this.mark(uid, true);
@@ -66,12 +66,12 @@ export class IndexFeed {
     }
   }
 
-  /** Brings the index up for a while; how many sessions it is then still behind for. */
+  /** Indexes for a limited time and returns the number of sessions that are still behind. */
   async catchUp(): Promise<number> {
     return (await this.#bringUpForAWhile()).behind;
   }
 
-  /** As `catchUp`, without the sessions whose logs cannot be read: waiting does not help those. */
+  /** Like `catchUp`, without unreadable logs, which waiting does not fix. */
   async lag(): Promise<number> {
     const { behind, unreadable } = await this.#bringUpForAWhile();
     return behind - unreadable;
@@ -91,18 +91,18 @@ export class IndexFeed {
       this.#tidyLater();
       return caught;
     } catch (error) {
-      // Lists and searches answer with what the index has, and say how far it is behind.
+      // Lists and searches use what is indexed and report how far it is behind.
       if (!isWriteFailure(error)) throw error;
       return { behind: this.#work.countDirty(), unreadable: 0, problems: [] };
     }
   }
 
-  /** Everything that is marked, however long it takes. How many sessions could not be taken in. */
+  /** Indexes everything that is marked. Returns the number of sessions that could not be indexed. */
   async bringUpAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
-      // In place, each round keeps everybody waiting: signals and timers have their turn in between.
+      // Each round blocks this thread: signals and timers run in between.
       await nextTurn();
       const { behind, unreadable, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
@@ -116,8 +116,8 @@ export class IndexFeed {
   }
 
   /**
-   * Leaves no byte of what was removed in the databases, and rewrites these listings. Who asks while another one waits for its
-   * turn shares it. Where another process is reading, it is tried again until that has ended, by this process or the next.
+   * Erases removed bytes from the databases and rewrites these listings. Concurrent calls share one pass. While another process
+   * is reading, it is retried, by this process or the next.
    */
   erase(places: readonly AgentPlace[] = []): Promise<void> {
     this.#unlisted.push(...places);
@@ -129,12 +129,12 @@ export class IndexFeed {
     return this.#nextErase;
   }
 
-  /** Until nothing that was begun in the background is under way. */
+  /** Waits for background work. */
   async untilIdle(): Promise<void> {
     await this.#underWay;
   }
 
-  /** What an earlier process could not erase. */
+  /** Completes the erasure of an earlier process. */
   finishErase(): void {
     if (this.#work.pendingErase() !== null) this.#inBackground(() => this.erase());
   }
@@ -162,7 +162,7 @@ export class IndexFeed {
     if (this.#retrying !== null) clearTimeout(this.#retrying);
     await this.#underWay;
     await this.#erasing;
-    // On a full disk the index stays behind, and the next start brings it up.
+    // On a full disk the index stays behind, and the next start continues.
     const finish = () => this.service.finish(catchUpMs);
     if (this.#work.isBehind())
       await finish().catch((error: unknown) => {
@@ -179,9 +179,9 @@ export class IndexFeed {
     }, followMs).unref();
   }
 
-  /** Listings and marks follow when nobody waits for an answer. */
+  /** Updates listings and marks in the background. */
   #tidyLater(): void {
-    // One that has not begun yet does for all lists until then.
+    // A pass that has not started yet covers this call too.
     if (this.#isTidyDue) return;
     this.#isTidyDue = true;
     this.#inBackground(async () => {

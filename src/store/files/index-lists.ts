@@ -7,9 +7,9 @@ import type { ListPlace } from "../list-query.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
-/** What the index answers without reading a log: lists of sessions, and pages of entries by one read. */
+/** Answers of the index: lists of sessions, and pages of entries by one read. */
 
-/** Whose sessions are listed; `userId: everyUser` stands for all of them. */
+/** Whose sessions are listed. */
 interface ListScope {
   readonly userId?: string | typeof everyUser;
   readonly agentId?: string;
@@ -34,18 +34,18 @@ export function listSessions(
   return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
 }
 
-/** What the sessions of a user come to, those in the trash left out. */
+/** Totals over a user's sessions, without the trash. */
 export interface UserFigures {
   /** `null`: the unnamed user. */
   readonly userId: string | null;
   readonly sessions: number;
   readonly lastActiveAt: number;
-  /** Of their logs. */
+  /** Size of the logs. */
   readonly bytes: number;
   readonly totalTokens: number;
 }
 
-/** Users without a session are left out. */
+/** Users without sessions are omitted. */
 export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]): UserFigures[] {
   const rows = db
     .sql(
@@ -63,13 +63,12 @@ export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]
   }));
 }
 
-/** How many sessions a list would show in all. */
 export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
   const { sql, values, table } = listed(scope, query);
   return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
 
-/** What a list shows, wherever its pages begin. */
+/** The condition of a list, without its position. */
 function listed(
   scope: ListScope,
   query: SessionQuery,
@@ -95,33 +94,33 @@ function listed(
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  // A reach is of one user's sessions.
+  // A reach applies to one user.
   const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
-  // Children are few beside all that a user has, and beside a tree too.
+  // A session has few children compared with all sessions of a user or tree.
   const table =
     spawnedBy === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_parent";
   return { sql: where.join(" AND "), values, table };
 }
 
-/** A condition on rows of the index's `sessions`, with the values of its question marks. */
+/** A condition on the table `sessions`, with its values. */
 export interface Condition {
   readonly sql: string;
   readonly values: readonly string[];
-  /** `sessions`, by the index that is right for it: a tree is small beside all that a user has. */
+  /** The table with the index to use: a tree is small compared with all sessions of a user. */
   readonly table: string;
 }
 
 /**
- * A key and those of all that descend from it. `UNION` drops what is there already, so a circle ends; `CROSS JOIN` goes from
- * parents to children, and not through all children for each parent.
+ * A key and the keys of its descendants. `UNION` drops duplicates, so a circular lineage terminates. `CROSS JOIN` fixes the
+ * order: from parents to children.
  */
 const treeKeys = `WITH RECURSIVE tree (key) AS (
     VALUES (?) UNION
     SELECT child.key FROM tree CROSS JOIN sessions AS child ON child.user = ? AND child.spawned_by = tree.key
   ) SELECT key FROM tree`;
 
-/** What a reach lets through; `null`: everything of the user. */
+/** `null`: no restriction. */
 export function reachCondition(userId: string, reach: SessionReach | undefined): Condition | null {
   if (reach === undefined || reach.agentIds === "all") return null;
   const { agentIds } = reach;
@@ -144,13 +143,13 @@ function treeCondition(userId: string, { treeOf, descendants }: SessionReach): C
   return { sql: `key IN (${treeKeys})`, values: [treeOf, userId], table };
 }
 
-/** One entry, read where it stands; where the log is no longer what the index knows, by its id. */
+/** Reads one entry at its indexed position, or by its ID if the log has changed. */
 export async function entryAt(
   file: SessionFile,
   id: string,
   place: IndexedPlace | null,
 ): Promise<Entry | null> {
-  // Another process may have put another file under the name: asking for the tree opens that one.
+  // Reading the tree follows a file that another process has replaced.
   const loaded = file.recent.entry(id);
   if (loaded !== null) return loaded;
   const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
@@ -159,10 +158,7 @@ export async function entryAt(
   return file.entry(id);
 }
 
-/**
- * A page by one read, where the order of the log is that of the branch; `null` where it is not, or the index is behind,
- * or an id is not known: then the whole log has to say.
- */
+/** A page by one read, if log order is branch order. `null`: it is not, the index is behind, or an ID is unknown. */
 export async function pageByIndex(
   index: IndexDb,
   uid: string,
@@ -172,18 +168,18 @@ export async function pageByIndex(
   const known = index.known(uid);
   if (known === null || known.logBytes !== file.size || known.identity !== file.identity) return null;
   const { fold } = known;
-  // Along the branch, the order of the log is right only where each entry hangs on the one before it.
+  // On a branch, log order is right only where each entry's parent is the entry before it.
   const first = range.along === "all" ? 0 : fold.chain.position;
   if (range.along === "branch" && (fold.isOdd || fold.tip?.position !== fold.last?.position)) return null;
   const entries = fold.digest.entries;
-  // Nothing stands before a chain that begins at a root.
+  // A chain that starts at a root is the whole branch.
   const isWhole = range.along === "all" || index.parentAt(uid, first) === null;
   const positionOf = (id: string | undefined, without: number) =>
     id === undefined ? without : (index.place(uid, id)?.position ?? null);
   const after = positionOf(range.after, -1);
   const before = positionOf(range.before, entries);
   if (after === null || before === null) return null;
-  // What stands before the chain may be on the branch or not.
+  // Entries before the chain may be on the branch or not.
   if (before < first || (range.after !== undefined && after < first)) return null;
   const lowest = isWhole ? first : 0;
   const from = range.after === undefined ? Math.max(lowest, before - range.limit) : after + 1;
@@ -203,7 +199,7 @@ export async function pageByIndex(
   };
 }
 
-/** As many as there is room for, from the end that was asked for; at least one. */
+/** Limits the places to `bytes`, from the requested end; at least one. */
 function within(
   places: readonly IndexedPlace[],
   forward: boolean,

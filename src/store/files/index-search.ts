@@ -6,16 +6,16 @@ import { scopeWord, scopeWordCount } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Hits of a word beyond so many, from the newest on, are not ranked. */
+/** Older hits of a word beyond this number are not ranked. */
 const mostRanked = 20_000;
 
 export interface FoundEntry {
-  /** Its row in the index. Of equal hits, the higher row comes first. */
+  /** Its row in the index. Ties are sorted by row, newest first. */
   readonly row: number;
   readonly hasAllWords: boolean;
   /** Higher is better. */
   readonly score: number;
-  /** How often each term of the query occurs in it. */
+  /** Occurrences of each term. */
   readonly counts: readonly number[];
   /** In words. */
   readonly length: number;
@@ -25,23 +25,23 @@ export interface FoundEntry {
   readonly time: number;
 }
 
-/** Hits, best first, and what they were ranked by. */
+/** Hits, best first, with the statistics of their rank. */
 export interface FoundEntries {
   readonly statistics: SearchStatistics;
   readonly found: readonly FoundEntry[];
 }
 
-/** A search, made up so that it can be sent to another thread. */
+/** A search that can be sent to another thread. */
 export interface WordSearch {
   readonly terms: SearchTerms;
-  /** The words of the scope, as a part of a full-text query. */
+  /** The scope as a part of the full-text query. */
   readonly scope: string;
-  /** Finds every entry that is searched, whatever words it has. */
+  /** Selects all searched entries, with or without the words. */
   readonly searched: Omit<Condition, "table">;
   readonly since: number;
   readonly until: number;
   readonly limit: number;
-  /** Of the sessions that are searched; `null`: all of the scope. */
+  /** Restricts the sessions; `null`: the whole scope. */
   readonly reached: Condition | null;
 }
 
@@ -81,7 +81,7 @@ export function wordSearch(
 
 const phraseOf = ({ words, prefix }: SearchTerm) => `"${words.join(" ")}"${prefix ? " *" : ""}`;
 
-/** Best first, those with all words before the others, which are looked at only where these are too few. */
+/** Best first. Entries with only some of the words are ranked only if there are too few with all of them. */
 export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   const whole = new Set(rowsWithAll(index, search));
   if (whole.size >= search.limit) {
@@ -91,7 +91,7 @@ export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
   return rankHits(index, search, whole, null);
 }
 
-/** `only`: the rows that are ranked; `null`: all that hold a term. */
+/** `only`: the rows to rank; `null`: all that contain a term. */
 function rankHits(
   index: IndexDb,
   search: WordSearch,
@@ -100,7 +100,7 @@ function rankHits(
 ): FoundEntries {
   const { any } = search.terms;
   const hits = new Map<number, { counts: number[]; length: number }>();
-  /** Returns how many entries hold each term. */
+  /** Returns the number of entries with each term. */
   const count = (rows: readonly number[] | null) =>
     any.map((term, at) => {
       const counted = countTerm(index, term, search, rows);
@@ -113,7 +113,7 @@ function rankHits(
     });
   const counted = count(only);
   const holding = only === null ? counted : any.map((term) => countHolding(index, term, search));
-  // An entry with all words is ranked even where newer entries with one of them are too many.
+  // An entry with all words is ranked even if too many newer entries have one of them.
   const older =
     only === null ? [...whole].filter((row) => hits.get(row)?.counts.every(Boolean) !== true) : [];
   if (older.length > 0) count(older);
@@ -129,7 +129,7 @@ function rankHits(
   return { statistics, found: firstEntries(index, ranked.toSorted(compareHits), search) };
 }
 
-/** The order of hits: all words first, then the better, then the newer. */
+/** All words first, then by score, then newest first. */
 export function compareHits(one: HitPlace, other: HitPlace): number {
   const isFirst = Number(other.hasAllWords) - Number(one.hasAllWords);
   return isFirst || other.score - one.score || other.row - one.row;
@@ -137,13 +137,12 @@ export function compareHits(one: HitPlace, other: HitPlace): number {
 
 export type HitPlace = Pick<FoundEntry, "row" | "score" | "hasAllWords">;
 
-/** Entries that the asker may see. */
 function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
   const row = db.sql(`SELECT count(*) AS count FROM said WHERE ${searched.sql}`).get(...searched.values);
   return Number(row?.count);
 }
 
-/** From the newest on. Sessions out of reach are left out before anything is cut off: their hits cannot crowd out the others. */
+/** Newest first. Sessions out of reach are excluded before the limit applies, so they cannot crowd out others. */
 function hitRows(
   { db }: IndexDb,
   columns: string,
@@ -156,7 +155,7 @@ function hitRows(
       ? "WHERE words MATCH ?"
       : `CROSS JOIN said AS heard ON heard.id = words.rowid
          WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM ${reached.table} WHERE ${reached.sql})`;
-  // The plus keeps it from asking the index again for each of the rows.
+  // The plus prevents SQLite from querying the index again for each row.
   const among = only === null ? "" : "AND +words.rowid IN (SELECT value FROM json_each(?))";
   const rows = only === null ? [] : [JSON.stringify(only)];
   return db
@@ -164,13 +163,12 @@ function hitRows(
     .all(`${scope} AND body : (${body})`, ...(reached?.values ?? []), ...rows);
 }
 
-/** So heavy that one occurrence counts as infinitely many. */
+/** A weight that makes one occurrence count as infinitely many. */
 const heavy = "1e12";
-/** What `bm25` makes of an entry's length. Words of the scope occur once in each entry, which shows it. */
+/** `bm25`'s normalized length of an entry. Scope words occur exactly once per entry, which reveals it. */
 const normColumn = `bm25(words, ${heavy}, 0.0) / bm25(words, 1.0, 0.0) - 1 AS norm`;
 const shareColumn = `bm25(words, 0.0, 1.0) / bm25(words, 0.0, ${heavy}) AS share`;
 
-/** Entries that hold every phrase. */
 function rowsWithAll(index: IndexDb, search: WordSearch): number[] {
   const body = search.terms.all.map(phraseOf).join(" AND ");
   return hitRows(index, "words.rowid AS row", body, search).map(({ row }) => Number(row));
@@ -181,9 +179,9 @@ function countHolding(index: IndexDb, term: SearchTerm, search: WordSearch): num
 }
 
 /**
- * How often a term occurs in each entry that holds it. The index tells this to SQL through `bm25` alone, whose statistics are of
- * all users: they cancel out here. For a term that occurs `count` times `bm25` is `weight * count / (count + norm)`, and `weight`
- * where the column is infinitely heavy.
+ * Occurrences of a term in each entry. SQL sees the index only through `bm25`, whose statistics cover all users but cancel out
+ * here: for a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`, and it is `weight` for an infinitely
+ * heavy column.
  */
 function countTerm(
   index: IndexDb,
@@ -201,13 +199,13 @@ function countTerm(
   });
 }
 
-/** The length of an entry in words, from the `norm` of `bm25`, which is relative to the mean length of all entries. */
+/** Converts the normalized length of `bm25` to words. */
 function lengthByNorm(index: IndexDb): (norm: number) => number {
   const mean = meanWords(index);
   return (norm) => Math.round(((norm / 1.2 - 0.25) / 0.75) * mean) - scopeWordCount;
 }
 
-/** As the index keeps it: the number of entries, and the words of each column, as varints. */
+/** Stored by FTS5 as varints: the number of entries and the words of each column. */
 function meanWords({ db }: IndexDb): number {
   const block = (db.sql("SELECT block FROM words_data WHERE id = 1").get()?.block ?? []) as Uint8Array;
   const numbers: number[] = [];
@@ -222,7 +220,7 @@ function meanWords({ db }: IndexDb): number {
   return (scopeWords + bodyWords) / entries;
 }
 
-/** The first hits that are from the time that was asked for. */
+/** The first hits within the requested time. */
 function firstEntries(
   { db }: IndexDb,
   ranked: readonly Omit<FoundEntry, "uid" | "entryId" | "role" | "time">[],

@@ -12,37 +12,37 @@ import { sessionPaths, sessionsFolder } from "./layout.ts";
 import type { WorkDb } from "./work-db.ts";
 
 /**
- * What is asked of the index that may take long: done in a worker thread, where SQLite blocks nobody, or in place for
- * a short-lived process.
+ * Index operations that may take long: in a worker thread, where SQLite blocks no caller, or in place for a short-lived
+ * process.
  */
 export interface IndexService {
-  /** Before the marks are looked at: an index that was deleted or replaced is opened anew, and everything marked. */
+  /** Opens an index that was deleted or replaced, and marks everything. Called before marks are read. */
   follow(): void;
-  /** Takes in what is marked, for so long at the most. */
+  /** Indexes marked sessions for a limited time. */
   catchUp(forMs: number): Promise<CaughtUp>;
-  /** One session, however long it takes; so many bytes of its log are not known yet. */
+  /** Indexes one session, without a time limit. `bytesBehind`: the size of the unindexed part of its log. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<FoundEntries>;
-  /** The sessions that have an entry of one of these ids. Every entry there is is looked at. */
+  /** The sessions with one of these entry IDs. Scans all entries. */
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
   /**
-   * Rewrites these listings and both databases, so that no byte of what was removed is left in them. `false`: another process
-   * was reading one of them.
+   * Rewrites these listings and both databases, so that no removed bytes remain. `false`: another process is reading one of
+   * them.
    */
   scrub(places: readonly AgentPlace[]): Promise<boolean>;
-  /** Once the index is on the disk, takes away the marks of sessions that it is up with. */
+  /** Syncs the index and removes the marks of sessions that it is up to date with. */
   settle(): Promise<void>;
-  /** These folders' listings have to be written anew. */
+  /** Schedules these listings to be written. */
   touchListings(places: readonly AgentPlace[]): Promise<void>;
-  /** Writes what is due of the `sessions.json` files; with `all`, whatever is not written yet. */
+  /** Writes the `sessions.json` files that are due; with `all`, every changed one. */
   writeListings(all: boolean): Promise<void>;
-  /** Before closing: what is marked is taken in, for so long at the most, and everything brought to the disk. */
+  /** Before closing: indexes for a limited time, and syncs everything. */
   finish(forMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The names of the service's methods, for those who pass calls on. */
+/** The methods that can be called across threads. */
 export const serviceCalls = [
   "catchUp",
   "bringUp",
@@ -59,18 +59,18 @@ export const serviceCalls = [
 
 export type ServiceCall = (typeof serviceCalls)[number];
 
-/** The files that the index is made of and from. */
+/** The files that the index is built from. */
 interface IndexFiles {
   readonly work: WorkDb;
   readonly index: IndexDb;
   readonly disk: Disk;
   readonly root: string;
-  /** How much of a log is taken in at once. */
+  /** How much of a log is indexed at once. */
   readonly chunkBytes: number;
   newToken(): string;
 }
 
-/** So many marks are taken away while others wait. */
+/** Number of marks removed per transaction. */
 const atOnce = 200;
 
 /** The index service in this thread. */
@@ -88,7 +88,7 @@ export class IndexInPlace implements IndexService {
 
   follow(): void {
     const { work, index } = this.#files;
-    work.ledger.checkInPlace(); // an index that is gone with its folder is not created again
+    work.ledger.checkInPlace(); // an index that is gone together with its folder is not created again
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
 
@@ -128,10 +128,7 @@ export class IndexInPlace implements IndexService {
     return work.ledger.scrub() && index.scrub();
   }
 
-  /**
-   * A session with its lock held may be about to grow: whoever takes the lock marks it first, so a mark is taken away
-   * only where nobody has it.
-   */
+  /** A locked session may be about to grow. Its owner marks it first, so a mark is removed only while the session is unlocked. */
   async settle(): Promise<void> {
     this.follow();
     const { work, index } = this.#files;
@@ -157,7 +154,7 @@ export class IndexInPlace implements IndexService {
     return this.#files.index.countIn(home, agentId);
   }
 
-  /** Gives up the listings that have changed, for somebody else to write. */
+  /** Hands the changed listings to another writer. */
   takeTouched(): readonly AgentPlace[] {
     return this.#listings.takeTouched();
   }
@@ -173,16 +170,16 @@ export class IndexInPlace implements IndexService {
   }
 
   async close(): Promise<void> {
-    // What it works with belongs to whoever made it.
+    // The caller owns the databases.
   }
 }
 
 export const listingName = "sessions.json";
 const shortestPauseMs = 1000;
-/** A large listing is written the more rarely the longer it takes. */
+/** The longer a listing takes to write, the less often it is written. */
 const pauseFactor = 50;
 
-/** `sessions.json` of each agent's folder: for people, and for programs that know nothing of the index. */
+/** Writes `sessions.json` in each agent's folder, for people and for programs that do not know the index. */
 export class Listings {
   readonly #index: IndexDb;
   readonly #disk: Disk;
@@ -198,7 +195,6 @@ export class Listings {
     this.#newToken = newToken;
   }
 
-  /** A session of this folder has changed. */
   touch({ home, agentId }: AgentPlace): void {
     this.#touched.set(JSON.stringify([home, agentId]), { home, agentId });
   }
@@ -209,7 +205,7 @@ export class Listings {
     return places;
   }
 
-  /** Writes the listings that have changed and are due; with `all`, those that are not due too. */
+  /** Writes the changed listings that are due; with `all`, every changed one. */
   async write(all: boolean): Promise<void> {
     for (const [name, place] of [...this.#touched]) {
       const started = performance.now();
@@ -229,13 +225,13 @@ export class Listings {
     const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
     const path = join(folder, listingName);
     await replaceWhole(this.#disk, path, Buffer.from(text), this.#newToken()).catch((error: unknown) => {
-      // A folder that was purged meanwhile needs no listing.
+      // A folder that was purged in the meantime needs no listing.
       if (this.#disk.isFolder(folder)) throw error;
     });
   }
 }
 
-/** What a person wants to know of a session, absent fields absent. */
+/** What a person wants to know about a session. */
 function listingRow({ sessionId, name, updatedAt, createdAt, meta, digest }: ListedSession): object {
   const { summary, model, entries, totalTokens } = digest;
   return {

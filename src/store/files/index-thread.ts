@@ -8,9 +8,9 @@ import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
-/** What takes no longer is done in place: a message to another thread, and its start, cost as much. */
+/** Shorter operations run in place: a message to the thread, and its start, take about as long. */
 const quickMs = 10;
-/** Of one session, to be taken in within about that time. */
+/** Size of a log that can be indexed in about that time. */
 const quickLog = 64 * 1024;
 const quickBytes = 256 * 1024;
 const quickRows = 1000;
@@ -21,7 +21,7 @@ export interface Answer {
   readonly problem?: Problem;
 }
 
-/** An error on its way from thread to thread: without this, all that is left of one of ours is its message. */
+/** An error that can be sent between threads with its code and details. */
 interface Problem {
   readonly message: string;
   readonly code?: string;
@@ -45,13 +45,13 @@ export function errorOf({ message, code, details }: Problem): Error {
 export interface ThreadPlaces {
   readonly root: string;
   readonly databases: string;
-  /** Of `work.db`: another file under its name is another folder. */
+  /** Identity of `work.db`, to detect that the folder was replaced. */
   readonly identity: string;
 }
 
 /**
- * The index service in a thread of its own, begun when something is asked that may take long. It does not keep the
- * process alive, and at the end of one that never needed it, what is left is done in place.
+ * The index service in a worker thread, which starts with the first long operation. The thread does not keep the process alive.
+ * If it was never needed, closing works in place.
  */
 export class IndexThread implements IndexService {
   readonly #places: ThreadPlaces;
@@ -68,7 +68,7 @@ export class IndexThread implements IndexService {
     this.#inPlace = inPlace;
   }
 
-  /** The other thread looks for itself. */
+  /** The thread checks for itself. */
   follow(): void {
     this.#inPlace.follow();
   }
@@ -111,7 +111,7 @@ export class IndexThread implements IndexService {
     await this.#inPlace.touchListings(places);
   }
 
-  /** A long listing takes long to write. */
+  /** Long listings are written in the thread. */
   async writeListings(all: boolean): Promise<void> {
     const touched = this.#inPlace.takeTouched();
     const isLong = touched.some((place) => this.#inPlace.countIn(place) > quickRows);
@@ -144,7 +144,7 @@ export class IndexThread implements IndexService {
     const id = this.#calls;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      // Only while somebody waits for an answer does the thread keep the process alive.
+      // The thread keeps the process alive only while a call is pending.
       worker.ref();
       worker.postMessage({ id, name, args });
     });
@@ -172,7 +172,7 @@ export class IndexThread implements IndexService {
     else waiting?.reject(errorOf(problem));
   }
 
-  /** Whoever waits is told; the next call begins another thread. */
+  /** Rejects pending calls; the next call starts another thread. */
   #broken(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
     const problem = `the index thread ended${cause === null ? "" : ` (${cause.message})`}`;

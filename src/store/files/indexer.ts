@@ -14,11 +14,11 @@ import { headerOf, isThere, recordOf } from "./work-db.ts";
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
-/** What is indexed even after the deadline, so that a busy machine does not make the lists of a small store incomplete. */
+/** Work that is done even after the deadline, so that lists of a small store are complete on a busy machine. */
 interface LeastWork {
-  /** Of the marked sessions, from the first one on. */
+  /** The first marked sessions. */
   readonly sessions: number;
-  /** Of all their logs together. */
+  /** Total size of their logs. */
   readonly bytes: number;
 }
 
@@ -26,15 +26,15 @@ const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
 export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 
 export interface CaughtUp {
-  /** Marked sessions that the index does not have in full yet. A session whose log is lost has nothing to wait for. */
+  /** Marked sessions that are not fully indexed. A lost log does not count, because there is nothing to wait for. */
   readonly behind: number;
-  /** How many of these failed to be read, so that more time would not help. */
+  /** How many of these failed, so that more time does not help. */
   readonly unreadable: number;
-  /** Logs that cannot be read or are lost, with why. */
+  /** Logs that are unreadable or lost. */
   readonly problems: readonly UnreadLog[];
 }
 
-/** Why a session was not read to its end. */
+/** Why a session is not fully indexed. */
 type Unread = "time" | { readonly problem: string; readonly isLost: boolean };
 
 export interface UnreadLog {
@@ -47,7 +47,7 @@ export interface CatchUpLimits {
   readonly least?: LeastWork;
 }
 
-/** Brings the index up with the logs, reading only what is new in them. */
+/** Updates the index from the logs, reading only what is new. */
 export class Indexer {
   readonly #work: WorkDb;
   readonly #index: IndexDb;
@@ -55,7 +55,7 @@ export class Indexer {
   readonly #root: string;
   readonly #chunkBytes: number;
 
-  /** `chunkBytes`: so much of a log is taken in at once; nobody waits for the index longer than that takes. */
+  /** `chunkBytes`: how much of a log is indexed per transaction, which limits how long others wait. */
   constructor(work: WorkDb, index: IndexDb, disk: Disk, root: string, chunkBytes: number) {
     this.#chunkBytes = chunkBytes;
     this.#work = work;
@@ -65,9 +65,8 @@ export class Indexer {
   }
 
   /**
-   * Takes in what is marked until a time (of `performance.now()`), and `least` in any case; `taken` hears of each session that is
-   * done. One whose log has grown by more than `mostBytes` is left as it is: a single entry may be so long that its words
-   * alone take seconds.
+   * Indexes marked sessions until a time (of `performance.now()`), and at least `least`. `taken` is called for each session. A
+   * log that grew by more than `mostBytes` is skipped: the words of a single long entry can take seconds.
    */
   catchUp(
     until: number,
@@ -79,13 +78,13 @@ export class Indexer {
     let done = 0;
     let lost = 0;
     let bytes = 0;
-    // After the deadline: only what `least` still covers.
+    // After the deadline: only what `least` still allows.
     const bound = (at: number) => {
       if (performance.now() <= until) return mostBytes;
       return at < least.sessions ? Math.min(mostBytes, least.bytes - bytes) : -1;
     };
     for (let next = 0; next < marked.length && bound(next) >= 0; ) {
-      // Small sessions share a transaction; nobody else is kept from the index for long.
+      // Small sessions share a transaction, which stays short.
       const pause = performance.now() + longestTurnMs;
       this.#index.exclusively(() => {
         do {
@@ -105,14 +104,14 @@ export class Indexer {
     return { behind: marked.length - done - lost, unreadable: problems.length - lost, problems };
   }
 
-  /** `null` when the index has all of it. A log that cannot be read does not keep other sessions waiting. */
+  /** `null`: fully indexed. An unreadable log does not stop the others. */
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
     taken: (row: SessionRow | null, grown: number) => void,
   ): Unread | null {
     try {
-      // Marks stay until a checkpoint: most are of sessions that are long taken in.
+      // Marks stay until a checkpoint, so most marked sessions are indexed already.
       const row = this.#work.byUid(uid);
       if (this.#isUpToDate(uid, row)) return null;
       const grown = this.#bytesBehind(uid, row);
@@ -120,7 +119,7 @@ export class Indexer {
       taken(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
-      // A folder or pipe in the place of a log is no loss: the log can come back.
+      // A folder or pipe in place of a log is not a loss: the log can come back.
       const isLost =
         error instanceof SkeinError &&
         error.code === "unreadable_file" &&
@@ -134,12 +133,11 @@ export class Indexer {
     return (this.#disk.stat(this.#logOf(row))?.size ?? 0) - (this.#index.knownBytes(uid)?.logBytes ?? 0);
   }
 
-  /** One session, however long it takes. */
   bringUp(uid: string): void {
     this.#bringUp(uid, this.#work.byUid(uid), Number.POSITIVE_INFINITY);
   }
 
-  /** Whether the index has all of a session's log; for one that is gone, nothing of it. */
+  /** Whether the whole log is indexed, or nothing of a deleted session. */
   isUpToDate(uid: string): boolean {
     return this.#isUpToDate(uid, this.#work.byUid(uid));
   }
@@ -152,7 +150,7 @@ export class Indexer {
     return known !== null && known.identity === log.identity && known.logBytes === log.size;
   }
 
-  /** `false`: time was up first. */
+  /** `false`: the time ran out. */
   #bringUp(uid: string, row: SessionRow | null, until: number): boolean {
     if (row === null || !isThere(row)) {
       if (this.#index.knownBytes(uid) !== null) this.#index.remove(uid);
@@ -160,7 +158,7 @@ export class Indexer {
     }
     const log = this.#disk.openExisting(this.#logOf(row));
     if (log === null) {
-      // A session is marked as trashed before its log is moved: one that was removed since its row was read says so now.
+      // A session is marked as trashed before its log is moved, so its row now tells whether it was removed.
       const now = this.#work.byUid(uid);
       if (now === null || !isThere(now)) return this.#bringUp(uid, now, until);
       this.#begin(row);
@@ -177,10 +175,10 @@ export class Indexer {
     }
   }
 
-  /** A session that has been accepted and whose log is not made yet. */
+  /** Indexes a session whose log does not exist yet. */
   #begin(row: SessionRow): void {
     if (row.state !== "pending") {
-      // Whoever reads a session is told; where its files lie is not theirs to know.
+      // Without the path: readers must not learn where files are.
       const lost = { file: basename(this.#logOf(row)), problem: "it is gone" };
       throw new SkeinError("unreadable_file", {
         ...lost,
@@ -192,13 +190,13 @@ export class Indexer {
     this.#put(row, { logBytes: 0, identity: "", fold });
   }
 
-  /** `true`: there is more to take in. */
+  /** `true`: there is more to index. */
   #takeChunk(row: SessionRow, log: DiskFile, isFirst: boolean): boolean {
     const { size, identity } = log.stat();
     const known = this.#knownOf(row, identity, size);
     const bytes = wholeLines(log, known.logBytes, size, this.#chunkBytes);
     const logBytes = known.logBytes + bytes.length;
-    // Metadata of the row, a key for one, may have changed without the log.
+    // The row may have changed without the log, for example its key.
     if (bytes.length === 0) {
       if (isFirst) this.#put(row, { ...known, identity });
       return false;
@@ -213,7 +211,7 @@ export class Indexer {
     return logBytes < size && bytes.length >= this.#chunkBytes / 2;
   }
 
-  /** A log that is shorter than what is known of it, or another file, was rewritten: it is taken in anew. */
+  /** A log that is shorter than indexed, or another file, was rewritten: it is indexed again. */
   #knownOf(row: SessionRow, identity: string, size: number): Known {
     const known = this.#index.known(row.uid);
     const isSame = known !== null && (known.identity === identity || known.logBytes === 0);
@@ -222,7 +220,7 @@ export class Indexer {
     return { logBytes: 0, identity, fold: emptyFold };
   }
 
-  /** Where lines are damaged or parents missing, the tree of the whole log says what hangs where. */
+  /** If lines are damaged or parents are missing, the tree of the whole log is needed. */
   #readAnew(row: SessionRow, log: DiskFile, logBytes: number): Folded {
     this.#index.remove(row.uid);
     const session = parseSession(log.read(0, logBytes));
@@ -265,7 +263,7 @@ export class Indexer {
   }
 }
 
-/** The bytes from a place on, as far as whole lines go; at least one line, however long. */
+/** Whole lines from a position on; at least one line. */
 function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): Uint8Array {
   for (let wanted = atOnce; ; wanted *= 4) {
     const bytes = log.read(from, Math.min(wanted, size - from));

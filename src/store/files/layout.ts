@@ -9,10 +9,10 @@ import type { Disk } from "./disk.ts";
 import { makeFolderDurably, readOwn, writeBeside } from "./disk.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** Where everything lives under the root. Ids have been checked before they come here. */
+/** Paths under the root. IDs are checked before they get here. */
 
 export interface AgentPlace {
-  /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
+  /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
   readonly home: string;
   readonly agentId: string;
 }
@@ -32,13 +32,13 @@ const trashName = "trash";
 const logEnding = ".log.jsonl";
 const workingEnding = ".jsonl";
 
-/** Decides the folders of a user, from the root on. Each name is encoded, so any text will do. */
+/** Chooses a user's folders, relative to the root. Names are encoded, so any text is allowed. */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
-/** The folder of a user, from the root on; refuses one that is another user's. */
+/** The folder of a user, relative to the root. Refuses another user's folder. */
 export type HomeFor = (userId: string | null) => string;
 
-/** A namespace that a call named is part of its user id, and decides before the store's own. */
+/** A namespace named by a call is part of the user ID and overrides the store's own. */
 export function homeOf(namespace: Namespace, userId: string | null): string {
   const named = spaceOf(userId).namespace;
   return checkNamespace(named ?? namespace(userId === null ? {} : { userId })).join("/");
@@ -56,7 +56,7 @@ export function sessionPaths(root: string, place: AgentPlace, sessionId: string)
   return pathsIn(sessionsFolder(root, place), sessionId);
 }
 
-/** In the trash each session has a folder of its own, named by its uid. */
+/** Each session in the trash has a folder named by its uid. */
 export function trashedPaths(root: string, uid: string, sessionId: string): SessionPaths {
   return pathsIn(join(root, trashName, uid), sessionId);
 }
@@ -79,28 +79,23 @@ export function blobsFolder(root: string, place: AgentPlace): string {
   return join(agentFolder(root, place), "blobs");
 }
 
-/**
- * What lies in the folders, for those who cannot ask the databases. Links are not followed: what is behind them is not
- * ours.
- */
-
-/** Homes are no deeper than this. */
+/** Maximum depth of homes. */
 const deepestHome = 8;
-/** As `replaceWhole` names them. */
+/** The names that `writeBeside` uses. */
 const temporaryName = /^\..+\.tmp$/;
 const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
-/** The folder of an agent that has sessions, and whose it is. */
+/** An agent's folder and its user. */
 export interface FoundAgent extends AgentPlace {
   readonly userId: HomeOwner;
 }
 
-/** Names in a folder that is one itself. */
+/** Does not follow links: they lead outside the store. */
 export function namesIn(disk: Disk, folder: string): string[] {
   return disk.kind(folder) === "folder" ? disk.list(folder) : [];
 }
 
-/** Every agent's folder under a root. */
+/** All agents' folders under a root. */
 export function* agentsIn(root: string, disk: Disk, home = "", depth = 0): Generator<FoundAgent> {
   for (const name of disk.list(join(root, home))) {
     const below = home === "" ? name : `${home}/${name}`;
@@ -118,7 +113,7 @@ export function* agentsIn(root: string, disk: Disk, home = "", depth = 0): Gener
   }
 }
 
-/** Homes under `users` have no homes in them; elsewhere a `node_modules` is only one if somebody wrote down whose. */
+/** Homes under `users` contain no other homes. A folder `node_modules` is a home only if it has a `user.json`. */
 function mayHoldHomes(root: string, home: string, name: string, disk: Disk): boolean {
   if (home === "users") return true;
   if (home.startsWith("users/")) return false;
@@ -127,7 +122,7 @@ function mayHoldHomes(root: string, home: string, name: string, disk: Disk): boo
   );
 }
 
-/** Session ids by the files of an agent's folder: those with a log, and files that somebody else put there. */
+/** The session files in an agent's folder: those with a log, and files of other programs. */
 export function sessionsIn(
   root: string,
   place: AgentPlace,
@@ -142,7 +137,7 @@ export function sessionsIn(
   const idsOfLogs = (all: readonly string[]) =>
     all.filter((name) => name.endsWith(logEnding)).map((name) => name.slice(0, -logEnding.length));
   const logs = idsOfLogs(names);
-  // A folder in the place of a log does not turn the working set beside it into a file of another program.
+  // A working set next to a folder named like its log is not a file of another program.
   const known = new Set(idsOfLogs(there));
   const foreign = names
     .filter((name) => !name.endsWith(logEnding))
@@ -150,7 +145,7 @@ export function sessionsIn(
   return { logs, foreign };
 }
 
-/** Copies of a session that lie beside its files: the original of an adopted one, and what repairs kept. */
+/** Copies beside a session's files: the original of an adopted session, and backups of repairs. */
 export function copiesBeside({ folder, log, working }: SessionPaths, disk: Disk): string[] {
   return disk
     .list(folder)
@@ -160,10 +155,10 @@ export function copiesBeside({ folder, log, working }: SessionPaths, disk: Disk)
     );
 }
 
-/** A file that is being put in place is written to all the time. */
+/** A temporary file in use is written to all the time. */
 const staleMs = 60_000;
 
-/** Removes what processes that died had begun to put in place in a folder. */
+/** Removes temporary files of dead processes. */
 export function removeLeftovers(disk: Disk, folder: string, now: number): void {
   for (const name of namesIn(disk, folder)) {
     const path = join(folder, name);
@@ -173,7 +168,7 @@ export function removeLeftovers(disk: Disk, folder: string, now: number): void {
   }
 }
 
-/** What is in the trash: a folder for each uid, a log in it. */
+/** The logs in the trash, in one folder per uid. */
 export function* trashIn(
   root: string,
   disk: Disk,
@@ -191,8 +186,8 @@ export function* trashIn(
 type Alone = Pick<LockSettings, "exclusively">;
 
 /**
- * Whose a home is. The default ones say it by their name; any other says it in its `user.json`: `{"userId": …}`, `null`
- * for the unnamed user. `undefined`: nothing says it.
+ * The owner of a home: by its name for default homes, otherwise by `user.json` with `{"userId": …}`, where `null` is the
+ * unnamed user. `undefined`: unknown.
  */
 export type HomeOwner = string | null | undefined;
 
@@ -204,14 +199,14 @@ export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
   const said = saidIn(userFile(root, home), disk);
   const named = ownerByName(home);
   if (named !== undefined || said === null) return named;
-  // Under `users` a name that is a hash must be that of whoever is written down.
+  // A hashed name must match the user in `user.json`.
   const isHash = isDefault(home);
   return isHash && (said.userId === null || home !== homeOf(defaultNamespace, said.userId))
     ? undefined
     : said.userId;
 }
 
-/** Refuses a home that is another user's: their blobs and originals would lie together. */
+/** Refuses another user's home, so that blobs and originals of two users are never mixed. */
 export function checkOwner(root: string, home: string, disk: Disk, userId: string | null): void {
   const owner = ownerOf(root, home, disk);
   if (owner !== undefined && owner !== userId) refuseShared(home);
@@ -224,7 +219,7 @@ function refuseShared(home: string): never {
   });
 }
 
-/** Writes down whose a home is where its name does not say so, before anything else is there. */
+/** Writes `user.json` if the name of the home does not identify its owner, before anything else is created. */
 export async function noteOwner(
   settings: { readonly root: string; readonly disk: Disk; readonly lock: Alone; newId(): string },
   home: string,
@@ -237,7 +232,7 @@ export async function noteOwner(
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
   const temporary = await writeBeside(disk, path, bytes, newId(), true);
-  // Two users who come at once must not each write down that it is theirs.
+  // Two users at the same time must not both claim it.
   const isFirst = lock.exclusively(() => {
     const isFree = saidIn(path, disk) === null;
     if (isFree) disk.rename(temporary, path);
@@ -248,7 +243,6 @@ export async function noteOwner(
   await disk.syncFolder(dirname(path));
 }
 
-/** By the name of a default home alone. */
 function ownerByName(home: string): HomeOwner {
   if (home === "") return null;
   if (!isDefault(home)) return undefined;
@@ -271,9 +265,9 @@ function saidIn(path: string, disk: Disk): { readonly userId: string | null } | 
     if (!isRecord(held)) return null;
     if (held.userId === null) return { userId: null };
     if (typeof held.userId !== "string") return null;
-    userSegment(held.userId); // what cannot be a user id is none
+    userSegment(held.userId); // throws for an invalid user ID
     return { userId: held.userId };
   } catch {
-    return null; // damaged: it says nothing
+    return null; // damaged
   }
 }

@@ -2,10 +2,10 @@ import { SkeinError } from "../../core/errors.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { appendWhole } from "./disk.ts";
 
-/** An append that is with the kernel, and not yet known to be on the disk. */
+/** An append that the kernel has, and that may not be on disk yet. */
 export interface LogMark {
   readonly start: number;
-  /** Where the log ended with it. More than was written: somebody else wrote too. */
+  /** The end of the log after the append. Larger than written: another process wrote too. */
   readonly end: number;
   readonly bytes: number;
   readonly epoch: number;
@@ -13,7 +13,7 @@ export interface LogMark {
 
 const lineBreak = 0x0a;
 
-/** The log of a session: only ever added to, under the session's lock, and made durable in groups. */
+/** The log of a session. Append-only, under the session's lock; syncs are shared. */
 export class LogFile {
   readonly #path: string;
   readonly #disk: Disk;
@@ -21,13 +21,13 @@ export class LogFile {
   readonly #report: (problem: string) => void;
   #file: DiskFile;
   #identity: string;
-  /** Where our own last append ended: with a line break. */
+  /** The end of our last append, which ends with a line break. */
   #ownEnd = -1;
-  /** Where the first append begins that is not on the disk yet. */
+  /** The start of the first unsynced append. */
   #unsynced: number | null = null;
-  /** Moves on when unsynced appends are taken back: all of that time are lost, whatever a later sync says. */
+  /** Incremented when unsynced appends are rolled back: they are lost, even if a later sync succeeds. */
   #epoch = 0;
-  /** A sync has failed: what it should have covered is lost, even if the next one succeeds. */
+  /** A sync failed: what it covered is lost, even if the next sync succeeds. */
   #isPoisoned = false;
 
   constructor(path: string, disk: Disk, file: DiskFile, report: (problem: string) => void) {
@@ -55,7 +55,7 @@ export class LogFile {
     return this.#file.read(offset, length);
   }
 
-  /** Adds lines behind `start`, where the log is known to end. A failed write leaves nothing behind, if it can be. */
+  /** Appends lines at `start`, the known end of the log. A failed write is truncated if possible. */
   append(start: number, lines: readonly string[]): LogMark {
     const torn = this.#ownEnd !== start && start > 0 && this.#file.read(start - 1, 1)[0] !== lineBreak;
     const bytes = Buffer.from(`${torn ? "\n" : ""}${lines.join("\n")}\n`);
@@ -73,7 +73,7 @@ export class LogFile {
     return { start, end, bytes: bytes.length, epoch: this.#epoch };
   }
 
-  /** Resolves once an append is on the disk; rejects when it is not, or was taken back meanwhile. */
+  /** Resolves once an append is on disk; rejects if it is not, or was rolled back. */
   async kept(mark: LogMark): Promise<void> {
     try {
       await this.#sync.wait();
@@ -86,15 +86,15 @@ export class LogFile {
     this.noteWritten(mark);
   }
 
-  /** Everything up to an append counts as kept. */
+  /** Everything up to this append counts as stored. */
   noteWritten(mark: LogMark): void {
     if (this.#unsynced !== null && this.#unsynced < mark.end)
       this.#unsynced = mark.end === this.#ownEnd ? null : mark.end;
   }
 
   /**
-   * After a failed sync nobody knows what is on the disk: all that was not acknowledged is taken back, unless somebody
-   * else wrote behind it. `false`: there is nothing of that kind. To be called alone, and before the next append.
+   * After a failed sync the state of the disk is unknown: unacknowledged appends are rolled back, unless another process wrote
+   * after them. `false`: no sync failed. Must be called alone, before the next append.
    */
   takeBack(): boolean {
     if (!this.#isPoisoned) return false;
@@ -106,12 +106,12 @@ export class LogFile {
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
     this.#identity = this.#file.stat().identity;
-    // A sync of it may still be under way, and must not hit another file under the same number.
+    // A pending sync must not hit another file under the same descriptor.
     void this.#sync.idle().then(() => old.close());
     return true;
   }
 
-  /** Another process may have put another file under our name. `true`: it has, and that one is open now. */
+  /** Follows a file that another process has put in place. `true`: it is another file. */
   followName(): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) throw new FileClosed();
@@ -122,7 +122,7 @@ export class LogFile {
     if (identity === this.#identity) return false;
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
-    // Whoever put it there synced all that was in the old one; a sync of that may still be under way.
+    // The other process synced the old content; a sync may still be pending.
     this.#unsynced = null;
     void this.#sync.idle().then(() => old.close());
     this.#identity = this.#file.stat().identity;
@@ -139,13 +139,13 @@ export class LogFile {
     try {
       await file.sync();
     } catch (error) {
-      // Of a file that has been replaced since, everything unsynced is taken back already.
+      // For a replaced file, unsynced appends are rolled back already.
       if (file === this.#file) this.#isPoisoned = true;
       throw error;
     }
   }
 
-  /** `false`: our bytes are still there, because others are behind them or the disk does not let us. */
+  /** `false`: the bytes stay, because others follow or the disk refuses. */
   #cutBack(start: number, end: number): boolean {
     try {
       const size = this.#file.size();
@@ -159,7 +159,7 @@ export class LogFile {
   }
 }
 
-/** The files were put away meanwhile: whoever meets it looks the session up again. */
+/** The files were moved: the caller looks the session up again. */
 export class FileClosed extends Error {
   override readonly name = "FileClosed";
 }
@@ -171,8 +171,8 @@ export function failed(file: string, problem: string, advice: string, cause?: un
 }
 
 /**
- * One sync for all who wait: whoever comes while one is under way shares the next, which begins after it and so
- * covers everything written before it was asked for.
+ * Shares syncs: callers that arrive during a sync share the next one, which starts after it and covers everything written
+ * before they called.
  */
 class GroupSync {
   readonly #sync: () => Promise<void>;
@@ -183,7 +183,7 @@ class GroupSync {
     this.#sync = sync;
   }
 
-  /** Resolves once everything written before this call is on the disk. */
+  /** Resolves once everything written before this call is on disk. */
   wait(): Promise<void> {
     if (this.#running === null) return this.#start();
     this.#next ??= this.#running.then(
@@ -193,7 +193,7 @@ class GroupSync {
     return this.#next;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no sync is pending. */
   async idle(): Promise<void> {
     while (this.#running !== null) await this.#running.catch(() => undefined);
   }

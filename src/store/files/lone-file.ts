@@ -23,7 +23,7 @@ import { WriteLock } from "./write-lock.ts";
 
 const lockTimeoutMs = 10_000;
 
-/** Repairs one session file, under its lock. */
+/** Repairs one session file under its lock. */
 export async function repairSessionFile(path: string): Promise<RepairReport> {
   const newToken = createIdSource();
   const settings = { disk: realDisk, clock: systemClock, newToken };
@@ -31,8 +31,8 @@ export async function repairSessionFile(path: string): Promise<RepairReport> {
 }
 
 /**
- * Does something with the lock of a file that belongs to no store. A stale lock is taken over inside a transaction of a
- * database that all processes of this user share.
+ * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction of a database that
+ * all processes of this OS user share.
  */
 export async function underLoneLock<T>(path: string, act: () => Promise<T>): Promise<T> {
   const folder = join(tmpdir(), `skein-${userInfo().uid}`);
@@ -55,16 +55,16 @@ export async function underLoneLock<T>(path: string, act: () => Promise<T>): Pro
   }
 }
 
-/** What a repair found and did. */
+/** The result of a repair. */
 interface RepairReport {
   readonly file: string;
   readonly damaged: readonly { readonly line: number; readonly reason: CorruptReason }[];
   readonly headerRebuilt: boolean;
-  /** Entries that hang on another parent now, because theirs was on a damaged line. */
+  /** Entries with a new parent, because theirs was on a damaged line. */
   readonly bridged: readonly string[];
-  /** Entries that are in the file. */
+  /** Entries in the file. */
   readonly kept: number;
-  /** Where the file is as it was; `null`: there was nothing to repair, and it was not touched. */
+  /** The copy of the original; `null`: nothing was damaged, and the file is unchanged. */
   readonly backup: string | null;
 }
 
@@ -75,9 +75,8 @@ interface RepairSettings {
 }
 
 /**
- * Writes a session file anew without its damaged lines, a copy of it beside. Whole lines stay to the letter, but for
- * the parents of those that hung on damage. To be called with the file's lock held. A file that is no session is
- * refused and not touched.
+ * Rewrites a session file without its damaged lines and keeps a copy. Intact lines stay as they are, except for parents on
+ * damaged lines. The caller holds the file's lock. A file that is not a session is refused and not changed.
  */
 async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
   const { disk, clock, newToken } = settings;
@@ -109,7 +108,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
   return { ...report, backup };
 }
 
-/** A store reads its logs by their places and repairs them under its own locks. */
+/** A store reads its logs by position and repairs them under its own locks. */
 function refuseStoreFile(path: string): void {
   const whole = existsSync(path) ? realpathSync(path) : resolve(path);
   if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
@@ -126,7 +125,8 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   const bridged = new Set(
     tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
   );
-  // Lines without an ID or a parent are known by their place, which changes when one is left out: they are written as version 3.
+  // Lines without an ID or parent are identified by their position, which changes when one is removed: they are written as
+  // version 3.
   if (session.diagnostics.some(({ code }) => code === "migrated")) {
     const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
     const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));
@@ -149,7 +149,7 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
   return `${[...before, ...lines].join("\n")}\n`;
 }
 
-/** An entry that hung on damage, or kept it, as it is written; `null`: it stays, as does a second one with the same ID. */
+/** The entry with its new parent or first kept entry; `null`: unchanged, as is a second entry with the same ID. */
 function changedEntry(
   entry: Entry,
   bridged: ReadonlySet<string | undefined>,
@@ -165,7 +165,7 @@ function changedEntry(
   return compaction;
 }
 
-/** What a compaction keeps first, where the entry that it names is lost; `null`: it is there, or nothing is left of it. */
+/** The first kept entry of a compaction if the named one is lost; `null`: it exists, or nothing of it is left. */
 function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
     return null;
@@ -173,7 +173,7 @@ function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
   return path[keptBehindDamage(path, compaction)]?.id ?? null;
 }
 
-/** Why this is no session at all; `null`: it is one. Without a header, at least one entry must make sense. */
+/** Why a file is not a session; `null`: it is one. Without a header, at least one entry must be valid. */
 export function foreignness(session: ParsedSession): string | null {
   if (session.header !== null) return null;
   if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
@@ -188,8 +188,8 @@ export function idFromName(path: string): string {
 }
 
 /**
- * Reads one session file whole, in slices. Damage is reported in the tree's diagnostics; a file of another kind is refused.
- * `signal`: where it comes, nobody waits for the tree any more.
+ * Reads a session file in slices. Damage is reported in the tree's diagnostics; a file of another kind is refused. `signal`
+ * aborts.
  */
 export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
   const slices = new Slices(signal);

@@ -31,7 +31,7 @@ export class LoneSession {
   readonly #mutex = new Mutex();
   #tree: SessionTree;
   #version: number;
-  /** Of the file as the tree has it. */
+  /** Size of the file as read. */
   #bytes: number;
 
   private constructor(path: string, read: Read) {
@@ -44,28 +44,28 @@ export class LoneSession {
   static async open(path: string, options: OpenSessionOptions = {}): Promise<LoneSession> {
     const whole = resolve(path);
     if (options.create !== undefined) await begin(whole, options.create);
-    if (!isRegularFile(whole)) await readSessionFile(whole); // says what is wrong
+    if (!isRegularFile(whole)) await readSessionFile(whole); // throws
     return new LoneSession(whole, readWhole(whole));
   }
 
-  /** As it was read or written last; to be read, not changed. */
+  /** As of the last read or write. Read-only. */
   get tree(): SessionTree {
     return this.#tree;
   }
 
-  /** What a model is concerned with, from the leaf or another entry. */
+  /** The model's context, from the leaf or another entry. */
   context(entryId: string | null = this.#tree.tipId, options: ContextOptions = {}): SessionContext {
     return this.#tree.context(entryId, options);
   }
 
-  /** Takes in what others have written since. */
+  /** Reads what other programs have written. */
   refresh(): Promise<void> {
     return this.#mutex.run(async () => this.#catchUp());
   }
 
   /**
-   * Appends entries in order after the current leaf, all or none. An entry whose ID exists is not written again. Raw: only the
-   * shape of entries is checked, not whether results answer calls.
+   * Appends entries after the current leaf, all or none. An entry whose ID exists is not written again. Only the shape of
+   * entries is checked, not whether tool results answer calls.
    */
   async append(
     drafts: EntryDraft | readonly (EntryDraft | { readonly draft: EntryDraft; readonly id?: string })[],
@@ -75,18 +75,18 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** Moves the leaf, and writes it down; `null`: before the root. */
+  /** Moves the leaf and records the move; `null`: before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
 
-  /** Moves the leaf, and leaves a summary there of the branch that was left. */
+  /** Moves the leaf and adds a summary of the branch that was left. */
   async branchWithSummary(entryId: string | null, summary: string, details?: unknown): Promise<Entry> {
     const [entry] = await this.#write((tree) => tree.planBranchWithSummary(entryId, summary, details));
     return entry as Entry;
   }
 
-  /** A new file with every branch, under a session ID of its own. The file must not be there yet. */
+  /** Creates a file with all branches under a new session ID. The file must not exist. */
   async copyTo(path: string): Promise<LoneSession> {
     await this.refresh();
     const [, ...lines] = this.#tree.encodeLines();
@@ -101,7 +101,7 @@ export class LoneSession {
     return new LoneSession(whole, readWhole(whole));
   }
 
-  /** A new file with the path to an entry, which must not be there yet. */
+  /** Creates a file with the path to an entry. The file must not exist. */
   async fork(path: string, entryId: string | null = this.#tree.tipId): Promise<LoneSession> {
     await this.refresh();
     const tree = this.#tree.fork(entryId, { id: randomUUID(), parentSession: this.path });
@@ -120,7 +120,7 @@ export class LoneSession {
     );
   }
 
-  /** A line that was torn off before is closed first. What could not be written whole is taken back. */
+  /** Closes a torn line first. A partial write is truncated. */
   async #put(made: Plan): Promise<void> {
     const file = realDisk.openExisting(this.path);
     if (file === null) throw gone(this.path);
@@ -152,9 +152,9 @@ export class LoneSession {
   }
 }
 
-/** How a session file is opened. */
+/** Options of `openSession`. */
 export interface OpenSessionOptions {
-  /** Begins the file where there is none. Left out: it must be there. */
+  /** Creates the file if it does not exist. Omitted: it must exist. */
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
@@ -179,7 +179,7 @@ function readWhole(path: string): Read {
   }
 }
 
-/** Begins a file that is not there, or is empty. Where another process was quicker, its file stays. */
+/** Creates a missing or empty file. If another process is faster, its file stays. */
 async function begin(path: string, init: { readonly cwd: string; readonly id?: string }): Promise<void> {
   const text = SessionTree.create(init).encode();
   if (realDisk.stat(path) === null) {
@@ -200,18 +200,18 @@ async function begin(path: string, init: { readonly cwd: string; readonly id?: s
   });
 }
 
-/** A session file that `listSessionFiles` found. */
+/** A session file found by `listSessionFiles`. */
 export interface SessionFile {
   readonly path: string;
   readonly header: SessionHeader;
-  /** When it was last written, in milliseconds since 1970. */
+  /** Time of the last write, in milliseconds since 1970. */
   readonly updatedAt: number;
   readonly bytes: number;
 }
 
 const headerBytes = 64 * 1024;
 
-/** The session files of a folder by their headers alone, the most recently written first. */
+/** The session files of a folder, read by their headers only, last written first. */
 export function listFiles(folder: string): SessionFile[] {
   const files: SessionFile[] = [];
   for (const name of realDisk.list(resolve(folder))) {
@@ -229,7 +229,7 @@ export function listFiles(folder: string): SessionFile[] {
   return files.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.path < b.path ? 1 : -1));
 }
 
-/** Goes on with the session file that was written last, or begins a new one in the folder. */
+/** Opens the session file that was written last, or creates one in the folder. */
 export async function continueRecentFile(
   folder: string,
   create: NonNullable<OpenSessionOptions["create"]>,
@@ -241,7 +241,7 @@ export async function continueRecentFile(
   return LoneSession.open(join(folder, `${id}.jsonl`), { create: { cwd, id } });
 }
 
-/** Appears with its contents in one step, and never over a file that is there. */
+/** Creates a file atomically, and never replaces one. */
 async function writeNew(path: string, text: string): Promise<void> {
   const temporary = await writeBeside(realDisk, path, Buffer.from(text), randomUUID(), true);
   try {
@@ -260,7 +260,7 @@ async function writeNew(path: string, text: string): Promise<void> {
   }
 }
 
-/** What was written of it is taken back; where that fails too, it is a damaged line, which reading passes over. */
+/** Truncates a partial write. If that fails too, it is a damaged line, which readers skip. */
 function notWritten(path: string, file: DiskFile, size: number, error: Error): SkeinError {
   let advice = "Nothing was changed; make room on the disk, or check that you may write there";
   try {

@@ -1,12 +1,12 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** A process: enough to tell, from another one, whether it is still alive. */
+/** Identifies a process, so that another one can tell whether it is alive. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When that process started, in the kernel's own count; a pid used again has another. `null`: not known here. */
+  /** Start time as the kernel counts it, which differs when a pid is reused. `null`: unknown. */
   readonly started: string | null;
-  /** The host, and its pid namespace: pids of another container mean nothing here. */
+  /** The host and its pid namespace: pids of another container mean nothing here. */
   readonly host: string;
   readonly bootId: string | null;
 }
@@ -23,7 +23,7 @@ export function thisProcess(): ProcessIdentity {
   return identity;
 }
 
-/** Whether a process of this host is known to be dead; of another host nobody knows. */
+/** Whether a process on this host is known to be dead. For another host this is unknown. */
 export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean {
   const me = thisProcess();
   if (host !== me.host) return false;
@@ -33,14 +33,14 @@ export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean
   return started !== null && now !== null && now !== started;
 }
 
-/** Whether a process is known to live: it is this one, or one of this host that began when it says. */
+/** Whether a process is known to be alive: it is this one, or one on this host with the same start time. */
 export function isKnownToLive(process: ProcessIdentity): boolean {
   const me = thisProcess();
   return process.host === me.host && (process.started !== null || process.pid === me.pid) && !isGone(process);
 }
 
 function isAlive(pid: number): boolean {
-  // A zombie answers to signals, but writes no more.
+  // A zombie accepts signals but no longer writes.
   if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;
   try {
     process.kill(pid, 0);
@@ -55,7 +55,7 @@ function startOf(pid: number): string | null {
   return statOf(pid)?.[19] ?? null;
 }
 
-/** The fields of /proc/<pid>/stat from the third on; the name in the second may hold blanks and brackets. */
+/** The fields of /proc/<pid>/stat from the third on; the name in the second may contain spaces and parentheses. */
 function statOf(pid: number): string[] | null {
   const stat = textOf(`/proc/${pid}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;

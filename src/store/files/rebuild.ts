@@ -29,12 +29,12 @@ export interface StoreFolder {
   cwdFor(place: { readonly userId: string | null; readonly agentId: string }): string;
 }
 
-/** The form of our own ids. A uid becomes the name of a folder: nothing else is taken from a file. */
+/** The form of our own IDs. A uid becomes a folder name, so no other form is accepted from a file. */
 const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Takes the claims anew from the logs, for a `work.db` that was lost. What was waiting there is lost; what was said is
- * not. Gives how many there were.
+ * Rebuilds the claims from the logs after `work.db` was lost, and returns their number. Queued work is lost; conversations are
+ * not.
  */
 export function rebuildClaims(folder: StoreFolder): number {
   const { root, disk, work } = folder;
@@ -42,7 +42,7 @@ export function rebuildClaims(folder: StoreFolder): number {
   for (const agent of agentsIn(root, disk)) {
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
       const path = sessionPaths(root, agent, sessionId).log;
-      // A start that was cut off has claimed it already.
+      // An interrupted start has claimed it already.
       if (work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       if (claimLog(folder, path, { ...agent, sessionId }) !== null) count += 1;
     }
@@ -53,7 +53,7 @@ export function rebuildClaims(folder: StoreFolder): number {
   return count;
 }
 
-/** Claims for a log that the lost `work.db` knew. `null`: it cannot be told which session it is, or whose. */
+/** Claims a log that the lost `work.db` knew. `null`: session or owner cannot be determined. */
 function claimLog(
   folder: StoreFolder,
   path: string,
@@ -63,7 +63,6 @@ function claimLog(
   return "problem" in row ? notTakenIn(folder, path, row.problem) : claimWhatIsFree(folder, row, path);
 }
 
-/** The row that a log would have. */
 function rowOfLog(
   folder: StoreFolder,
   path: string,
@@ -82,7 +81,10 @@ function rowOfLog(
   return { ...baseRow(folder, header, meta), userId, agentId, home, sessionId, key: named };
 }
 
-/** Whose a file is. Its folder and its header must not differ; one of our own that names nobody is the unnamed user's. */
+/**
+ * The owner of a file. Folder and header must not contradict each other. One of our own files without a user belongs to the
+ * unnamed user.
+ */
 export function userFrom(
   { skein }: Pick<SessionHeader, "skein">,
   owner: HomeOwner,
@@ -172,7 +174,7 @@ function baseRow(
   };
 }
 
-/** Two logs that claim one key or label: the first has it, the other gets a key of its own. */
+/** Of two logs that claim one key or label, the first one gets it; the other gets a key of its own. */
 export function claimWhatIsFree(
   { work, report }: StoreFolder,
   row: SessionRow,
@@ -193,7 +195,7 @@ export function claimWhatIsFree(
   return null;
 }
 
-/** A key in its one spelling, where it is one that this agent can have. */
+/** The canonical key; `null` if it is invalid or belongs to another agent. */
 function keyOf(key: unknown, agentId: string): string | null {
   if (typeof key !== "string") return null;
   const parsed = readKey(key);
@@ -201,7 +203,7 @@ function keyOf(key: unknown, agentId: string): string | null {
   return "agentId" in parsed && parsed.agentId !== agentId ? null : formatKey(parsed);
 }
 
-/** By what the header says, else by the key. */
+/** From the header, or else from the key. */
 function agentOf(agent: unknown, key: unknown): string | null {
   if (agent !== undefined) return typeof agent === "string" && readAgentId(agent) === agent ? agent : null;
   const parsed = typeof key === "string" ? readKey(key) : { problem: "" };

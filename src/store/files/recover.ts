@@ -15,7 +15,7 @@ import type { Disk } from "./disk.ts";
 import { readOwn } from "./disk.ts";
 import type { LostRows, Salvage } from "./salvage.ts";
 
-/** What had to be put right, or could not be. */
+/** Something that was repaired, or could not be. */
 export interface Recovery {
   readonly kind:
     | "set_aside"
@@ -42,10 +42,7 @@ export function describeRecovery({ file, note, session }: Recovery): {
   return { message: "session file adopted", fields: { file, sessionKey, sessionId, userId, note } };
 }
 
-/**
- * Removes databases that were set aside and that name one of these sessions or users: what they hold of them cannot be taken out
- * of a damaged file.
- */
+/** Deletes databases that were set aside and contain one of these names: content cannot be removed from a damaged file. */
 export function removeSetAside(
   databases: string,
   names: readonly string[],
@@ -79,7 +76,7 @@ function holdsAny(file: string, wanted: readonly Buffer[]): boolean {
   }
 }
 
-/** Opens an index; one that cannot be read is set aside, never overwritten, and rebuilt: everything in it is derived. */
+/** Opens an index. An unreadable one is set aside, never overwritten, and rebuilt. */
 export function openIndex<T>(
   path: string,
   open: (path: string) => T,
@@ -96,8 +93,8 @@ export function openIndex<T>(
 }
 
 /**
- * Opens `work.db`. If nothing in it can be read, it is set aside and a new one is created. One that is damaged in parts is refused:
- * what can be read of it is for `doctor --fix` to save. `isSalvaged`: that was tried, so what is still damaged is unreadable.
+ * Opens `work.db`. If nothing in it is readable, it is set aside and a new one is created. A partly damaged one is refused, so
+ * that `doctor --fix` can salvage it. `isSalvaged`: that was tried, so what is still damaged is unreadable.
  */
 export function openWork<T>(
   path: string,
@@ -117,7 +114,7 @@ export function openWork<T>(
   }
 }
 
-/** Moves a database away with the files beside it. Its new name tells when. */
+/** Renames a database and the files beside it. */
 export function setAside(path: string, now: number, why: string, report: (found: Recovery) => void): void {
   const aside = `${path}.unreadable-${now}`;
   for (const ending of databaseEndings) {
@@ -134,20 +131,20 @@ function isMalformed(error: unknown): boolean {
   return isDamage(error) || /malformed/i.test(String((error as Error)?.message));
 }
 
-/** What waited in `work.db`, as it was last counted. */
+/** Pending work in `work.db`, as last counted. */
 export interface WorkCounts {
-  /** Accepted, and not yet in their session's log. */
+  /** Accepted, but not in a log yet. */
   readonly queuedInputs: number;
-  /** Begun, and not answered yet. */
+  /** Started, but not answered yet. */
   readonly unfinishedRuns: number;
-  /** Without the admin token, which lies in a file of its own. */
+  /** Without the admin token, which has its own file. */
   readonly tokens: number;
 }
 
-/** Beside `work.db`, so that the next start can say what was lost with it. */
+/** Next to `work.db`, so that the next start can report what was lost with it. */
 export const workCountsName = "work-counts.json";
 
-/** What the last gateway counted, and when; `null`: there is no readable count. */
+/** The last count and its time; `null`: there is no readable count. */
 export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readonly at: number }) | null {
   const bytes = readOwn(disk, path);
   const at = disk.stat(path)?.modifiedAt;
@@ -162,11 +159,11 @@ export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readon
     const counts = { queuedInputs, unfinishedRuns, tokens } as WorkCounts;
     return Object.values(counts).every(Number.isSafeInteger) ? { ...counts, at } : null;
   } catch {
-    return null; // cut off by a crash
+    return null; // incomplete after a crash
   }
 }
 
-/** What was lost with a whole `work.db`. */
+/** Describes the loss of a whole `work.db`. */
 export function describeRebuild(
   how: "missing" | "unreadable",
   sessions: number,
@@ -186,7 +183,7 @@ export function describeRebuild(
   return `${begun}; lost: ${gone[0]}, ${gone[1]} and ${gone[2]}, as last counted at ${new Date(at).toISOString()}`;
 }
 
-/** What was lost of a `work.db` that was damaged in parts. */
+/** Describes the loss of parts of a `work.db`. */
 export function describeSalvage({ problem, aside, saved, lost }: Salvage): string {
   const what = lost.length === 0 ? "nothing is lost" : `lost: ${lost.map(lostText).join(", ")}`;
   return `work.db was damaged (${problem}); rows saved into a new one: ${saved}; ${what}; the damaged file is kept as ${basename(aside)}`;

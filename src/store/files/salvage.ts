@@ -4,22 +4,22 @@ import type { SQLInputValue } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } from "./database.ts";
 
-/** What those who keep tables in `work.db` have to say about one that was salvaged. */
+/** Rules of the owners of tables in `work.db` for salvaged data. */
 export interface SalvageRules {
-  /** For a database whose facts are lost. */
+  /** Used when the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
-  /** Drops rows that make no sense without others that are lost, and says how many of which table. */
+  /** Deletes rows that depend on lost rows, and returns how many per table. */
   settle(tables: SalvagedTables): readonly LostRows[];
 }
 
-/** The newest version of a schema, under the name that the facts have it by, and one of its tables. */
+/** The newest version of a schema, the fact that stores it, and one of its tables. */
 export interface SchemaVersion {
   readonly fact: string;
   readonly table: string;
   readonly version: number;
 }
 
-/** The new database, before it is put in place. */
+/** The new database before it is put in place. */
 interface SalvagedTables {
   has(table: string): boolean;
   get(text: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
@@ -29,12 +29,12 @@ interface SalvagedTables {
 
 export interface LostRows {
   readonly table: string;
-  /** `null`: nothing is left that would tell. */
+  /** `null`: unknown. */
   readonly rows: number | null;
 }
 
 export interface Salvage {
-  /** What was wrong. */
+  /** The damage. */
   readonly problem: string;
   /** Where the damaged file is kept. */
   readonly aside: string;
@@ -42,21 +42,21 @@ export interface Salvage {
   readonly lost: readonly LostRows[];
 }
 
-/** So often a row is looked for between unreadable pages; more would take minutes. */
+/** Maximum attempts to find rows between unreadable pages; more would take minutes. */
 const mostProbes = 20_000;
-/** The same where nothing was found yet: then it is the root of the table that is unreadable, or not there. */
+/** The limit while nothing was found: then the root page of the table is unreadable or missing. */
 const mostEmptyProbes = 4096;
-/** How far row ids are looked for where the database does not say how far they go. */
+/** The highest row ID to look for if the database does not tell. */
 const fallbackRowId = 2 ** 20;
 
-/** Puts the outcome of a salvage in place that was cut off when it was all but done. */
+/** Completes a salvage that was interrupted before its last rename. */
 export function finishSalvage(path: string): void {
   if (!existsSync(path) && existsSync(salvagedPath(path))) renameSync(salvagedPath(path), path);
 }
 
 /**
- * Copies what is readable of a damaged database into a new one that takes its place; the damaged file is kept beside it.
- * `null`: it is sound, or nothing of it can be read.
+ * Copies the readable rows of a damaged database into a new one that replaces it, and keeps the damaged file. `null`: it is
+ * intact, or nothing is readable.
  */
 export function salvageDatabase(path: string, now: number, rules: SalvageRules): Salvage | null {
   if (!existsSync(path)) return null;
@@ -77,7 +77,7 @@ export function salvageDatabase(path: string, now: number, rules: SalvageRules):
   if (copied === null) return null;
   syncPath(unfinished);
   renameSync(unfinished, fresh);
-  // From here on a crash leaves either the damaged database or the new one, and `finishSalvage` goes on.
+  // From here on a crash leaves either the damaged database or the new one, and `finishSalvage` continues.
   const aside = `${path}.damaged-${now}`;
   for (const ending of [...databaseEndings].reverse())
     if (existsSync(path + ending)) renameSync(path + ending, aside + ending);
@@ -104,14 +104,14 @@ function copyReadable(
   target: string,
   rules: SalvageRules,
 ): { saved: number; lost: LostRows[] } | null {
-  // SQLite would make it with the umask.
+  // SQLite would apply the umask.
   closeSync(openSync(target, "wx", 0o600));
   const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);
   try {
-    // Without this SQLite refuses a file that is cut off, and one of whose tables a single definition cannot be read.
+    // Without this, SQLite refuses a truncated file, and one with a single unreadable table definition.
     old.exec("PRAGMA writable_schema = ON");
-    // Nobody else may have it open: what they wrote to the old file would be lost.
+    // No other process may have it open: its writes to the old file would be lost.
     old.exec("PRAGMA locking_mode = EXCLUSIVE");
     const schema = readSchema(old, path);
     if (schema === null) return null;
@@ -144,7 +144,7 @@ interface SchemaPart {
   readonly sql: string;
 }
 
-/** Tables first. `null`: not even these can be read. */
+/** Tables first. `null`: the schema is unreadable. */
 function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   try {
     const rows = old
@@ -163,7 +163,7 @@ function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   }
 }
 
-/** `rows`: how many are lost; `null`: nothing is left that would tell. */
+/** `rows`: how many are lost; `null`: unknown. */
 function copyTable(
   old: DatabaseSync,
   fresh: DatabaseSync,
@@ -174,7 +174,7 @@ function copyTable(
     .all(table)
     .map(({ name, pk }) => ({ name: String(name), key: Number(pk) }));
   const names = columns.map(({ name }) => `"${name}"`).join(", ");
-  // What breaks a rule of the table comes from a damaged page.
+  // A row that violates a constraint comes from a damaged page.
   const insert = fresh.prepare(
     `INSERT OR IGNORE INTO "${table}" (${names}) VALUES (${columns.map(() => "?").join(", ")})`,
   );
@@ -201,7 +201,7 @@ function copyTable(
 
 type Take = (values: readonly SQLInputValue[]) => void;
 
-/** Reads rows until one cannot be read. `true`: all of them could. */
+/** Reads rows until one is unreadable. `true`: all were readable. */
 function readWhile(
   db: DatabaseSync,
   text: string,
@@ -221,8 +221,8 @@ function readWhile(
 }
 
 /**
- * From both ends towards what cannot be read, and then the same in each half of what is left between: a page that is damaged
- * hides its own rows and no others.
+ * Reads from both ends towards the unreadable part, then recursively in each half between: a damaged page hides only its own
+ * rows.
  */
 function readByRowId(db: DatabaseSync, table: string, names: string, take: Take): boolean {
   const text = (order: string) =>
@@ -248,13 +248,13 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
     const from = up === null ? low : up + 1n;
     const down = read("DESC", from, high);
     if (down === "all") continue;
-    // Beyond the ends no row is to be found, only the damaged page again.
+    // Outside this range there are no rows, only the damaged page again.
     const lowest = from < 0n ? 0n : from;
     const to = down === null ? high : down - 1n;
     const highest = probes === 0 && down === null ? highestRowId(db, table, to) : to;
     if (lowest >= highest) continue;
     if (probes === 0) {
-      // Row ids are counted from 1, so most of them are small: each part is twice as wide as the one before.
+      // Row IDs start at 1, so most are small: each range is twice as wide as the one before.
       for (let [start, width] = [lowest, 1n]; start <= highest; [start, width] = [start + width, width * 2n])
         ranges.push([start, start + width > highest ? highest : start + width - 1n]);
       continue;
@@ -276,7 +276,7 @@ function highestRowId(db: DatabaseSync, table: string, most: bigint): bigint {
   return bound < most ? bound : most;
 }
 
-/** From both ends; what lies between two damaged places is found by the keys that indexes still have. */
+/** Reads from both ends. Rows between two damaged pages are found by the keys in indexes. */
 function readByKey(
   db: DatabaseSync,
   table: string,
@@ -299,7 +299,7 @@ function readByKey(
   return false;
 }
 
-/** How many rows a table has by the indexes that have one line for each; `null`: there is none that can be read. */
+/** The number of rows according to full indexes; `null`: none is readable. */
 function countByIndexes(db: DatabaseSync, table: string): number | null {
   const counts = fullIndexes(db, table).map((index) => {
     let count: number | null = null;
@@ -319,14 +319,14 @@ function fullIndexes(db: DatabaseSync, table: string): string[] {
     .map(({ name }) => String(name));
 }
 
-/** Tables of which nobody knows the version any more would be made again, and the start would fail. */
+/** Tables of an unknown version would be created again, and the start would fail. */
 function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas }: SalvageRules): void {
   if (!tables.includes("facts")) return;
   for (const { fact, table, version } of schemas) {
     if (!tables.includes(table)) continue;
     fresh.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)").run(fact, String(version));
   }
-  // Marks of sessions that the index lacks may be lost. Without this fact every session is marked again.
+  // Marks may be lost. Without this fact every session is marked again.
   fresh.exec("DELETE FROM facts WHERE name = 'index'");
 }
 

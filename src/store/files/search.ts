@@ -10,7 +10,7 @@ import { compareHits, wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isThere } from "./work-db.ts";
 
-/** Search by the index; the text of a hit comes from its log. */
+/** Search by the index. The text of a hit is read from its log. */
 export class FileSearch implements SearchStore {
   readonly #catalog: SessionCatalog;
 
@@ -32,8 +32,8 @@ export class FileSearch implements SearchStore {
   }
 
   /**
-   * A masked word can only lower a hit, so the order of the index is an upper bound: once enough hits rank before the last
-   * entry that was looked at, no later entry can come before them.
+   * Masking can only lower the rank of a hit, so the order of the index is an upper bound: once enough hits rank before the
+   * last checked entry, no later entry can come before them.
    */
   async #bestHits(asked: AskedSearch): Promise<readonly SearchHit[]> {
     const { limit } = asked.search;
@@ -59,7 +59,7 @@ export class FileSearch implements SearchStore {
     const { index } = this.#catalog;
     const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
     const entry = await read.catch((error: unknown) => {
-      // A log that is gone or damaged costs its own hits; `doctor` names it.
+      // A lost or damaged log only loses its own hits; `doctor` reports it.
       if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;
       throw error;
     });
@@ -76,7 +76,7 @@ export class FileSearch implements SearchStore {
   }
 }
 
-/** Where a hit stands by the words that are shown; `null`: what was found is hidden. */
+/** The rank by visible words; `null`: the match is hidden. */
 function placeOfShown(
   { row, hasAllWords, counts, length }: FoundEntry,
   shown: string,

@@ -36,12 +36,12 @@ interface CatalogSettings extends SessionFileSettings {
   /** The folder of the databases. */
   readonly databases: string;
   readonly lock: LockSettings;
-  /** How many sessions are kept open. */
+  /** Maximum number of open sessions. */
   readonly mostOpen: number;
   readonly report: (found: Recovery) => void;
 }
 
-/** The open sessions, what is taken, and the index that follows them. */
+/** The open session files, their claims in `work.db`, and the index that follows them. */
 export class SessionCatalog {
   readonly work: WorkDb;
   readonly index: IndexDb;
@@ -74,19 +74,19 @@ export class SessionCatalog {
       : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
-  /** The row of a session that we have the lock of: nobody can take it away meanwhile, so nobody need be asked. */
+  /** The cached row of a session that this process has locked: nobody else can change it. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
     if (row === null || !isThere(row) || !inScope(scope, row)) return null;
     return this.#open.isLocked(row.uid) ? row : null;
   }
 
-  /** A user whose folder's name does not name them is written down in it, before anything else is there. */
+  /** Records the owner of a home whose name does not identify them. */
   async knowUser(home: string, userId: string | null): Promise<void> {
     await noteOwner(this.settings, home, userId);
   }
 
-  /** Does something with a session's file, open as long as that takes. One that was put away meanwhile is not found. */
+  /** Runs `act` with an open session file. A session that was moved to the trash in the meantime is `not_found`. */
   async using<T>(row: SessionRow, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     try {
       return await this.#open.using(row.uid, () => this.#openFiles(row), act);
@@ -99,12 +99,12 @@ export class SessionCatalog {
     }
   }
 
-  /** The same text for as long as nobody writes to an open session; `null`: it is not open. */
+  /** Stays equal while an open session is not written to; `null`: not open. */
   markOf(uid: string): string | null {
     return this.#open.known(uid)?.mark ?? null;
   }
 
-  /** A session that begins with entries; its header says what its row says. */
+  /** Creates a session with entries. */
   create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));
     const make = () =>
@@ -120,8 +120,8 @@ export class SessionCatalog {
   }
 
   /**
-   * Marked first, moved then, both under the lock: a crash in between is finished at the next start. `false`: somebody
-   * else here is at it.
+   * Marks the session first, then moves its files, both under the lock. After a crash in between, the next start completes the
+   * move. `false`: another call is doing it.
    */
   async trash(row: SessionRow, check: (file: SessionFile) => void): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
@@ -148,8 +148,8 @@ export class SessionCatalog {
   }
 
   /**
-   * The last step of what is done for good: nothing of these sessions is left in copies that a crash or a damaged database left
-   * behind, nor in the bytes of the databases. `names`: what a database that was set aside would know them by.
+   * Last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases bytes in the databases.
+   * `names`: the names that databases set aside may contain.
    */
   async erase(rows: readonly SessionRow[], names: readonly string[]): Promise<void> {
     const { disk, root, databases, report } = this.settings;
@@ -159,20 +159,20 @@ export class SessionCatalog {
     await this.feed.erase(rows);
   }
 
-  /** Closes the files of sessions that are not in use, and returns how many. */
+  /** Closes idle session files and returns how many. */
   closeIdle(): number {
     return this.#open.closeIdle();
   }
 
-  /** Lets go of a session's files, which somebody is about to replace. */
+  /** Closes the files of a session, which are about to be replaced. */
   drop(row: SessionRow): void {
     this.#open.drop(row.uid);
   }
 
-  /** Tells logs of changes that were decided in `work.db` and cut off by a crash. */
+  /** Writes changes to logs that were committed in `work.db` before a crash. */
   async finishTodos(): Promise<void> {
     for (const row of this.work.withTodo()) {
-      // One session that is locked or lost must not keep the others from being opened.
+      // A locked or lost session must not prevent the others from opening.
       await this.finishTodo(row).catch((error: unknown) =>
         this.settings.report({
           kind: "not_taken_in",
@@ -194,12 +194,12 @@ export class SessionCatalog {
     });
   }
 
-  /** Before a log grows, the index is marked as possibly behind. */
+  /** Marks the session for the index before its log grows. */
   marking(row: SessionRow): { before: (isFirst: boolean) => void } {
     return { before: (isFirst) => this.feed.mark(row.uid, isFirst) };
   }
 
-  /** Makes sure that the index has all of a session that is in use; on a full disk it stays behind. */
+  /** Indexes a session that is in use. On a full disk the index stays behind. */
   async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
     const known = this.index.knownBytes(row.uid);
     if (known !== null && known.logBytes === file.size && known.identity === file.identity) return;
@@ -230,7 +230,7 @@ export class SessionCatalog {
     return file;
   }
 
-  /** One that still counts as pending finds its files there, so that a full disk keeps nobody from reading them. */
+  /** On a full disk it stays pending, which does not prevent reading it. */
   #noteMade(uid: string): void {
     try {
       this.work.made(uid);
@@ -244,7 +244,7 @@ export class SessionCatalog {
       uid,
       isWanted: () => {
         const now = this.work.byUid(uid);
-        // The claim of a fork may have been given back for dead; it is taken again once the files are made.
+        // The claim of a fork may have been released by another process; it is claimed again once the files exist.
         return now === null ? state === "forking" : now.state !== "trashed";
       },
     };
@@ -280,14 +280,14 @@ interface Held {
   users: number;
 }
 
-/** Of logs that are in memory whole, all together; short ones do not count. */
+/** Total size of logs in memory; small ones do not count. */
 const mostBytes = 256 * 1024 * 1024;
 const smallBytes = 1024 * 1024;
 
-/** Sessions that are open, no more than so many, but for those in use. Each is open once. */
+/** A bounded pool of open session files. Each session is open once. */
 export class OpenFiles {
   readonly #most: number;
-  /** In the order of use, the oldest first. */
+  /** Least recently used first. */
   readonly #held = new Map<string, Held>();
   readonly #closing = new Map<string, Promise<void>>();
 
@@ -295,7 +295,7 @@ export class OpenFiles {
     this.#most = most;
   }
 
-  /** Opens a session, or takes the open one, and keeps it open until the work with it is done. */
+  /** Opens a session or reuses the open one, and keeps it open while `work` runs. */
   async using<T>(
     uid: string,
     open: () => Promise<SessionFile>,
@@ -320,12 +320,11 @@ export class OpenFiles {
     }
   }
 
-  /** Whether we have the lock of a session's files. */
   isLocked(uid: string): boolean {
     return this.#held.get(uid)?.file?.isLocked === true;
   }
 
-  /** An open session, which is looked at and counts as used; `null`: it is not open. */
+  /** An open session, which counts as used; `null`: not open. */
   known(uid: string): SessionFile | null {
     const held = this.#held.get(uid);
     if (held === undefined || held.file === null) return null;
@@ -334,17 +333,17 @@ export class OpenFiles {
     return held.file;
   }
 
-  /** Lets go of a session that has gone elsewhere; those who still have it are told so by it. */
+  /** Closes a session that moved elsewhere. Its remaining users get an error. */
   drop(uid: string): void {
     const held = this.#held.get(uid);
     if (held !== undefined) this.#close(uid, held);
   }
 
-  /** Closes every session that is not in use, at once, and returns how many. */
+  /** Closes every idle session and returns how many. */
   closeIdle(): number {
     let count = 0;
     for (const [uid, held] of [...this.#held]) {
-      // To give back a lock takes a descriptor, which there may not be.
+      // Releasing a lock needs a descriptor, and there may be none.
       if (held.users > 0 || held.file === null || held.file.isLocked) continue;
       this.#close(uid, held, held.file.close());
       count += 1;
@@ -357,7 +356,7 @@ export class OpenFiles {
     await Promise.allSettled(this.#closing.values());
   }
 
-  /** Long logs that were read whole are in memory no longer than there is room for them; the one that was used last stays. */
+  /** Limits the memory for long logs that were read whole. The last used one stays. */
   #makeRoom(): void {
     let left = mostBytes;
     for (const [uid, held] of [...this.#held].reverse()) {
@@ -380,7 +379,7 @@ export class OpenFiles {
   #close(uid: string, held: Held, closed = held.opening.then((file) => file.close())): void {
     this.#forget(uid, held);
     const closing = closed
-      // It never opened, or the disk did not let go of its lock: there is nobody to tell, and nothing is lost.
+      // It never opened, or its lock could not be released. Nothing is lost.
       .catch(() => undefined)
       .finally(() => {
         if (this.#closing.get(uid) === closing) this.#closing.delete(uid);

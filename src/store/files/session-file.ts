@@ -27,25 +27,24 @@ import { BurstLock } from "./write-lock.ts";
 
 export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
-  /** `full`: on the disk before it is acknowledged. `os`: with the kernel. */
+  /** `full`: acknowledged when on disk. `os`: acknowledged when in the kernel. */
   readonly durability: "full" | "os";
 }
 
 interface WriteOptions {
   readonly fence?: () => boolean;
-  /** Runs under the lock once it is known that there is something to write; `isFirst` since the lock was taken. */
+  /** Called under the lock before a write. `isFirst`: the first one since the lock was taken. */
   readonly before?: (isFirst: boolean) => void;
-  /** Ids that the plan asks for: where only the working set is loaded, they may stand outside it. */
+  /** IDs that the plan refers to. They may be outside the loaded part. */
   readonly needs?: readonly string[];
 }
 
-/** Nothing that is asked of a model is as long: who wants more of a context gets it in slices. */
+/** Longer contexts are read in slices. */
 const longBudget = 16 * 1024 * 1024;
 
 /**
- * One session on disk: its log, to which everything is appended, and its working set, a second name of the log until
- * the first compaction and then a file of its own that follows it. Opening reads the working set; the rest of the log
- * is read when somebody asks for what is only there.
+ * A session on disk: its append-only log, and its working set, which is a hard link to the log until the first compaction and a
+ * separate file afterwards. Opening reads the working set. The rest of the log is read on demand.
  */
 export class SessionFile {
   readonly #paths: SessionPaths;
@@ -60,9 +59,9 @@ export class SessionFile {
   readonly #findings: Diagnostic[] = [];
   #isClosed = false;
   #isMoved = false;
-  /** Writes that wait for the disk or a cut; `null`: there is none. Never rejects. */
+  /** Pending syncs and cuts; `null`: none. Never rejects. */
   #settling: Promise<unknown> | null = null;
-  /** Nothing has been written since the lock was taken. */
+  /** No write since the lock was taken. */
   #isFirst = true;
 
   private constructor(
@@ -81,7 +80,7 @@ export class SessionFile {
     this.#view = new SessionView(idOf(paths), this.#log, this.#working, lookup, settings);
   }
 
-  /** Opens a session's files; `first` is what those begin with that were never written. */
+  /** Opens a session's files. `first`: the header of a session whose files do not exist yet. */
   static async open(
     paths: SessionPaths,
     lock: WriteLock,
@@ -110,7 +109,7 @@ export class SessionFile {
     }
   }
 
-  /** A new session with these entries already in it. */
+  /** Creates a session with entries. */
   static async create(
     paths: SessionPaths,
     lock: WriteLock,
@@ -123,30 +122,30 @@ export class SessionFile {
     return SessionFile.open(paths, lock, null, owner, lookup, settings);
   }
 
-  /** At least what the model is concerned with, what other processes have written since included. */
+  /** At least the model's context, including what other processes have written. */
   get recent(): SessionTree {
     this.#refresh();
     return this.#view.tree;
   }
 
-  /** Whether this process has the write lock, for a burst at least. */
+  /** Whether this process holds the write lock. */
   get isLocked(): boolean {
     return this.#lock.isHeld && !this.#isMoved && !this.#isClosed;
   }
 
-  /** Where the conversation stood after our last write. */
+  /** The leaf after our last write. */
   get leafId(): string | null {
     return this.#view.tree.leafId;
   }
 
-  /** Everything in the log. */
+  /** The tree of the whole log. */
   get whole(): SessionTree {
     this.#refresh();
     this.#view.widen();
     return this.#view.tree;
   }
 
-  /** So that `whole` is there at once: a long log is read in slices. */
+  /** Loads a long log in slices, so that `whole` does not block. */
   async widened(): Promise<void> {
     this.#refresh();
     try {
@@ -157,50 +156,49 @@ export class SessionFile {
     }
   }
 
-  /** The same for whoever asks for these entries; `null`: none of them stands outside what is loaded, and nothing is to be waited for. */
+  /** Loads the whole log if one of these entries may be outside the loaded part; `null`: not needed. */
   widenedFor(ids: readonly string[]): Promise<void> | null {
     if (ids.length === 0) return null;
     this.#refresh();
     return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.widened() : null;
   }
 
-  /** The same for a context, which of a compacted session has all it needs. */
+  /** Loads the whole log for a context that needs it. */
   async widenedForContext({ byteBudget = Number.POSITIVE_INFINITY }: ContextOptions): Promise<void> {
     this.#refresh();
     if (this.#view.isTail && byteBudget > longBudget) await this.widened();
   }
 
-  /** How much of the log is in memory beyond what every open session has. */
+  /** Memory beyond what every open session uses. */
   get heldBytes(): number {
     return this.#view.isWhole ? this.#view.size : 0;
   }
 
-  /** One entry, wherever it stands; `null`: there is none of this id. */
+  /** `null`: not found. */
   entry(id: string): Entry | null {
     this.#refresh();
     return this.#view.entry(id);
   }
 
-  /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
+  /** Reads no more of a long log than the budget needs. */
   context(options: ContextOptions): SessionContext {
     this.#refresh();
     const context = this.#view.context(options);
     return { ...context, diagnostics: [...context.diagnostics, ...this.#findings] };
   }
 
-  /** Which file the log is. */
   get identity(): string {
     return this.#log.identity;
   }
 
-  /** Bytes of the log, as far as it is read. */
+  /** Bytes of the log, up to the loaded size. */
   readLog(offset: number, length = this.#view.size - offset): Uint8Array {
     return this.#log.read(offset, length);
   }
 
   /**
-   * Another text once anybody has written to the log, or put another one in its place. What is read behind it is never
-   * older; `null`: that cannot be said, for somebody here is writing, or it is gone from here.
+   * A text that changes when the log is written to or replaced. Anything read after it is at least as new. `null`: unknown,
+   * because this process is writing or the session moved.
    */
   get mark(): string | null {
     if (this.#isClosed || this.#isMoved || this.#lock.isInUse) return null;
@@ -214,12 +212,12 @@ export class SessionFile {
     return this.#view.meta;
   }
 
-  /** As far as the log is read; an index that knows this much is up to date. */
+  /** The loaded size of the log. An index with this size is up to date. */
   get size(): number {
     return this.#view.size;
   }
 
-  /** All of one moment, with one look at the file. */
+  /** A consistent summary, with one look at the file. */
   get latest(): LogSummary {
     this.#refresh();
     const { tree, meta, saidAt } = this.#view;
@@ -227,10 +225,10 @@ export class SessionFile {
     return { cwd: tree.header.cwd ?? "", meta: meta.meta, version: meta.version, name, saidAt, leafId };
   }
 
-  /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
+  /** Writes what `make` plans, and resolves when it is stored. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     if (this.#isClosed || this.#isMoved) return Promise.reject(new FileClosed());
-    // In a burst, with nobody before us, there is nothing to wait for.
+    // Within a burst, and with an empty queue, there is nothing to wait for.
     const writing = this.#lock.join(this.#mutex.isBusy)
       ? this.#writeAtOnce(make, options)
       : this.#write(make, options);
@@ -265,7 +263,7 @@ export class SessionFile {
     return this.#settleAndLetGo(plan, mark, recut);
   }
 
-  /** Writes are acknowledged in the order in which they stand in the log, whatever each has to wait for. */
+  /** Writes are acknowledged in log order, whatever each one waits for. */
   async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
     const before = this.#settling;
     const work = mark === null ? Promise.resolve() : this.#settle(mark, recut);
@@ -289,8 +287,8 @@ export class SessionFile {
   }
 
   /**
-   * Replaces the whole log, under the lock. The working set goes first: it may hold what is to be gone, and is made from
-   * the log. `null` from `make`: nothing is changed.
+   * Replaces the whole log under the lock. The working set is deleted first: it may contain what must go, and is rebuilt from
+   * the log. `null` from `make`: no change.
    */
   rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
     return this.#track(
@@ -298,7 +296,7 @@ export class SessionFile {
         this.#checkOpen();
         await this.#lock.hold(() => this.#readIn());
         try {
-          // What waits for its sync is in the bytes that are read, and is synced with them.
+          // Unsynced appends are part of these bytes and are synced with them.
           const bytes = await make(this.#log.read(0, this.#log.size));
           if (bytes !== null) await this.#putInPlace(bytes);
         } finally {
@@ -319,7 +317,7 @@ export class SessionFile {
     });
     this.#log.followName();
     const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
-    // Before anything is waited for: whoever reads the log in slices learns that it is another one.
+    // Before the first await, so that a reader in slices notices the replaced log.
     await this.#view.load(Slices.underLock());
     if (isLog) await disk.syncFolder(this.#paths.folder);
     else await this.#cut();
@@ -329,7 +327,7 @@ export class SessionFile {
     if (this.#isMoved || this.#isClosed) throw new FileClosed();
   }
 
-  /** Finishes what is under way and lets go of the files. */
+  /** Waits for pending writes and closes the files. */
   async close(): Promise<void> {
     this.#isClosed = true;
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
@@ -341,7 +339,7 @@ export class SessionFile {
     }
   }
 
-  /** Moves the files into another folder, whole, under the lock; afterwards this object is of no use. */
+  /** Moves the files to another folder under the lock. The object cannot be used afterwards. */
   async moveTo(target: SessionPaths, before: () => void): Promise<void> {
     await this.#mutex.run(async () => {
       await this.#lock.hold(() => this.#readIn());
@@ -356,7 +354,7 @@ export class SessionFile {
     await this.close();
   }
 
-  /** Not at the price of waiting: the log says everything, and the next write brings the working set in line. */
+  /** Does not wait for the lock: the log is complete, and the next write updates the working set. */
   async #bringInLine(): Promise<void> {
     try {
       await this.#mutex.run(async () => {
@@ -374,7 +372,7 @@ export class SessionFile {
     }
   }
 
-  /** An adopted or forked session, or one that another program compacted, whose working set is still everything. */
+  /** An adopted or forked session, or one compacted by another program, whose working set is still the whole log. */
   #isUncut(): boolean {
     if (!this.#view.isWhole) return false;
     return this.#view.tree.path().some((entry) => entry.type === "compaction") && this.#working.isLog();
@@ -393,21 +391,21 @@ export class SessionFile {
     if (first === undefined) return { plan, mark: null, recut: false };
     options.before?.(this.#isFirst);
     this.#isFirst = false;
-    // A branch that begins elsewhere may begin at an entry that the working set does not have.
+    // A new branch may start at an entry outside the working set.
     const moves = (first.parent?.entry.id ?? null) !== tip;
     const compacts = plan.nodes.some(({ entry }) => entry.type === "compaction");
     const recut = compacts || (moves && this.#working.isOwnFile);
     return { plan, mark: this.#append(plan), recut };
   }
 
-  /** Puts a plan's lines at the end of the log, and the plan into the tree. */
+  /** Appends a plan's lines to the log, and the plan to the tree. */
   #append(plan: Plan): LogMark {
     const mark = this.#log.append(this.#view.size, plan.lines);
     if (mark.end === mark.start + mark.bytes) {
       this.#view.commit(plan, mark.end);
       return mark;
     }
-    // Somebody else wrote at the same time, perhaps half a line that ours went into: what is not there is written again.
+    // Another program wrote at the same time, perhaps half a line that ours was appended to: lost lines are written again.
     this.#view.reload();
     this.#view.widen();
     const lost = plan.lines.filter(
@@ -419,7 +417,7 @@ export class SessionFile {
     return again;
   }
 
-  /** Waits for the disk, then lets the working set follow. */
+  /** Waits for the sync, then updates the working set. */
   async #settle(mark: LogMark, recut: boolean): Promise<void> {
     if (this.#settings.durability === "full" || recut) {
       try {
@@ -433,7 +431,6 @@ export class SessionFile {
     else this.#follow(mark);
   }
 
-  /** The working set gets what the log has. */
   #follow(mark: LogMark): void {
     this.#log.noteWritten(mark);
     const problem = this.#working.follow(mark.end);
@@ -444,7 +441,7 @@ export class SessionFile {
     if (this.#log.takeBack()) this.#view.reload();
   }
 
-  /** What others have written while we did not have the lock. */
+  /** Reads what others have written while we did not hold the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
     if (this.#log.followName() || this.#log.size !== this.#view.size) this.#reloadGrown();
@@ -457,7 +454,7 @@ export class SessionFile {
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
 
-  /** A new working set from the log, put in place whole. */
+  /** Replaces the working set by a new one, cut from the log. */
   async #cut(): Promise<void> {
     for (;;) {
       await this.#view.widenUnderLock();
@@ -470,7 +467,7 @@ export class SessionFile {
     }
   }
 
-  /** Lines that somebody else (pi, OpenClaw) appended to the working set go into the log, as they are. */
+  /** Copies lines that another program (pi, OpenClaw) appended to the working set into the log. */
   #takeIn(bytes: Uint8Array): LogMark | null {
     const found = parseSession(bytes).lines.filter((line): line is Entry => !isCorrupt(line));
     const foreign = found.filter((entry) => this.#view.tree.entry(entry.id) === null);
@@ -481,16 +478,16 @@ export class SessionFile {
     this.#view.reload();
     const note = `${foreign.length} entries that another program wrote to the working set were taken in`;
     this.#find("taken_in", note, foreign[0]?.id);
-    // Theirs goes on from ours, or ours went on without them: then it stays the branch to go on with.
+    // If their branch does not continue ours, ours stays the active one.
     const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
-  /** While we write ourselves, nobody else does. What was found under the log's name; `null`: it was not looked at. */
+  /** Skipped while we are writing, since nobody else writes then. Returns what is at the log's path; `null`: not checked. */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;
     const named = this.#settings.disk.stat(this.#paths.log);
-    if (named === null) return null; // on its way into the trash: whoever writes is told
+    if (named === null) return null; // being moved to the trash: the next write reports it
     if (this.#log.follow(named) || named.size !== this.#view.size) this.#reloadGrown();
     return named;
   }
@@ -505,7 +502,6 @@ export class SessionFile {
   }
 }
 
-/** The text of a session's file as bytes. */
 function* encoding(tree: SessionTree): Steps<Uint8Array> {
   const lines: Buffer[] = [];
   for (const line of tree.encodeLines()) {

@@ -11,12 +11,10 @@ import { leftOutOf } from "./working-set.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
-/** The two files of a session as a whole: how they come to be, and how they move. */
-
-/** Whose files they are. */
+/** The session that owns the files. */
 export interface FileOwner {
   readonly uid: string;
-  /** Asked under the lock: whether the session is there, or about to be. */
+  /** Called under the lock: whether the session still exists. */
   isWanted(): boolean;
 }
 
@@ -27,8 +25,8 @@ interface MakeSettings {
 }
 
 /**
- * Makes log and working set of a new session. What lies under its name and is another's is left alone. `bytes` null: it
- * was written before, and its log must be there.
+ * Creates log and working set of a session. Files of another session are left alone. `bytes: null`: it was written before, and
+ * its log must exist.
  */
 export async function beginFiles(
   paths: SessionPaths,
@@ -41,7 +39,7 @@ export async function beginFiles(
   await makeFolderDurably(disk, paths.folder);
   await lock.acquire();
   try {
-    // Somebody else may have put it into the trash while we waited.
+    // Another process may have moved it to the trash while we waited.
     if (!owner.isWanted()) throw new FileClosed();
     if (bytes !== null) refuseAnothers(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
@@ -54,7 +52,7 @@ export async function beginFiles(
   }
 }
 
-/** A failed beginning leaves nothing behind that another one would take for its own. */
+/** A failed attempt leaves nothing behind that another one would mistake for its own. */
 async function writeFirst(
   paths: SessionPaths,
   bytes: Uint8Array,
@@ -73,7 +71,7 @@ async function writeFirst(
   }
 }
 
-/** `conflict` where a file under a session's name is not its own. */
+/** `conflict` when a file under the session's name belongs to another one. */
 export function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
   for (const path of [paths.log, paths.working]) {
     const bytes = readWhole(disk, path);
@@ -85,7 +83,7 @@ export function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): vo
   }
 }
 
-/** Where the log is gone and its second name is not, that is the log. A cut working set is not all there was. */
+/** If the log is missing but its hard link exists, it is restored from there. A cut working set is not enough. */
 async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean> {
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
@@ -98,12 +96,12 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   return true;
 }
 
-/** The log of a session that was written before is not there. */
+/** The log of an existing session is missing. */
 export function goneLog(file: string, problem = "it is gone"): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
-/** Log first: a session without its log would be made anew. A log that is there already is not overwritten. */
+/** Log first: a session without its log would be created again. An existing log is not overwritten. */
 export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
   await makeFolderDurably(disk, to.folder);
   if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
@@ -118,10 +116,10 @@ interface MoveSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer was given up by a process that died, where nobody can say whether it lives. */
+/** A fork that takes longer is abandoned, if it is unknown whether its process lives. */
 const forkingMs = 60_000;
 
-/** Sessions on their way into the trash, out of it, and out of the world: each step can be done again after a crash. */
+/** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
 export class Moves {
   readonly #work: WorkDb;
   readonly #settings: MoveSettings;
@@ -131,7 +129,7 @@ export class Moves {
     this.#settings = settings;
   }
 
-  /** Moved first, marked then: nobody sees it before it is all there. */
+  /** Moves the files first and then changes the state, so that the session becomes visible when it is complete. */
   async untrash(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);
@@ -147,7 +145,7 @@ export class Moves {
     });
   }
 
-  /** All files of a session that is in the trash, or was to go there. */
+  /** Deletes all files of a session in the trash. */
   async removeFiles(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);
@@ -162,14 +160,14 @@ export class Moves {
     }
   }
 
-  /** What a crash left half-done: sessions on their way into the trash or out of it, and forks that nobody was told of. */
+  /** Completes moves into and out of the trash that a crash interrupted, and ends unfinished forks. */
   async finish(now: number): Promise<void> {
     const { disk, root } = this.#settings;
     for (const row of [...this.#work.inState("trashed"), ...this.#work.inState("forking")]) {
       const paths = sessionPaths(root, row, row.sessionId);
       const isLeft = () => [paths.log, paths.working].some((path) => disk.stat(path) !== null);
       if (row.state === "trashed" && !isLeft()) continue;
-      // Whoever has the lock is at it.
+      // If the lock is held, its owner is doing it.
       await this.underLock(row, 0, async () => {
         const found = this.#work.byUid(row.uid);
         if (found?.state === "trashed" && isLeft())
@@ -179,7 +177,7 @@ export class Moves {
     }
   }
 
-  /** Ends the forks of processes that are known to be dead. `false`: there are none. */
+  /** Ends forks of dead processes. `false`: there are none. */
   async finishAbandoned(now: number): Promise<boolean> {
     if (!this.#work.inState("forking").some(isAbandoned)) return false;
     await this.finish(now);
@@ -208,7 +206,7 @@ function isAbandoned({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isGone(maker);
 }
 
-/** Whether somebody is known to be at a fork, however long it takes. */
+/** Whether a fork's process is known to be alive. */
 export function isUnderWay({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isKnownToLive(maker);
 }

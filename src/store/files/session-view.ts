@@ -17,52 +17,49 @@ import type { LogFile } from "./log-file.ts";
 import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 
-/** What a session's file asks of the index. */
+/** What a session file asks the index. */
 export interface EntryLookup extends TailIndex {
-  /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
+  /** Whether an entry is among the first `amongFirst` of the log; `null`: unknown. */
   has(entryId: string, amongFirst: number): boolean | null;
-  /** Somebody else, who may know nothing of the index, has written to the log. */
+  /** Another program has written to the log. */
   grew(): void;
 }
 
 export interface ViewSettings {
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** How much of a long log is read to be ready to append. */
+  /** How much of a long log is read before appending. */
   readonly tailBytes: number;
 }
 
-/** Read beyond a budget, so that it is full before the tail ends. */
+/** Read in addition to a budget, so that the tail exceeds it. */
 const roomBytes = 64 * 1024;
-/** How much more of a log is read when its tail did not fill a budget. */
+/** Growth factor when the tail did not fill the budget. */
 const tailGrowth = 4;
-/** So often a log that is read anew meanwhile is begun with again; then it is read at once. */
+/** Restarts when the log is replaced while it is read; then it is read in one go. */
 const mostTries = 3;
 
-/**
- * What of a session is in memory: what its working set has, or the last part of a long log, or everything. It grows when
- * somebody asks for what is left out, and never shrinks but by being read anew.
- */
+/** The part of a session in memory: its working set, the end of a long log, or everything. It grows on demand. */
 export class SessionView {
   readonly #sessionId: string;
   readonly #log: LogFile;
   readonly #working: WorkingFile;
   readonly #lookup: EntryLookup;
   readonly #settings: ViewSettings;
-  /** As far as the log is in the tree. */
+  /** How much of the log is in the tree. */
   #size = 0;
   #tree!: SessionTree;
   #meta!: VersionedMeta;
-  /** Where the tree leaves off the log's beginning; `null`: it is whole. */
+  /** What the tree omits at the beginning; `null`: nothing. */
   #left: LeftOut | null = null;
-  /** The tree is the last part of a log that was never compacted, of so many bytes. */
+  /** Size of the tail, if the tree is the end of a log that was never compacted. */
   #tailBytes: number | null = null;
-  /** How often the files were read anew. */
+  /** Number of reloads. */
   #reloads = 0;
   #loading: Promise<unknown> | null = null;
   #widening: Promise<void> | null = null;
 
-  /** Nothing is read until it is loaded. */
+  /** Reads nothing until `load`. */
   constructor(
     sessionId: string,
     log: LogFile,
@@ -93,26 +90,26 @@ export class SessionView {
     return this.#left === null;
   }
 
-  /** When something was said last, on whatever branch; `null`: nothing yet. */
+  /** Time of the last conversation entry on any branch; `null`: none yet. */
   get saidAt(): number | null {
     const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
     return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
   }
 
-  /** One entry, wherever it stands; `null`: there is none of this id. */
+  /** `null`: not found. */
   entry(id: string): Entry | null {
     if (this.mayLeaveOut(id)) this.widen();
     return this.#tree.entry(id);
   }
 
-  /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
+  /** Reads no more of a long log than the budget needs. */
   context(options: ContextOptions): SessionContext {
     const { byteBudget } = options;
     if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.widen();
     }
     let context = this.#tree.context(undefined, options);
-    // A model is shown less than an entry's line holds: the tail may be all in, with more before it.
+    // A context is smaller than its lines: the whole tail may fit, with more before it.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
       const wider = tailGrowth * this.#tailBytes;
       if (wider >= this.#log.size || !this.#readTail(wider)) this.widen();
@@ -125,31 +122,31 @@ export class SessionView {
     return typeof this.#tree.header.skein?.base === "string";
   }
 
-  /** Whether it is the last part of a log that was never compacted. */
+  /** Whether it is the end of a log that was never compacted. */
   get isTail(): boolean {
     return this.#tailBytes !== null;
   }
 
-  /** Whether an entry may stand where nothing has been read. */
+  /** Whether an entry may be outside the loaded part. */
   mayLeaveOut(id: string): boolean {
     if (this.#left === null || this.#tree.entry(id) !== null) return false;
     return this.#lookup.has(id, this.#left.entries) !== false;
   }
 
-  /** Takes in what was written, up to a size of the log. */
+  /** Adds written entries, up to a size of the log. */
   commit(plan: Plan, size: number): void {
     this.#tree.commit(plan);
     this.#size = size;
     if (plan.nodes.some(({ entry }) => isMeta(entry))) this.#meta = this.#readMeta();
   }
 
-  /** As the files are now. */
+  /** Reads the files again. */
   reload(): void {
     this.#reloads += 1;
     if (!this.#loadPart()) this.#takeWhole(this.#readLog());
   }
 
-  /** The same, a long log in slices. Nobody may write meanwhile. */
+  /** Like `reload`, in slices. No writes may happen in the meantime. */
   async load(slices = new Slices()): Promise<void> {
     this.#reloads += 1;
     if (this.#loadPart()) return;
@@ -163,12 +160,12 @@ export class SessionView {
     }
   }
 
-  /** Everything in the log. */
+  /** Loads the whole log. */
   widen(): void {
     if (this.#left !== null) this.#takeWhole(this.#readLog());
   }
 
-  /** The same in slices. What is written meanwhile is in it too. */
+  /** Like `widen`, in slices. Includes what is written in the meantime. */
   widenInSlices(): Promise<void> {
     if (this.#left === null) return Promise.resolve();
     this.#widening ??= this.#widenInSlices(new Slices()).finally(() => {
@@ -177,7 +174,7 @@ export class SessionView {
     return this.#widening;
   }
 
-  /** The same for whoever has the lock: not behind one that is under way, which stands in line with everybody's reading. */
+  /** Like `widenInSlices`, for the owner of the lock: does not queue behind other readers. */
   widenUnderLock(): Promise<void> {
     return this.#widenInSlices(Slices.underLock());
   }
@@ -203,7 +200,7 @@ export class SessionView {
     this.#meta = this.#readMeta();
   }
 
-  /** The working set, where it is a file of its own that is in line with the log, or the log's tail; `false`: neither will do. */
+  /** Loads the working set if it matches the log, or the end of the log; `false`: neither is possible. */
   #loadPart(): boolean {
     const isLog = this.#working.isLog();
     if (isLog) return this.#readTail(this.#settings.tailBytes);
@@ -218,7 +215,7 @@ export class SessionView {
     return true;
   }
 
-  /** The last part of the log alone; `false`: the index does not say enough of the rest. */
+  /** Loads the end of the log; `false`: the index does not know enough about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
     const { size, identity } = this.#log.stat();
@@ -227,19 +224,19 @@ export class SessionView {
     const left = leftOutOf(session?.header ?? null);
     if (session === null || left === null) return false;
     const tree = SessionTree.from(session, { clock, newId });
-    // Nothing but bookkeeping: what was said last stands before it.
+    // Only bookkeeping: the last conversation entry is before it.
     if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
     this.#tree = tree;
     this.#left = left;
     this.#tailBytes = bytes;
     this.#size = size;
-    // Whoever reads the rest meanwhile counts from another tree.
+    // A concurrent reader of the rest counts from another tree.
     this.#reloads += 1;
     this.#meta = this.#readMeta();
     return true;
   }
 
-  /** A cut working set's header has the metadata as it was then; only what came behind the cut is new. */
+  /** The header of a cut working set has the metadata at the cut; later entries are applied. */
   #readMeta(): VersionedMeta {
     return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
   }
@@ -271,11 +268,11 @@ function* readingLog(log: LogFile, size: number): Steps<Uint8Array> {
   const bytes = new Uint8Array(size);
   for (let at = 0; at < size; ) {
     const piece = log.read(at, Math.min(pieceBytes, size - at));
-    // Cut back meanwhile: what is there is all there is.
+    // Truncated in the meantime.
     if (piece.length === 0) return bytes.subarray(0, at);
     bytes.set(piece, at);
     at += piece.length;
-    // To copy is quicker than to parse.
+    // Copying is faster than parsing.
     yield piece.length / 8;
   }
   return bytes;
@@ -285,29 +282,27 @@ function isMeta(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.meta";
 }
 
-/**
- * A long session that was never compacted, from its last part alone: what the index knows of the rest stands in a header
- * like that of a cut working set. Pure but for the reading, which the caller does.
- */
-
 interface TailSource {
   readonly size: number;
   readonly identity: string;
   read(offset: number, length: number): Uint8Array;
 }
 
-/** What the tail asks of the index. */
+/** What reading the end of a log asks the index. */
 interface TailIndex {
   known(): Known | null;
-  /** Where an entry stands in the log; `null`: not known. */
+  /** Where an entry is in the log; `null`: unknown. */
   placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
-  /** What held behind an entry; `null`: not known. */
+  /** The context state after an entry; `null`: unknown. */
   stateBehind(entryId: string): ContextState | null;
 }
 
 const lineBreak = 0x0a;
 
-/** The last part of a log as a session of its own, at least so many bytes; `null`: only the whole log will do. */
+/**
+ * Reads at least `bytesWanted` from the end of a log as a session of its own. What the index knows of the rest goes into a
+ * header like that of a cut working set. `null`: the whole log is needed.
+ */
 function readTail(log: TailSource, index: TailIndex, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;
   const known = index.known();
@@ -337,15 +332,12 @@ function wholeFrom(log: TailSource, from: number, isBegin: boolean): { bytes: Ui
   return { bytes: bytes.subarray(skip), offset: from + skip };
 }
 
-/** How many of the tail's lines the index has read. */
+/** The number of indexed lines in the tail. */
 function knownLines({ places }: ParsedSession, offset: number, logBytes: number): number {
   return places.filter((place) => offset + place.offset < logBytes).length;
 }
 
-/**
- * The parent that the tail leaves out; `undefined`: something in it hangs elsewhere, is damaged, is not as known, or has
- * the id of an entry before it.
- */
+/** The omitted parent; `undefined`: the tail branches, is damaged, differs from the index, or repeats an earlier ID. */
 function baseOf(
   session: ParsedSession,
   offset: number,
@@ -366,7 +358,7 @@ function baseOf(
   return first.parentId;
 }
 
-/** Whether the index has each of the first so many lines where it stands: a repeated one has no position of its own. */
+/** Whether the index has the first lines of the tail at their positions: a repeated line has no position of its own. */
 function isAsKnown(session: ParsedSession, offset: number, known: number, index: TailIndex): boolean {
   const positionOf = (at: number) => {
     const [line, place] = [session.lines[at], session.places[at]];

@@ -49,14 +49,14 @@ import { refuseAnothers } from "./session-files.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
 import { isThere, recordOf } from "./work-db.ts";
 
-/** Looks for a session's file among those that nobody has claimed. */
+/** Looks for an unclaimed session file. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
 
-/** A session that was read ahead is not read ahead again for so long. */
+/** How long a session counts as read ahead. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
 
-/** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
+/** Sessions and entries in files: conversations in the logs, claims in `work.db`, lists in `index.db`. */
 export class FileSessions implements SessionStore {
   readonly #catalog: SessionCatalog;
   readonly #feed: ChangeFeed;
@@ -80,8 +80,8 @@ export class FileSessions implements SessionStore {
   }
 
   /**
-   * Makes a session with the work that hangs on it. Once that is committed it has happened: where its log cannot be written
-   * now, it is made at first use, as after a crash.
+   * Creates a session together with its first run. After the commit it exists: if its log cannot be written now, it is created
+   * at first use.
    */
   async createWith(
     scope: Scope,
@@ -169,7 +169,7 @@ export class FileSessions implements SessionStore {
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalog.marking(row), ...fence, needs };
     return this.#catalog.using(row, async (file) => {
-      // Of nothing, the leaf under the lock: once it is given back, others may have gone on.
+      // For an empty append: the leaf under the lock, since others may write once it is released.
       let leafId: string | null = null;
       const widening = file.widenedFor(needs);
       if (widening !== null) await widening;
@@ -195,7 +195,7 @@ export class FileSessions implements SessionStore {
       const widening = file.widenedFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
-        // Whoever has a fence is the one who works on it.
+        // A caller with a fence is the run that works on the session.
         if (options.fence === undefined) this.#catalog.work.attendance.attendant.branch(sessionRefOf(row));
         return tree.planBranch(targetId);
       }, writing);
@@ -248,7 +248,7 @@ export class FileSessions implements SessionStore {
     const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
     let changed: readonly string[] = [];
     const fresh = await this.#catalog.using(row, async (file) => {
-      // Decided under the lock, by the metadata as it then is; once `work.db` has it, it has happened.
+      // Decided under the lock, by the current metadata. The commit in `work.db` is final.
       let decided: SessionRow | null = null;
       const writing = file.write(
         (tree) => {
@@ -358,7 +358,7 @@ export class FileSessions implements SessionStore {
     return redaction;
   }
 
-  /** Everything of a user, for good; state and blobs go with the folder. */
+  /** Deletes everything of a user; state and blobs are in the folder. */
   async purgeUser(userId: string): Promise<{ sessions: number }> {
     const rows = await purgeUser(this.#catalog, userId, this.#homeFor(userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
@@ -374,7 +374,7 @@ export class FileSessions implements SessionStore {
     await this.#catalog.using(row, () => undefined);
   }
 
-  /** Takes key, id and label; from here on the session exists, whatever happens to this process. */
+  /** Claims key, ID and label. From here on the session exists, even if the process dies. */
   async #accept(
     scope: Scope,
     init: SessionInit,
@@ -386,7 +386,7 @@ export class FileSessions implements SessionStore {
     return row;
   }
 
-  /** Names that a fork has taken whose process is gone are free, or its session is there; then it is tried again. */
+  /** Names of an abandoned fork are freed, or its session is completed; then the claim is tried again. */
   async #claimed<T>(claim: () => T): Promise<T> {
     try {
       return claim();
@@ -428,7 +428,6 @@ export class FileSessions implements SessionStore {
     };
   }
 
-  /** A session that begins with entries. */
   async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
       this.#catalog.create(row, tree, (file) => {
@@ -438,7 +437,7 @@ export class FileSessions implements SessionStore {
     );
   }
 
-  /** A session that could not be written is not there, and its names are free again. */
+  /** If the files cannot be written, the claim is released. */
   async #orRelease<T>(row: SessionRow, make: () => Promise<T>): Promise<T> {
     try {
       return await make();
@@ -471,7 +470,7 @@ export class FileSessions implements SessionStore {
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
-      // The log decides; what it did not take is not claimed either, unless somebody else has it by now.
+      // The log decides. A label that is not in the log is not claimed, unless another session has it by now.
       const label = file.meta.meta.label ?? null;
       const claimed = work.byUid(row.uid);
       const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;
@@ -480,7 +479,7 @@ export class FileSessions implements SessionStore {
     });
   }
 
-  /** A file of another program under the name of a session that nobody knows becomes that session. */
+  /** Adopts a file of another program under the ID of an unknown session. */
   async #adopted(scope: Scope, sessionId: string): Promise<SessionRow | null> {
     if (sessionIdProblem(sessionId) !== null) return null;
     if (this.#catalog.work.byId(scope.userId ?? null, sessionId) !== null) return null;
@@ -550,7 +549,7 @@ export class FileSessions implements SessionStore {
   }
 }
 
-/** The newest page of the branch, where the working set alone has enough of it. */
+/** The newest page of the branch, if the loaded part has enough of it. */
 function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
   if (range.along !== "branch" || range.before !== undefined || range.after !== undefined) return null;
   const path = tree.path();
@@ -559,7 +558,7 @@ function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
   return pageOf(path, tree.leafId, range);
 }
 
-/** The ids that an item must know of: its own, and those that it points at. */
+/** The ID of an item, and the ID that it refers to. */
 function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;

@@ -13,7 +13,7 @@ import { isThere } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
-/** Track A: `context/<sessionId>/<key>.json`, each `{version, value}`, replaced whole. */
+/** `context/<sessionId>/<key>.json` with `{version, value}`, replaced atomically. */
 export class FileState implements StateStore {
   readonly #root: string;
   readonly #disk: Disk;
@@ -62,7 +62,7 @@ export class FileState implements StateStore {
     });
   }
 
-  /** Whoever decides by a version is alone with the session's state, among all processes. */
+  /** Runs `act` under the lock of the session's state, so that versions are compared safely. */
   #alone<T>(
     scope: Scope,
     sessionId: string,

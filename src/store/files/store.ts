@@ -54,43 +54,43 @@ export interface FilesStore extends Store {
 }
 
 export interface FilesStoreOptions {
-  /** The folder of everything. Made if it is not there. */
+  /** The root folder. Created if needed. */
   readonly root: string;
   readonly durability?: "full" | "os";
   readonly lockTimeoutMs?: number;
   readonly clock?: Clock;
   readonly newId?: IdSource;
-  /** Told what had to be put right. */
+  /** Called for every repair. */
   readonly report?: (found: Recovery) => void;
-  /** How much of a long session that was never compacted is read to be ready to append; by default 256 KB. */
+  /** How much of a long session without compaction is read before appending; default 256 KB. */
   readonly tailBytes?: number;
-  /** Another disk, for tests. */
+  /** A replacement for tests. */
   readonly disk?: Disk;
-  /** Where the databases are, when not in the root. */
+  /** The folder of the databases, if not the root. */
   readonly databases?: string;
-  /** Which folders a user's sessions are in, from the root on; by default `users/<user>`. */
+  /** Chooses the folders of a user, relative to the root; default `users/<user>`. */
   readonly namespace?: Namespace;
-  /** Where the index works: in a thread of its own, or in place, for a process that does one thing and ends. */
+  /** Whether the index runs in a worker thread, or in place for a short-lived process. */
   readonly index?: "in a thread" | "in place";
-  /** Looks whether the databases are sound before they are used. */
+  /** Checks the databases before use. */
   readonly verify?: boolean;
-  /** Saves what is readable of a damaged `work.db`. Left out: opening one is refused. */
+  /** Salvages a damaged `work.db`. Omitted: opening it is refused. */
   readonly salvage?: SalvageRules;
-  /** The default working directory of a user's agent, for session files that are found; by default none. */
+  /** The default working directory of a user's agent, for adopted session files. */
   readonly cwdFor?: StoreFolder["cwdFor"];
 }
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
-/** Descriptors that a process needs beside sessions and connections: databases, threads, the port. */
+/** Descriptors for databases, threads and the port. */
 const ownDescriptors = 48;
-/** A session has one or two files open; a third of the descriptors is for them, the rest for connections. */
+/** A session has one or two files open. A third of the descriptors is for sessions, the rest for connections. */
 const descriptorsPerSession = 6;
 const defaultTailBytes = 256 * 1024;
-/** What the index takes in at once where it works in place. */
+/** How much is indexed per transaction in place. */
 const chunkBytes = 256 * 1024;
 
-/** `how`: what became of the database that was there. */
+/** `how`: what happened to the existing database. */
 function openWorkDb(
   { salvage }: FilesStoreOptions,
   databases: string,
@@ -110,7 +110,7 @@ function openWorkDb(
   return { work, how };
 }
 
-/** Told now, and kept for the next start and for `doctor`. */
+/** Reports the loss now, and records it for the next start and `doctor`. */
 function noteLoss(
   work: WorkDb,
   note: string,
@@ -122,7 +122,7 @@ function noteLoss(
   report({ kind, file: work.path, note });
 }
 
-/** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
+/** Opens a store that keeps sessions as readable files. Acknowledged data survives crashes. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
   const { root, clock = systemClock, databases = root, namespace = defaultNamespace } = options;
   const newId = options.newId ?? createIdSource(clock);
@@ -155,7 +155,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     const sessions = rebuildClaims(folder);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(folder);
-    // A salvage has already noted what was lost; the fact that the database was in use may be part of that.
+    // A salvage has recorded its losses already; the fact that the database was in use may be one of them.
     const isLost = how === "unreadable" || sessions > 0 || counts !== null;
     if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);

@@ -16,46 +16,43 @@ import { everyUser, listSessions, userFigures } from "./index-lists.ts";
 import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 
-/** What a folder of sessions needs now and then, beside what every store does. */
+/** Maintenance of a folder of sessions. */
 export interface FilesUpkeep {
-  /** Brings the index up, however long it takes. How many sessions could not be. */
+  /** Indexes everything. Returns the number of sessions that could not be indexed. */
   bringUpIndex(progress?: Progress): Promise<number>;
-  /** A copy of everything as it is at one moment, into a folder that is empty or not there. */
+  /** A consistent copy, into an empty or new folder. */
   backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
-  /** Looks at everything; changes nothing unless told to fix. */
+  /** Checks everything; changes nothing unless `fix` is set. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
-  /** Why the store should not be given work now; empty: it should. */
+  /** Why the store should not get work now; empty: it is healthy. */
   health(): Promise<readonly HealthProblem[]>;
   /** Throws `unavailable` once the root folder was moved or deleted. */
   checkInPlace(): void;
-  /** Notes about databases that were lost or rebuilt, which nobody has taken yet. */
+  /** Losses that have not been reported yet. */
   takeUntoldLosses(): readonly string[];
-  /** Whose sessions are here; `null` is the unnamed user. */
+  /** The users with sessions; `null`: the unnamed user. */
   users(): readonly (string | null)[];
-  /** The same in pages, in the order of their bytes. `after` `undefined`: from the first. */
+  /** Pages of users in byte order. `after: undefined`: from the first. */
   usersAfter(after: string | null | undefined, limit: number): readonly (string | null)[];
-  /** What the sessions of these users come to; users without any are left out. */
+  /** Totals per user; users without sessions are omitted. */
   userFigures(
     userIds: readonly (string | null)[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** As `sessions.list`, of every user. A reach does not apply. */
+  /** Like `sessions.list`, for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
-  /**
-   * A text that stays the same for as long as lists, and what they say of runs, do. `null`: the index is behind, and every
-   * list may show more.
-   */
+  /** A text that stays equal while lists and run states do not change. `null`: the index is behind. */
   changeMark(): Promise<string | null>;
-  /** The same text for as long as nobody changes which sessions there are, or what runs do; `null`: it is not known. */
+  /** A text that stays equal while sessions and runs do not change; `null`: unknown. */
   workMark(): string | null;
-  /** The same text for as long as nobody changes what was said in a session; `null`: it has not been read lately. */
+  /** A text that stays equal while a session's log does not change; `null`: the session is not open. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
-  /** Where a session's files are; `null`: there is no such session. */
+  /** `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
-  /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
+  /** The working sets of sessions by uid; deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
-  /** Whether bytes of what was redacted or purged are still in a database, because another process is reading it. */
+  /** Whether redacted or purged bytes remain in a database that another process is reading. */
   isErasePending(): boolean;
-  /** Takes away blobs that nothing refers to any more, once they are a day old. */
+  /** Deletes unreferenced blobs that are older than a day. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
 
@@ -64,7 +61,7 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
   const health = new StoreHealth(catalog);
   const silent: Progress = () => undefined;
   const sweep = async () => {
-    // A log that cannot be read may refer to anything.
+    // An unreadable log may refer to any blob.
     if ((await feed.bringUpAll()) > 0) return { files: 0, bytes: 0 };
     return sweepBlobs(settings.root, settings.disk, index, catalog.now());
   };
@@ -112,13 +109,13 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
   };
 }
 
-/** What of two databases every list is made of. */
+/** Combines the change marks of both databases. */
 function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMark"] {
   const both = () => {
     const [listed, worked] = [index.db.changeMark(), work.ledger.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
   };
-  /** As it was when no session was marked: whoever writes to one then marks it first, and so moves it. */
+  /** The mark while no session was marked. Every writer marks first, which changes it. */
   let quiet: string | null = null;
   return async () => {
     feed.service.follow();
@@ -132,7 +129,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
   };
 }
 
-/** A reason why a store should not be given work now. */
+/** A reason not to give a store work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"
@@ -141,20 +138,20 @@ export interface HealthProblem {
     | "disk_full"
     | "disk_failed"
     | "index_behind";
-  /** What is wrong and what to do about it, for an operator: it may name files. */
+  /** The problem and what to do, for an operator. May name files. */
   readonly message: string;
 }
 
-/** Room for a few messages. A disk that does not take this much is full for every practical purpose. */
+/** Room for a few messages. A disk that refuses this is full for practical purposes. */
 const probeBytes = 256 * 1024;
 const probeName = ".disk-probe.tmp";
-/** Anybody may ask for the health, so that the disk is tried no more often than this. */
+/** Anyone may ask for the health, so the disk is probed at most this often. */
 const probeEveryMs = 1000;
-/** Lists and searches that miss more sessions than this are of little use. */
+/** With more missing sessions, lists and searches are of little use. */
 const maxSessionsBehind = 500;
 const longestCatchUpMs = 2000;
 
-/** Whether a store can do its work. What is cheap is looked at each time; the disk and the index at most once a second. */
+/** Checks whether a store can work. Cheap checks run every time; the disk and the index are probed at most once a second. */
 class StoreHealth {
   readonly #catalog: SessionCatalog;
   #probe: Promise<readonly HealthProblem[]> | null = null;
@@ -177,7 +174,7 @@ class StoreHealth {
       return [{ code: "store_damaged", message }];
     }
     if (this.#probe === null || performance.now() - this.#probedAt >= probeEveryMs) {
-      this.#probedAt = Number.POSITIVE_INFINITY; // shared until it has ended
+      this.#probedAt = Number.POSITIVE_INFINITY; // shared until it ends
       this.#probe = this.#probed().finally(() => {
         this.#probedAt = performance.now();
       });

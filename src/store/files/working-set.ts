@@ -9,14 +9,9 @@ import type { Disk, DiskFile } from "./disk.ts";
 import { appendWhole, readWhole, replaceWhole } from "./disk.ts";
 import type { LogFile } from "./log-file.ts";
 
-/**
- * The working set: what the model is concerned with, as a session file of its own. Pure: from the whole tree to the
- * lines that belong in it.
- */
-
-/** What the header of a cut working set says of itself, under `skein`. */
+/** The fields of a cut working set's header, under `skein`. */
 interface CutMarks {
-  /** The parent that is left out on purpose; `null` when the path begins at a root. */
+  /** The omitted parent; `null`: the path starts at a root. */
   readonly base: string | null;
   /** The log's size at the cut. */
   readonly logBytes: number;
@@ -24,17 +19,17 @@ interface CutMarks {
   readonly ownBytes: number;
 }
 
-/** How many entries of the log are not in a cut working set as they stand there. */
+/** The number of entries at the cut. */
 export interface LeftOut {
-  /** Entries of the log at the cut. */
+  /** In the log. */
   readonly entries: number;
-  /** Entries of the working set at the cut. */
+  /** In the working set. */
   readonly ownEntries: number;
 }
 
 /**
- * The lines of a cut working set: name and live labels, then the path from the first kept entry on. The last of several
- * wins, as in the log: a name that stands elsewhere comes behind an older one that the path has.
+ * The lines of a cut working set: name and labels, then the path from the first kept entry on. The last value wins, as in the
+ * log, so a name from elsewhere follows an older one on the path.
  */
 export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: VersionedMeta): string {
   const path = tree.path();
@@ -78,7 +73,7 @@ export function saidAtOf(header: SessionHeader): number | null {
   return typeof header.skein?.saidAt === "number" ? header.skein.saidAt : null;
 }
 
-/** The time of the last entry that is conversation, from a position on. */
+/** The time of the last conversation entry from a position on. */
 export function lastSaid(tree: SessionTree, from: number): number | null {
   for (let position = tree.size - 1; position >= from; position--) {
     const { value: entry } = tree.entries(position).next();
@@ -87,7 +82,7 @@ export function lastSaid(tree: SessionTree, from: number): number | null {
   return null;
 }
 
-/** Where the context begins on a path: at the first kept entry of the last compaction, or at the root. */
+/** Where the context starts on a path: at the first kept entry of the last compaction, or at the root. */
 function firstKept(path: readonly Entry[]): number {
   const last = path.findLastIndex((entry) => entry.type === "compaction");
   const compaction = path[last];
@@ -96,13 +91,13 @@ function firstKept(path: readonly Entry[]): number {
   return kept === -1 || kept > last ? last : kept;
 }
 
-/** What an entry sets, the name or a label; `null`: it is no such entry. */
+/** What an entry sets: the name or a label; `null`: neither. */
 function setBy(entry: Entry): string | null {
   if (entry.type === "session_info") return "name";
   return entry.type === "label" ? `label ${entry.targetId}` : null;
 }
 
-/** The kept entries, with the last ones of the log that set the name and each label where they have the last word. */
+/** The kept entries, and the last entries that set the name and each label. */
 function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string | null): Entry[] {
   const last = new Map<string, Entry>();
   let end: Entry | null = null;
@@ -120,13 +115,13 @@ function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string
   }
   const lines = [...(inserted.get(-1) ?? [])];
   for (const [place, entry] of kept.entries()) lines.push(entry, ...(inserted.get(place) ?? []));
-  // Where a `leaf` line of pi's harness moved the tip to where another line has the last word, it has to do so here too.
+  // If a `leaf` line of pi moved the tip and another line would come last here, the move is repeated.
   const isMoved = inserted.has(kept.length - 1) || kept.at(-1)?.type === "leaf";
   if (end?.type === "leaf" && isMoved && !kept.includes(end)) lines.push({ ...end, parentId: base });
   return lines;
 }
 
-/** Whether it gives a name or a label, and does not take one away. */
+/** Whether it sets a name or label, rather than removing one. */
 function isSetting(entry: Entry): boolean {
   return entry.type === "label"
     ? Boolean(entry.label)
@@ -136,16 +131,16 @@ function isSetting(entry: Entry): boolean {
 const lineBreak = 0x0a;
 
 /**
- * The working set on disk: the log's second name, or a file of its own that is written after the log and never synced
- * alone. What is wrong with it is mended from the log.
+ * The working set on disk: a hard link to the log, or a separate file that is written after the log and never synced by itself.
+ * It is rebuilt from the log when needed.
  */
 export class WorkingFile {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #log: LogFile;
-  /** `null` while it is the log's second name, or not in line with it. */
+  /** `null`: it is a link to the log, or does not match it. */
   #file: DiskFile | null = null;
-  /** As far as the log is in it, and where it then ends. */
+  /** How much of the log it contains, and where it ends. */
   #followed = 0;
   #end = 0;
 
@@ -159,17 +154,17 @@ export class WorkingFile {
     return this.#file !== null;
   }
 
-  /** Whether it is only another name of the log. */
+  /** Whether it is a link to the log. */
   isLog(): boolean {
     return this.#disk.stat(this.#path)?.identity === this.#log.identity;
   }
 
-  /** Whether it needs no mending. */
+  /** Whether it matches the log. */
   isInLine(): boolean {
     return this.#file !== null || this.isLog();
   }
 
-  /** Whether nobody else has written to it since, and it has all of the log up to here. */
+  /** Whether nobody else has written to it, and it has the log up to here. */
   isUntouched(logSize: number): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) return false;
@@ -190,8 +185,8 @@ export class WorkingFile {
   }
 
   /**
-   * What it holds, if that says what the log says: its own lines at the cut, then the log's bytes behind it. From then
-   * on it follows the log. `null`: it has to be made anew.
+   * Accepts the file if it matches the log: its own lines at the cut, then the log's bytes. From then on it follows the log.
+   * `null`: it has to be rebuilt.
    */
   adopt(bytes: Uint8Array | null, options: TreeOptions): SessionTree | null {
     this.#drop();
@@ -201,7 +196,7 @@ export class WorkingFile {
     const marks = cutMarksOf(session.header) ?? { logBytes: 0, ownBytes: -headerEnd };
     const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.size - marks.logBytes));
     if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
-    // The same bytes are not enough where the leaf moved to an entry that was left out, and a crash came before the cut.
+    // Equal bytes are not enough if the leaf moved to an omitted entry and a crash came before the cut.
     const tree = SessionTree.from(session, options);
     if (tree.diagnostics.some(({ code }) => code === "missing_parent")) return null;
     this.#file = this.#disk.openExisting(this.#path);
@@ -210,7 +205,7 @@ export class WorkingFile {
     return tree;
   }
 
-  /** Copies what it does not have yet from the log. What went wrong, or `null`; the log has it all the same. */
+  /** Copies the missing part from the log. Returns the problem, or `null`; the log is complete anyway. */
   follow(logSize: number): string | null {
     if (this.#file === null || logSize <= this.#followed) return null;
     try {
@@ -225,10 +220,7 @@ export class WorkingFile {
     }
   }
 
-  /**
-   * Puts another one in its place, whole and durable. What somebody else has added to the old one until then comes back:
-   * it is nowhere else.
-   */
+  /** Replaces the file durably. Returns what another program has added to the old one, which exists nowhere else. */
   async replace(text: string, logSize: number, token: string): Promise<Uint8Array | null> {
     await replaceWhole(this.#disk, this.#path, Buffer.from(text), token);
     const size = this.#file?.size() ?? 0;

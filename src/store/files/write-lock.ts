@@ -6,7 +6,7 @@ import { appendWhole, isThere, readWhole } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 import { isGone, thisProcess } from "./process-identity.ts";
 
-/** Who holds a lock: enough to tell, from another process, whether it is still alive. */
+/** Identifies the holder of a lock, so that another process can tell whether it is alive. */
 interface LockHolder extends ProcessIdentity {
   readonly token: string;
   readonly createdAt: number;
@@ -15,27 +15,27 @@ interface LockHolder extends ProcessIdentity {
 export interface LockSettings {
   readonly disk: Disk;
   readonly clock: Clock;
-  /** How long to wait for another holder. */
+  /** How long to wait for the lock. */
   readonly timeoutMs: number;
   newToken(): string;
-  /** Runs alone among all processes; a stale lock is taken over inside. */
+  /** Runs alone among all processes. A stale lock is taken over inside. */
   exclusively<T>(act: () => T): T;
   sleep(ms: number): Promise<void>;
 }
 
 const shortestWait = 50;
 const longestWait = 1000;
-/** A mark that nobody has come back for in so many looks was left by somebody who died. */
+/** A waiter's mark is ignored after this many checks: the waiter died. */
 const mostTurns = 25;
-/** Another machine's lock that nobody has touched for so long is stale. */
+/** A lock of another machine is stale if untouched for this long. */
 const foreignStaleMs = 30 * 60 * 1000;
 const touchEveryMs = 10_000;
 const retryReleaseMs = 1000;
 const mostReleases = 600;
-/** Stands for a lock file that says nothing. */
+/** An unreadable lock file. */
 const unreadable: LockHolder = { pid: 0, started: null, host: "", bootId: null, token: "", createdAt: 0 };
 
-/** The lock of one session file, between processes. Within a process its owner queues. */
+/** The lock of a session file between processes. Within a process the owner queues. */
 export class WriteLock {
   readonly #path: string;
   readonly #settings: LockSettings;
@@ -53,12 +53,12 @@ export class WriteLock {
     return this.#token !== null;
   }
 
-  /** Waits for the lock; `locked`, with who has it, when that takes too long. */
+  /** Waits for the lock; `locked`, with its holder, after the timeout. */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
     const { sleep } = this.#settings;
-    // Not by the clock, which somebody may set back.
+    // Not the clock, which may be set back.
     const until = performance.now() + timeoutMs;
-    // Whoever we made room for comes first: it only looks now and then.
+    // A waiter that we yielded to goes first: it checks only now and then.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -71,18 +71,18 @@ export class WriteLock {
     }
   }
 
-  /** Gives it back to whoever waits, and lets them have it first the next time. */
+  /** Releases the lock, and lets the waiter go first the next time. */
   yield(): void {
     this.release();
     this.#yielded = true;
   }
 
-  /** Whether somebody waits for it. */
+  /** Whether another process waits for it. */
   isWanted(): boolean {
     return this.#settings.disk.stat(this.#markPath) !== null;
   }
 
-  /** Gives it back; a lock that is no longer ours is left alone. */
+  /** Releases the lock. A lock that is no longer ours is left alone. */
   release(): void {
     if (this.#token === null) return;
     if (this.#touching !== null) clearInterval(this.#touching);
@@ -102,7 +102,7 @@ export class WriteLock {
     return isRemoved;
   }
 
-  /** Gives it back; where the disk does not let us now, a little later. */
+  /** Releases the lock, and retries if the disk refuses. */
   releaseSoon(tries = mostReleases): void {
     try {
       this.release();
@@ -112,7 +112,7 @@ export class WriteLock {
     }
   }
 
-  /** At the exit of the process at the latest. */
+  /** At the latest when the process exits. */
   #releaseLater(tries: number): void {
     if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
@@ -120,17 +120,17 @@ export class WriteLock {
   #tryAcquire(): boolean {
     if (this.#create()) return true;
     const holder = this.#read();
-    if (holder === null || !this.#isStale(holder)) return false; // gone just now, or alive
-    // Two that find it stale must not both take it, and one must not take what the other has just made.
+    if (holder === null || !this.#isStale(holder)) return false; // just released, or alive
+    // Two processes that find it stale must not both take it, nor take each other's new lock.
     return this.#settings.exclusively(() => {
       const again = this.#read();
-      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // somebody was quicker
+      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // another process was faster
       this.#settings.disk.unlink(this.#path);
       return this.#create((act) => act());
     });
   }
 
-  /** The lock appears with its contents in one step, so that nobody ever reads half of it. */
+  /** The lock appears with its contents in one step, so that it is never read half-written. */
   #create(alone: LockSettings["exclusively"] = this.#settings.exclusively): boolean {
     const { disk, clock, newToken } = this.#settings;
     const token = newToken();
@@ -153,13 +153,13 @@ export class WriteLock {
         { cause: error },
       );
     } finally {
-      // A second name of the lock that stays is in nobody's way.
+      // A leftover second name of the lock does no harm.
       quietly(() => disk.unlink(temporary));
     }
     return this.#hold(token);
   }
 
-  /** Here the file is empty for a moment; nobody takes over a lock meanwhile, because that is done alone too. */
+  /** The file is empty for a moment. No takeover can happen meanwhile, because that is exclusive too. */
   #createWithoutLinks(holder: LockHolder): boolean {
     try {
       const file = this.#settings.disk.create(this.#path);
@@ -180,7 +180,7 @@ export class WriteLock {
     return true;
   }
 
-  /** So that other machines see that we live. `false`: the disk did not let us; the next time is soon enough. */
+  /** Shows other machines that we are alive. `false`: the disk refused; the next time is soon enough. */
   #touch(): boolean {
     try {
       const isOurs = this.#read()?.token === this.#token;
@@ -200,7 +200,7 @@ export class WriteLock {
     return `${this.#path}.wait`;
   }
 
-  /** `null` when there is none. */
+  /** `null`: there is none. */
   #read(): LockHolder | null {
     const bytes = readWhole(this.#settings.disk, this.#path);
     if (bytes === null) return null;
@@ -214,7 +214,7 @@ export class WriteLock {
 
   #isStale(holder: LockHolder): boolean {
     const me = thisProcess();
-    // It appears whole or not at all: an empty one is what a power cut left of it.
+    // A lock file is never half-written: an empty one was left by a power cut.
     if (holder === unreadable) return true;
     if (holder.host !== me.host) {
       return this.#age() > foreignStaleMs;
@@ -226,7 +226,7 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Nobody is to make room for us any more. */
+  /** Removes our mark, so that nobody yields to us any more. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -243,23 +243,22 @@ export class WriteLock {
   }
 }
 
-/** Whether a lock is there, and whether its holder is. */
 export function lockState(path: string, settings: LockSettings): "free" | "held" | "stale" {
   return new WriteLock(path, settings).state();
 }
 
-/** Takes away a lock whose holder is gone. `false`: somebody has it. */
+/** Removes a stale lock. `false`: it is held. */
 export function removeIfStale(path: string, settings: LockSettings): boolean {
   return new WriteLock(path, settings).removeIfStale();
 }
 
-/** Locks that this process holds are gone when it exits. */
+/** Releases the locks of this process at its exit. */
 const held = new Set<WriteLock>();
 process.on("exit", () => {
   for (const lock of held) isReleased(lock);
 });
 
-/** Tries something that may just as well not be done. */
+/** Ignores errors. */
 function quietly(act: () => unknown): boolean {
   try {
     act();
@@ -269,7 +268,7 @@ function quietly(act: () => unknown): boolean {
   }
 }
 
-/** `false`: its disk does not let us; others take over the lock of a dead process anyway. */
+/** If the disk refuses, others take over the lock of a dead process. */
 function isReleased(lock: WriteLock): boolean {
   return quietly(() => lock.release());
 }
@@ -284,12 +283,12 @@ function isHolder(value: unknown): value is LockHolder {
   );
 }
 
-/** A burst of appends keeps the lock over gaps as long as this. */
+/** A burst of appends keeps the lock over gaps of this length. */
 const burstMs = 20;
-/** How soon a waiter is noticed. */
+/** How often to check for waiters. */
 const wantedCheckMs = 5;
 
-/** Holds a write lock for as long as somebody here needs it, and a little longer; lets go at once when others wait. */
+/** Keeps a write lock over a burst of appends, and releases it at once when others wait. */
 export class BurstLock {
   readonly #lock: WriteLock;
   readonly #report: (problem: string) => void;
@@ -307,19 +306,19 @@ export class BurstLock {
     return this.#lock.isHeld;
   }
 
-  /** Whether somebody here is using it: then nobody else writes. */
+  /** Whether a write is in progress, so that nobody else writes. */
   get isInUse(): boolean {
     return this.#users > 0;
   }
 
-  /** Takes part in a burst that is under way. `false`: there is none, or one has to wait. One `letGo` if `true`. */
+  /** Joins a current burst. `false`: there is none, or the caller has to wait. Needs one `letGo` if `true`. */
   join(mustWait: boolean): boolean {
     if (mustWait || !this.#lock.isHeld) return false;
     this.#users += 1;
     return true;
   }
 
-  /** Takes the lock; `prepare` runs when it was not held before, and others may have written meanwhile. */
+  /** Takes the lock. `prepare` runs if it was not held before, since others may have written. */
   async hold(prepare: () => Promise<void>, timeoutMs?: number): Promise<void> {
     this.#users += 1;
     if (this.#lock.isHeld) return;
@@ -332,13 +331,13 @@ export class BurstLock {
     }
   }
 
-  /** One `letGo` for each `hold` that succeeded. */
+  /** One call per successful `hold`. */
   letGo(): void {
     this.#users -= 1;
     if (this.#users > 0 || !this.#lock.isHeld) return;
     const now = performance.now();
     this.#idleSince = now;
-    // Not by the timer alone: a caller that only ever awaits us leaves timers no turn.
+    // Not by the timer alone: a caller that only awaits our promises leaves timers no turn.
     if (now - this.#lookedAt >= wantedCheckMs) this.#releaseIfDue(now);
     if (this.#lock.isHeld) this.#timer ??= setTimeout(() => this.#onTimer(), wantedCheckMs);
   }
@@ -348,7 +347,7 @@ export class BurstLock {
     this.#lock.release();
   }
 
-  /** One timer serves a whole burst. */
+  /** One timer per burst. */
   #onTimer(): void {
     this.#timer = null;
     if (this.#users > 0 || !this.#lock.isHeld) return;
@@ -358,7 +357,7 @@ export class BurstLock {
     if (wait === retryReleaseMs) this.#timer.unref();
   }
 
-  /** `false`: the disk did not let us. */
+  /** `false`: the disk refused. */
   #releaseIfDue(now: number): boolean {
     this.#lookedAt = now;
     try {
