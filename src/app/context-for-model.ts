@@ -1,7 +1,7 @@
 import type { ModelSettings } from "../config/model-settings.ts";
 import type { SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
-import type { ContextPayload } from "../protocol/session-payloads.ts";
+import type { ContextPayload } from "../protocol/session-views.ts";
 import type { XrayOptions } from "../sessions/xray.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
 import { apiOf } from "../transcript/policy.ts";

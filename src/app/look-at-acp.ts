@@ -5,7 +5,7 @@ import type { AcpAgent } from "../config/acp-agents.ts";
 import { acpAgentOf, acpInstall } from "../config/acp-agents.ts";
 import { acpPresets } from "../config/sections/acp-presets.ts";
 import type { Config } from "../config/sections/all.ts";
-import type { AcpAgentPayload, AcpAgentsPayload } from "../protocol/upkeep.ts";
+import type { AcpAgentPayload, AcpAgentsPayload } from "../protocol/command-payloads.ts";
 import { redactorOf } from "./redaction.ts";
 
 export interface LookOptions {

@@ -5,7 +5,7 @@ import { mcpToolPrefix } from "../agents/mcp/open-servers.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
-import type { McpServerPayload } from "../protocol/upkeep.ts";
+import type { McpServerPayload } from "../protocol/command-payloads.ts";
 import type { ToolReach, ToolSource } from "../sessions/run-tools.ts";
 import type { LookOptions } from "./look-at-acp.ts";
 import { redactorOf } from "./redaction.ts";

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
 import { openFolder } from "../app/folder.ts";
-import type { AccessPayload } from "../protocol/access.ts";
-import { AccessSchema } from "../protocol/access.ts";
+import type { AccessPayload } from "../protocol/directory.ts";
+import { AccessSchema } from "../protocol/directory.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let dir = "";

@@ -10,7 +10,7 @@ import { run, withoutFigures } from "../../test/support/cli.ts";
 import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
 import { png } from "../../test/transcript/conversation.ts";
 import { createStore } from "../app/folder.ts";
-import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-payloads.ts";
+import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-views.ts";
 
 let folder = "";
 

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toyPids, writeToy } from "../../test/support/acp-toys.ts";
 import { run } from "../../test/support/cli.ts";
 import { isAlive } from "../../test/support/marked.ts";
-import type { DoctorPayload } from "../protocol/upkeep.ts";
-import { DoctorSchema } from "../protocol/upkeep.ts";
+import type { DoctorPayload } from "../protocol/command-payloads.ts";
+import { DoctorSchema } from "../protocol/command-payloads.ts";
 
 let folder = "";
 beforeEach(() => {

@@ -20,7 +20,7 @@ import { run } from "../../test/support/cli.ts";
 import { defaultModel } from "../config/default-model.ts";
 import { configJsonSchema } from "../config/json-schema.ts";
 import { loadConfig } from "../config/load.ts";
-import { InitSchema } from "../protocol/init.ts";
+import { InitSchema } from "../protocol/command-payloads.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";

@@ -8,7 +8,7 @@ import { openFolder } from "../app/folder.ts";
 import { findProblems } from "../core/check-schema.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
-import { RefusalSchema } from "../protocol/session-payloads.ts";
+import { RefusalSchema } from "../protocol/session-views.ts";
 import { TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../protocol/tokens.ts";
 import type { Terminal } from "./output/terminal.ts";
 

@@ -15,7 +15,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
 import { acceptIn, withRuns } from "../../test/support/cli-runs.ts";
-import { BackupSchema, DoctorSchema } from "../protocol/upkeep.ts";
+import { BackupSchema, DoctorSchema } from "../protocol/command-payloads.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";

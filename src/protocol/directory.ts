@@ -1,6 +1,44 @@
 import * as s from "../core/schema.ts";
-import { AccessActionSchema } from "./access.ts";
-import { count } from "./fields.ts";
+import { count, idempotencyKey, reader, reference, user } from "./fields.ts";
+import { method } from "./method.ts";
+
+/** What a question about access answers. */
+
+export const AccessActionSchema = s.choice(["list", "history", "send", "status"]);
+
+const DecisionSchema = s.union([
+  s.closed({ allowed: s.literal(true) }),
+  s.closed({
+    allowed: s.literal(false),
+    status: s.choice(["forbidden", "error"]),
+    code: s.string(),
+    error: s.string(),
+    retryable: s.boolean(),
+  }),
+]);
+
+const StepSchema = s.closed({
+  rule: s.string(),
+  outcome: s.choice(["allow", "refuse", "pass"]),
+  reason: s.string(),
+});
+
+/** `access`: for each action the decision, with every rule that was asked, the last of which decided. */
+export const AccessSchema = s.closed({
+  asker: s.closed({
+    key: s.string(),
+    sessionId: s.string(),
+    agentId: s.string(),
+    userId: s.optional(s.string()),
+    sandboxed: s.boolean(),
+  }),
+  /** As the asker would write it. */
+  target: s.string(),
+  explanations: s.array(
+    s.closed({ action: AccessActionSchema, decision: DecisionSchema, steps: s.array(StepSchema) }),
+  ),
+});
+export type AccessPayload = s.Static<typeof AccessSchema>;
 
 /** Which agents and models there are. */
 
@@ -66,3 +104,60 @@ export const ModelListSchema = s.closed({
   ),
 });
 export type ModelListPayload = s.Static<typeof ModelListSchema>;
+
+export const agentsList = method({
+  scope: "read",
+  about: "Lists the agents, with what each may reach.",
+  params: s.closed(user),
+  result: AgentListSchema,
+  isIdempotent: true,
+});
+
+export const modelsList = method({
+  scope: "read",
+  about: "Lists the models that can be asked.",
+  params: s.closed({}),
+  result: ModelListSchema,
+  isIdempotent: true,
+});
+
+/** Any session may be taken as the asker: this tells of rules, and gives nothing that they would refuse. */
+export const accessExplain = method({
+  scope: "read",
+  about: "Whether a session may do something with another, with every rule on the way.",
+  params: s.closed({
+    asker: reference,
+    target: reference,
+    action: s.optional(AccessActionSchema),
+    ...reader,
+  }),
+  result: AccessSchema,
+  isIdempotent: true,
+});
+
+/**
+ * `rootId`: of what the call set off, for `runs.list`. A refusal of the tool is a result. Without a session: the agent's main one,
+ * if it is there. A key that is new will do for session tools; those that set something off make its session.
+ */
+/** Those that wait for other sessions; what an agent's own tool is doing is work, and is not broken off. */
+const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
+
+export const toolsInvoke = method({
+  scope: "tools",
+  about: "Calls a tool exactly as an agent in that session would.",
+  isLong: ({ name }) => waitingTools.includes(name),
+  params: s.closed({
+    sessionKey: s.optional(reference),
+    ...reader,
+    name: s.string({ minLength: 1, maxLength: 128 }),
+    /** As the tool's own schema says; checked by the tool. */
+    arguments: s.optional(s.record(s.unknown(), { maxProperties: 256 })),
+    idempotencyKey: s.optional(idempotencyKey),
+  }),
+  result: s.closed({
+    name: s.string(),
+    isError: s.boolean(),
+    result: s.unknown(),
+    rootId: s.optional(s.string()),
+  }),
+});

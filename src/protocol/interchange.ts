@@ -1,4 +1,6 @@
 import * as s from "../core/schema.ts";
+import { agentId, fileContent, label, model, oneSession, reference, user } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** Sessions in from elsewhere, and out to be read. */
 
@@ -44,3 +46,56 @@ export const ExportSchema = s.closed({
   bytes: s.optional(s.integer()),
 });
 export type ExportPayload = s.Static<typeof ExportSchema>;
+
+/** The text itself, in one answer; what does not fit into a frame is `too_large`. */
+export const sessionsExport = method({
+  scope: "read",
+  about: "A session as JSONL, Markdown or one HTML page.",
+  params: s.closed({
+    ...oneSession,
+    format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
+    /** Of Markdown, every branch instead of the active one. */
+    all: s.optional(s.boolean()),
+  }),
+  result: ExportSchema,
+  isIdempotent: true,
+});
+
+/**
+ * The contents of files, never their paths on the gateway's machine; a list of OpenClaw's is one of the files. What a file
+ * states about its session takes effect with `keepMetadata` alone; the other settings hold for every imported session.
+ */
+export const sessionsImport = method({
+  scope: "admin",
+  about: "Takes in sessions of pi, OpenClaw, Claude Code or Codex.",
+  params: s.closed({
+    files: s.array(s.closed({ name: s.string({ minLength: 1, maxLength: 1024 }), content: fileContent }), {
+      minItems: 1,
+      maxItems: 1000,
+    }),
+    /** Left out: found out from each file. */
+    from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
+    dryRun: s.optional(s.boolean()),
+    /** For one session only. */
+    key: s.optional(reference),
+    /** For one session only. */
+    label: s.optional(label),
+    cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+    model: s.optional(model),
+    sendPolicy: s.optional(s.choice(["allow", "deny"])),
+    delivery: s.optional(
+      s.closed({
+        channel: label,
+        to: s.optional(label),
+        accountId: s.optional(label),
+        threadId: s.optional(label),
+      }),
+    ),
+    /** Applies the keys, working directories and metadata that the files state. */
+    keepMetadata: s.optional(s.boolean()),
+    agentId: s.optional(agentId),
+    ...user,
+  }),
+  result: ImportSchema,
+  isIdempotent: true,
+});

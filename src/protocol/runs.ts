@@ -1,10 +1,12 @@
 import * as s from "../core/schema.ts";
+import { everyUser, few, id, limit, reader, reference, sentence, user } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** What methods about runs and the outbox answer. */
 
-const optionalText = s.optional(s.string());
-const optionalTime = s.optional(s.integer());
-const session = { sessionKey: s.string(), sessionId: s.string(), userId: optionalText };
+export const optionalText = s.optional(s.string());
+export const optionalTime = s.optional(s.integer());
+export const runSession = { sessionKey: s.string(), sessionId: s.string(), userId: optionalText };
 
 export const RunStateSchema = s.choice([
   "queued",
@@ -37,7 +39,7 @@ const outcome = {
 /** A run, as `runs.list` and `runs.get` show it. */
 export const RunRowSchema = s.closed({
   runId: s.string(),
-  ...session,
+  ...runSession,
   agentId: s.string(),
   state: RunStateSchema,
   kind: s.string(),
@@ -84,7 +86,7 @@ export type RunRowPayload = s.Static<typeof RunRowSchema>;
 export const ApprovalSchema = s.closed({
   approvalId: s.string(),
   runId: s.string(),
-  ...session,
+  ...runSession,
   toolCallId: s.string(),
   toolName: s.string(),
   arguments: s.record(s.unknown()),
@@ -170,33 +172,83 @@ export const SentSchema = s.closed({
 });
 export type SentPayload = s.Static<typeof SentSchema>;
 
-/** A message on its way to a channel; `outbox.retry` and `outbox.drop` give it as it is then. */
-export const OutboxRowSchema = s.closed({
-  outboxId: s.string(),
-  ...session,
-  runId: optionalText,
-  target: s.closed({
-    channel: s.string(),
-    to: optionalText,
-    accountId: optionalText,
-    threadId: optionalText,
+/** `rootId`: one request and all that it set off, for whoever waits until that has ended. */
+export const runsList = method({
+  scope: "read",
+  about: "Lists runs, the last accepted first, and the approvals that are open.",
+  params: s.closed({
+    states: s.optional(few(RunStateSchema, 9)),
+    sessionKey: s.optional(reference),
+    rootId: s.optional(id),
+    startedBy: s.optional(id),
+    /** `true`: only lost runs whose input waits for `runs.retry`. */
+    lost: s.optional(s.boolean({ default: false })),
+    /** `true`: only queued runs that wait for an app. */
+    waitsForApp: s.optional(s.boolean({ default: false })),
+    limit: limit(500, 50),
+    before: s.optional(s.integer({ minimum: 0 })),
+    ...reader,
+    ...everyUser,
   }),
-  text: s.string(),
-  state: s.choice(["queued", "delivered", "dead", "dropped"]),
-  attempts: s.integer(),
-  createdAt: s.integer(),
-  /** Of one that waits. */
-  nextAt: optionalTime,
-  endedAt: optionalTime,
-  lastError: optionalText,
-  receipt: s.optional(s.unknown()),
-  /** The app whose code brings the channel. */
-  app: optionalText,
-  /** It is queued, and waits for a process that has its channel. */
-  waitsForChannel: s.optional(s.boolean()),
+  result: RunListSchema,
+  adminOnly: ["allUsers"],
+  isIdempotent: true,
 });
-export type OutboxRowPayload = s.Static<typeof OutboxRowSchema>;
 
-/** `outbox.list`: newest first. */
-export const OutboxListSchema = s.closed({ count: s.integer(), messages: s.array(OutboxRowSchema) });
-export type OutboxListPayload = s.Static<typeof OutboxListSchema>;
+export const runsGet = method({
+  scope: "read",
+  about: "One run, and every approval that it asked for.",
+  params: s.closed({ runId: id, ...user }),
+  result: RunSchema,
+  isIdempotent: true,
+});
+
+export const runsAbort = method({
+  scope: "write",
+  about: "Ends a run; its owner may be yet to hear of it.",
+  params: s.closed({ runId: id, reason: s.optional(sentence), ...user }),
+  result: AbortedSchema,
+  isIdempotent: true,
+});
+
+/** The same run again gives the same retry. */
+export const runsRetry = method({
+  scope: "write",
+  about: "Queues the input of a lost run again.",
+  params: s.closed({ runId: id, ...user }),
+  result: RetriedSchema,
+  isIdempotent: true,
+});
+
+export const runsRelease = method({
+  scope: "admin",
+  about: "Lets any process that has the agent run what waits for an app.",
+  params: s.closed({ runId: id, ...user }),
+  result: ReleasedSchema,
+  isIdempotent: true,
+});
+
+/** `open: false`: those that were answered too. Newest first. */
+export const approvalsList = method({
+  scope: "read",
+  about: "Lists tool calls that wait for an approval.",
+  params: s.closed({
+    runId: s.optional(id),
+    sessionKey: s.optional(reference),
+    open: s.optional(s.boolean({ default: true })),
+    limit: limit(500, 100),
+    ...reader,
+    ...everyUser,
+  }),
+  result: ApprovalListSchema,
+  adminOnly: ["allUsers"],
+  isIdempotent: true,
+});
+
+export const approvalsResolve = method({
+  scope: "write",
+  about: "Lets a tool call happen, or does not. The first answer stands.",
+  params: s.closed({ approvalId: id, answer: s.choice(["approved", "denied"]), ...user }),
+  result: ApprovalSchema,
+  isIdempotent: true,
+});

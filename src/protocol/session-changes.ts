@@ -1,4 +1,24 @@
 import * as s from "../core/schema.ts";
+import {
+  agentId,
+  attachments,
+  exactlyOne,
+  id,
+  idempotencyKey,
+  label,
+  message,
+  model,
+  oneSession,
+  queueMode,
+  reference,
+  sentence,
+  sessionId,
+  systemPrompt,
+  thinkingLevel,
+  user,
+} from "./fields.ts";
+import { method } from "./method.ts";
+import { SentSchema } from "./runs.ts";
 import { KindSchema } from "./session-list.ts";
 
 /** What methods that change a session answer. */
@@ -47,7 +67,7 @@ export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, u
  * There where another process was reading a database: bytes of what is gone stay in its file until that has ended. They are
  * erased then, or at the next start.
  */
-const erasePending = s.optional(s.literal(true));
+export const erasePending = s.optional(s.literal(true));
 
 /** `sessions.delete`: in the trash, or with `purge` gone for good. */
 export const DeletedSchema = s.closed({ ...named, state: s.choice(["trashed", "purged"]), erasePending });
@@ -73,11 +93,151 @@ export const RedactedSchema = s.closed({
 });
 export type RedactedPayload = s.Static<typeof RedactedSchema>;
 
-/** `users.remove`, `users rm`. */
-export const UserRemovedSchema = s.closed({
-  userId: s.string(),
-  sessions: s.integer(),
-  /** `false`: the user had neither sessions nor access tokens. Absent otherwise. */
-  found: s.optional(s.literal(false)),
-  erasePending,
+const longestWaitMs = 600_000;
+
+/** `key`: a key, a short key, `main`, or else the id of a named session. Left out: a new one under a new id. */
+export const sessionsCreate = method({
+  scope: "write",
+  about: "Makes a session, and says nothing in it.",
+  params: s.closed({
+    key: s.optional(reference),
+    sessionId: s.optional(sessionId),
+    label: s.optional(label),
+    displayName: s.optional(label),
+    model: s.optional(model),
+    thinkingLevel: s.optional(thinkingLevel),
+    cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+    agentId: s.optional(agentId),
+    ...user,
+  }),
+  result: SessionStateSchema,
+  adminOnly: ["cwd"],
+});
+
+/** `chat.send` that waits: `timeoutMs` 0 gives how the run stands at once, as `agent.wait` would. */
+export const sessionsSend = method({
+  scope: "write",
+  about: "Says something to a session, and waits so long for the answer.",
+  isLong: ({ timeoutMs = 0 }) => timeoutMs !== 0,
+  params: s.closed({
+    ...oneSession,
+    message,
+    idempotencyKey,
+    timeoutMs: s.optional(s.integer({ minimum: 0, maximum: longestWaitMs, default: 0 })),
+    queueMode: s.optional(queueMode),
+    model: s.optional(model),
+    thinking: s.optional(thinkingLevel),
+    /** Instead of the agent's system prompt. */
+    system: s.optional(systemPrompt),
+    runTimeoutSeconds: s.optional(s.integer({ minimum: 0, maximum: 604_800 })),
+    attachments: s.optional(attachments),
+  }),
+  result: SentSchema,
+  adminOnly: ["system"],
+  isIdempotent: true,
+});
+
+/** `entryId` left out: the leaf; `null`: before the root. */
+export const sessionsFork = method({
+  scope: "write",
+  about: "Makes a new session from the path to an entry.",
+  params: s.closed({
+    ...oneSession,
+    entryId: s.optional(s.nullable(id)),
+    sessionId: s.optional(sessionId),
+    label: s.optional(label),
+  }),
+  result: ForkedSchema,
+});
+
+export const sessionsBranch = method({
+  scope: "write",
+  about: "Moves the leaf: the conversation goes on from this entry, or with null from before the root.",
+  params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
+  result: BranchedSchema,
+  isIdempotent: true,
+});
+
+/** `null` takes the label or the name away. */
+export const sessionsRename = method({
+  scope: "write",
+  about: "Gives a session a label, by which it can be found, or a name, which is only shown.",
+  params: s.closed(
+    {
+      ...oneSession,
+      label: s.optional(s.nullable(label)),
+      name: s.optional(s.nullable(label)),
+    },
+    exactlyOne("label", "name"),
+  ),
+  result: SessionStateSchema,
+  isIdempotent: true,
+});
+
+export const sessionsArchive = method({
+  scope: "write",
+  about: "Hides a session from lists until somebody says something in it, or shows it again.",
+  params: s.closed({ ...oneSession, archived: s.optional(s.boolean({ default: true })) }),
+  result: SessionStateSchema,
+  isIdempotent: true,
+});
+
+const clearable = <T>(schema: s.Schema<T>) => s.optional(s.nullable(schema));
+
+/** `null` takes a field away. Lineage is written once, and is not here. */
+export const sessionsPatch = method({
+  scope: "admin",
+  about: "Changes what is known of a session.",
+  params: s.closed({
+    ...oneSession,
+    label: clearable(label),
+    displayName: clearable(label),
+    model: clearable(model),
+    thinkingLevel: clearable(thinkingLevel),
+    verboseLevel: clearable(s.choice(["off", "on", "full"])),
+    sendPolicy: clearable(s.choice(["allow", "deny"])),
+    /** A conflict unless this is its version now. */
+    ifVersion: s.optional(s.integer({ minimum: 0 })),
+  }),
+  result: PatchedSchema,
+  isIdempotent: true,
+});
+
+export const sessionsReset = method({
+  scope: "admin",
+  about: "Moves the key on to a new session; the old one stays readable under a key of its own.",
+  params: s.closed(oneSession),
+  result: ResetSchema,
+});
+
+/** `purge`: out of the trash, where it has to be, for good. */
+export const sessionsDelete = method({
+  scope: "admin",
+  about: "Puts a session into the trash, or takes it out of there for good. Main sessions are refused.",
+  params: s.closed({ ...oneSession, purge: s.optional(s.boolean()) }),
+  result: DeletedSchema,
+  isDestructive: true,
+});
+
+export const sessionsRestore = method({
+  scope: "admin",
+  about: "Takes a session back out of the trash.",
+  params: s.closed(oneSession),
+  result: SessionStateSchema,
+});
+
+export const sessionsCompact = method({
+  scope: "admin",
+  about: "Has the older part of a session summarised now.",
+  params: s.closed({ ...oneSession, instructions: s.optional(sentence) }),
+  result: CompactedSchema,
+});
+
+export const sessionsRedact = method({
+  scope: "admin",
+  about: "Makes tombstones of entries, here and in every copy. For good.",
+  params: s.closed({ ...oneSession, entryIds: s.array(id, { minItems: 1, maxItems: 1000 }) }),
+  result: RedactedSchema,
+  isIdempotent: true,
+  isDestructive: true,
 });

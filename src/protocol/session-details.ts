@@ -1,6 +1,18 @@
 import type { Entry, OpaqueEntry } from "../core/entries.ts";
 import * as s from "../core/schema.ts";
-import { count, time } from "./fields.ts";
+import {
+  count,
+  exactlyOne,
+  id,
+  label,
+  limit,
+  oneSession,
+  reader,
+  reference,
+  sessionId,
+  time,
+} from "./fields.ts";
+import { method } from "./method.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
 /** What methods that look closer at sessions answer. What is not known is absent. */
@@ -107,4 +119,93 @@ export const BlobSchema = s.closed({
   data: s.string(),
   /** Absent: this was the last piece. */
   nextOffset: s.optional(count),
+});
+
+export const sessionsGet = method({
+  scope: "read",
+  about: "Everything that is known of a session beside its entries.",
+  params: s.closed(oneSession),
+  result: SessionDetailsSchema,
+  isIdempotent: true,
+});
+
+/** `prefix`: a unique beginning of a session id will do, which people type and programs do not. */
+export const sessionsResolve = method({
+  scope: "read",
+  about: "Finds the session that a key, a session id or a label means.",
+  params: s.closed(
+    {
+      key: s.optional(reference),
+      sessionId: s.optional(sessionId),
+      label: s.optional(label),
+      spawnedBy: s.optional(reference),
+      prefix: s.optional(s.boolean()),
+      ...reader,
+    },
+    exactlyOne("key", "sessionId", "label"),
+  ),
+  result: ResolvedSchema,
+  isIdempotent: true,
+});
+
+/** The last texts of many sessions at once, for lists: tool messages left out, each text one line. */
+export const sessionsPreview = method({
+  scope: "read",
+  about: "The last messages of several sessions, in short.",
+  params: s.closed({
+    keys: s.array(reference, { minItems: 1, maxItems: 64 }),
+    limit: limit(50, 12),
+    maxChars: s.optional(s.integer({ minimum: 20, maximum: 2000, default: 240 })),
+    ...reader,
+  }),
+  result: PreviewsSchema,
+  isIdempotent: true,
+});
+
+/** Whole entries, for whoever draws or compares branches; `chat.history` is what people read. */
+export const sessionsEntries = method({
+  scope: "read",
+  about: "A page of a session's entries, along the active branch or in the order of the log.",
+  params: s.closed({
+    ...oneSession,
+    along: s.optional(s.choice(["branch", "all"], { default: "branch" })),
+    before: s.optional(id),
+    after: s.optional(id),
+    limit: limit(1000, 200),
+  }),
+  result: EntriesSchema,
+  isIdempotent: true,
+});
+
+/** One table that is grouped as asked, instead of a method for each chart; without `by`, the total alone. */
+export const sessionsUsage = method({
+  scope: "read",
+  about: "What was spent, by day, model and agent.",
+  params: s.closed({
+    since: s.optional(time),
+    until: s.optional(time),
+    by: s.optional(s.array(s.choice(["day", "model", "agent"]), { maxItems: 3, uniqueItems: true })),
+    /** An IANA name, for where days begin. Left out: the gateway's. */
+    timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
+    key: s.optional(reference),
+    ...reader,
+  }),
+  result: UsageReportSchema,
+  isIdempotent: true,
+});
+
+const longestPiece = 8 * 1024 * 1024;
+
+/** By a session, because blobs are kept by user and agent; in pieces, because one may be larger than a frame. */
+export const blobsGet = method({
+  scope: "read",
+  about: "A large content by its hash, or a piece of it.",
+  params: s.closed({
+    ...oneSession,
+    sha256: s.string({ maxLength: 64, pattern: "^[0-9a-f]{64}$" }),
+    offset: s.optional(s.integer({ minimum: 0, default: 0 })),
+    length: s.optional(s.integer({ minimum: 1, maximum: longestPiece, default: longestPiece })),
+  }),
+  result: BlobSchema,
+  isIdempotent: true,
 });

@@ -1,4 +1,6 @@
 import * as s from "../core/schema.ts";
+import { agentId, everyUser, few, kind, label, limit, reader, reference, time, user } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** What lists of sessions hold. Absent fields are not known, or are not so; nothing is `null`. */
 
@@ -104,3 +106,55 @@ export const SearchSchema = s.closed({
   indexing: s.optional(IndexingSchema),
 });
 export type SearchPayload = s.Static<typeof SearchSchema>;
+
+const words = s.string({ minLength: 1, maxLength: 1000 });
+
+export const sessionsList = method({
+  scope: "read",
+  about: "Lists sessions, the last active first, from the index alone.",
+  params: s.closed({
+    limit: limit(1000, 100),
+    cursor: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
+    activeMinutes: s.optional(s.integer({ minimum: 1, maximum: 5_256_000 })),
+    includeGlobal: s.optional(s.boolean()),
+    includeUnknown: s.optional(s.boolean()),
+    spawnedBy: s.optional(reference),
+    agentId: s.optional(agentId),
+    kinds: s.optional(few(kind, 6)),
+    label: s.optional(label),
+    search: s.optional(words),
+    archived: s.optional(s.boolean()),
+    /** Rows with how each began, and for admins where it works. */
+    includeDetails: s.optional(s.boolean()),
+    ...user,
+    ...everyUser,
+  }),
+  result: SessionListSchema,
+  adminOnly: ["allUsers"],
+  isIdempotent: true,
+});
+
+/** Not in the table of methods that this follows: whoever may restore and purge must be able to see what. */
+export const sessionsTrash = method({
+  scope: "read",
+  about: "Lists what is in the trash, the last removed first.",
+  params: s.closed({ agentId: s.optional(agentId), ...user }),
+  result: TrashListSchema,
+  isIdempotent: true,
+});
+
+export const sessionsSearch = method({
+  scope: "read",
+  about: "Full text over whole sessions, tool results too; the best first.",
+  params: s.closed({
+    query: words,
+    key: s.optional(reference),
+    role: s.optional(s.string({ minLength: 1, maxLength: 64 })),
+    since: s.optional(time),
+    until: s.optional(time),
+    limit: limit(50, 10),
+    ...reader,
+  }),
+  result: SearchSchema,
+  isIdempotent: true,
+});

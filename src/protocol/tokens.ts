@@ -1,5 +1,6 @@
 import * as s from "../core/schema.ts";
-import { count, time } from "./fields.ts";
+import { count, id, label, time, userId } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** Tokens, as those who mint them see them. What a token is shows once, when it is made. */
 
@@ -33,3 +34,56 @@ export type TokenCreatedPayload = s.Static<typeof TokenCreatedSchema>;
 /** `tokens.list`, `token list`: newest first. */
 export const TokenListSchema = s.closed({ count, tokens: s.array(TokenRowSchema) });
 export type TokenListPayload = s.Static<typeof TokenListSchema>;
+
+/** `POST /link`: a page shows the code of its link, and gets a token of its own. */
+
+export const LinkSchema = s.closed({ code: s.string({ minLength: 1, maxLength: 256 }) });
+
+export const LinkedSchema = s.closed({
+  token: s.string(),
+  tokenId: s.string(),
+  scopes: s.array(ScopeSchema),
+  /** Absent, and not for all: the unnamed user. */
+  userId: s.optional(s.string()),
+  allUsers: s.boolean(),
+  expiresAt: s.optional(time),
+});
+export type LinkedPayload = s.Static<typeof LinkedSchema>;
+
+/** Methods about the gateway itself: only with a token for all users. */
+
+/** A token mints only a part of itself. For all users needs `admin`; a user may be called `*`, hence a field of its own. */
+export const tokensCreate = method({
+  scope: "admin",
+  about: "Mints a token, and shows it once.",
+  params: s.closed({
+    label: s.optional(label),
+    scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
+    /** Left out, and not for all: the unnamed user alone. */
+    userId: s.optional(userId),
+    allUsers: s.optional(s.boolean({ default: false })),
+    /** Left out: until it is revoked. */
+    expiresAt: s.optional(time),
+  }),
+  result: TokenCreatedSchema,
+  needsAll: true,
+});
+
+export const tokensList = method({
+  scope: "admin",
+  about: "Lists tokens, without what they are.",
+  params: s.closed({}),
+  result: TokenListSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+export const tokensRevoke = method({
+  scope: "admin",
+  about: "Ends a token, and the sockets that were opened with it.",
+  params: s.closed({ tokenId: id }),
+  result: TokenRowSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
+});

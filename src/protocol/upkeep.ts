@@ -1,75 +1,6 @@
 import * as s from "../core/schema.ts";
-import { IndexingSchema } from "./session-list.ts";
-
-/** What looking after a folder answers. */
-
-const LeftOutSchema = s.closed({ what: s.string(), instead: s.string() });
-
-const copied = {
-  folder: s.string(),
-  files: s.integer(),
-  bytes: s.integer(),
-  /** The configuration file that was copied, by its name in the folder; left out: there was none. */
-  configuration: s.optional(s.string()),
-  /** What is not in it, and what to do about that. */
-  leftOut: s.array(LeftOutSchema),
-};
-
-/** `users.list`, `users ls`: in the order of their IDs. */
-export const UserListSchema = s.closed({
-  count: s.integer(),
-  users: s.array(
-    s.closed({
-      /** Absent: the unnamed user. */
-      userId: s.optional(s.string()),
-      /** The folders of the sessions, where a program named a namespace; absent: those of the user. */
-      namespace: s.optional(s.array(s.string())),
-      /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
-      store: s.optional(s.string()),
-      /** Those in the trash are left out. */
-      sessions: s.integer(),
-      runs: s.integer(),
-      openRuns: s.integer(),
-      /** Spent in its sessions. */
-      totalTokens: s.integer(),
-      /** Valid tokens of the gateway for this user alone. */
-      accessTokens: s.integer(),
-      /** Of the logs of its sessions. */
-      bytes: s.integer(),
-      /** When something was last said in a session; absent: there is none. */
-      lastActiveAt: s.optional(s.integer()),
-    }),
-  ),
-  nextCursor: s.optional(s.string()),
-  indexing: s.optional(IndexingSchema),
-});
-export type UserListPayload = s.Static<typeof UserListSchema>;
-export type UserRow = UserListPayload["users"][number];
-
-/** `backup`. */
-export const BackupSchema = s.closed(copied);
-export type BackupPayload = s.Static<typeof BackupSchema>;
-
-/** `restore`. */
-export const RestoreSchema = s.closed({
-  ...copied,
-  createdAt: s.string(),
-  /** What `store` of the configuration says now; absent: the configuration sets none. */
-  store: s.optional(s.string()),
-});
-export type RestorePayload = s.Static<typeof RestoreSchema>;
-
-/** Something that a look at the files found. */
-export const FindingSchema = s.closed({
-  area: s.string(),
-  severity: s.choice(["note", "warning", "error"]),
-  file: s.string(),
-  what: s.string(),
-  remedy: s.string(),
-  fixable: s.boolean(),
-  fixed: s.boolean(),
-});
-export type FindingPayload = s.Static<typeof FindingSchema>;
+import { reader, reference } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** What maintenance would do to a session, and why. */
 export const MaintenanceDecisionSchema = s.closed({
@@ -83,7 +14,11 @@ export const MaintenanceDecisionSchema = s.closed({
 export type MaintenanceDecisionPayload = s.Static<typeof MaintenanceDecisionSchema>;
 
 /** What maintenance means for one session: `now: …`, and a line for each rule. */
-const ExplainedSchema = s.closed({ key: s.string(), sessionId: s.string(), lines: s.array(s.string()) });
+export const ExplainedSchema = s.closed({
+  key: s.string(),
+  sessionId: s.string(),
+  lines: s.array(s.string()),
+});
 
 /** `maintenance.run`: what the rules come to, and what was done: nothing where they only warn, or it was a rehearsal. */
 export const MaintenanceReportSchema = s.closed({
@@ -115,59 +50,36 @@ export const ReloadSchema = s.closed({
 });
 export type ReloadPayload = s.Static<typeof ReloadSchema>;
 
-/** A configured ACP agent as it was found: whether it is there, and what it says of itself. */
-export const AcpAgentSchema = s.closed({
-  name: s.string(),
-  command: s.string(),
-  /** The file that is started; left out: there is none. */
-  file: s.optional(s.string()),
-  isAllowed: s.boolean(),
-  isDefault: s.boolean(),
-  answers: s.boolean(),
-  /** Why it does not answer. */
-  problem: s.optional(s.string()),
-  /** Of one that is not there: how it is installed, where that is known. */
-  install: s.optional(s.string()),
-  title: s.optional(s.string()),
-  version: s.optional(s.string()),
-  protocolVersion: s.optional(s.integer()),
-  /** What it can do with sessions beside beginning one. */
-  can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
-  authMethods: s.optional(s.array(s.string())),
-});
-export type AcpAgentPayload = s.Static<typeof AcpAgentSchema>;
-
-/** The ACP agents of a configuration, and well-known ones that are here and that nobody has configured. */
-export const AcpAgentsSchema = s.closed({
-  agents: s.array(AcpAgentSchema),
-  others: s.array(s.closed({ name: s.string(), title: s.string(), file: s.string() })),
-});
-export type AcpAgentsPayload = s.Static<typeof AcpAgentsSchema>;
-
-export const McpServerSchema = s.closed({
-  name: s.string(),
-  answers: s.boolean(),
-  /** How many tools it offers. */
-  tools: s.optional(s.integer()),
-  /** Why it does not answer. */
-  problem: s.optional(s.string()),
-});
-export type McpServerPayload = s.Static<typeof McpServerSchema>;
-
-/** `doctor`. */
-export const DoctorSchema = s.closed({
-  /** No error remains. */
-  ok: s.boolean(),
-  node: s.closed({ version: s.string(), needed: s.string(), ok: s.boolean() }),
-  folder: s.closed({ path: s.string(), from: s.string(), exists: s.boolean() }),
-  findings: s.array(FindingSchema),
-  configuration: ConfigurationSchema,
-  acp: AcpAgentsSchema,
-  mcp: s.array(McpServerSchema),
-  maintenance: s.closed({
-    mode: s.choice(["warn", "enforce"]),
-    decisions: s.array(MaintenanceDecisionSchema),
-    explained: s.optional(ExplainedSchema),
+/** `dryRun`: what would be done, whatever the mode. `explain`: what each rule means for one session; nothing is done then. */
+export const maintenanceRun = method({
+  scope: "admin",
+  about: "Looks after old sessions now, as the configuration says.",
+  params: s.closed({
+    dryRun: s.optional(s.boolean({ default: false })),
+    explain: s.optional(reference),
+    ...reader,
   }),
+  result: MaintenanceReportSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
 });
-export type DoctorPayload = s.Static<typeof DoctorSchema>;
+
+export const configGet = method({
+  scope: "admin",
+  about: "The configuration that holds, with where each value comes from and without secrets.",
+  params: s.closed({}),
+  result: ConfigurationSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+/** The only way, beside a restart, to let a running gateway start a command that its configuration did not have. */
+export const configReload = method({
+  scope: "admin",
+  about: "Reads the configuration again and applies all of it, new commands included.",
+  params: s.closed({}),
+  result: ReloadSchema,
+  needsAll: true,
+  isIdempotent: true,
+});

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { EventKind } from "./events.ts";
 import { eventNames, eventTable } from "./events.ts";
+import type { Method } from "./method.ts";
 import { idempotentMethods } from "./methods/idempotent.ts";
-import type { Method } from "./methods/method.ts";
 import { methodNames, methodTable } from "./methods/method-table.ts";
 import { lossyEvents } from "./wire.ts";
 

@@ -1,5 +1,5 @@
 import type { SessionTree } from "../core/tree.ts";
-import type { RepairPayload } from "../protocol/session-payloads.ts";
+import type { RepairPayload } from "../protocol/session-views.ts";
 
 /** What is damaged in a log, in the shape of a repair that changed nothing. */
 export function damageIn(file: string, tree: SessionTree): RepairPayload {

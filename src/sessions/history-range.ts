@@ -2,7 +2,7 @@ import type { Entry } from "../core/entries.ts";
 import { decideAnew, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { Slices } from "../core/slices.ts";
-import type { HistoryPayload } from "../protocol/session-payloads.ts";
+import type { HistoryPayload } from "../protocol/chat.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";

@@ -5,7 +5,7 @@ import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
-import type { HistoryPayload } from "../protocol/session-payloads.ts";
+import type { HistoryPayload } from "../protocol/chat.ts";
 
 /** Which part of the active branch; `before` and `after` are entry ids, not part of the page themselves. */
 export interface HistoryRange {

@@ -1,7 +1,8 @@
 import { present } from "../core/present.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import { cutText } from "../core/text.ts";
-import type { ApprovalPayload, OutboxRowPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
+import type { OutboxRowPayload } from "../protocol/outbox.ts";
+import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
 
 /** Runs, approvals and messages of the outbox, as methods and commands show them. Pure. */

@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import type { SessionTree } from "../core/tree.ts";
-import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
+import type { TreePayload, TreeRow } from "../protocol/session-views.ts";
 import { sessionKeyOf } from "./history.ts";
 import { previewOf } from "./preview.ts";
 

@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { spaceOf } from "../core/space.ts";
-import type { UserListPayload, UserRow } from "../protocol/upkeep.ts";
+import type { UserListPayload, UserRow } from "../protocol/users.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { SessionPage, SessionQuery } from "../store/contract.ts";
 

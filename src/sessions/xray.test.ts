@@ -7,7 +7,7 @@ import { anySigner } from "../../test/transcript/signer.ts";
 import type { SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
 import { SessionTree } from "../core/tree.ts";
-import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
+import { ContextPayloadSchema } from "../protocol/session-views.ts";
 import { estimateTokens, tokensByPart } from "../transcript/estimate-tokens.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";

@@ -1,7 +1,7 @@
 import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
-import type { ContextPayload } from "../protocol/session-payloads.ts";
+import type { ContextPayload } from "../protocol/session-views.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
 import type { TokensByPart } from "../transcript/estimate-tokens.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";

@@ -6,7 +6,7 @@ import { Check } from "typebox/value";
 import { afterAll, describe, expect, test } from "vitest";
 import { readSessionFile, repairSessionFile } from "../../src/app/folder.ts";
 import { runCli } from "../../src/cli/main.ts";
-import { RepairSchema } from "../../src/protocol/session-payloads.ts";
+import { RepairSchema } from "../../src/protocol/session-views.ts";
 import { anyEntry } from "../support/arbitraries.ts";
 import { header, sessionText, userLine } from "../support/session-text.ts";
 

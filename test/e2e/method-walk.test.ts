@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { MethodName } from "../../src/entry-client.ts";
-import type { Method } from "../../src/protocol/methods/method.ts";
+import type { Method } from "../../src/protocol/method.ts";
 import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
 import { anyOfSchema } from "../support/schemas.ts";
 import type { Answered, Via } from "../support/walk-calls.ts";

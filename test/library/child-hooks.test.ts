@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { HookRegistry } from "../../src/index.ts";
-import { answering, closeAll, withScript } from "./../support/skein.ts";
+import { answering, closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);
 

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { BackupPayload, RestorePayload } from "../../src/protocol/upkeep.ts";
+import type { BackupPayload, RestorePayload } from "../../src/protocol/command-payloads.ts";
 import { startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { supportProgram } from "../support/programs.ts";

@@ -5,7 +5,7 @@ import { present } from "../../core/present.ts";
 import { keyMeant, referenceLookups } from "../../core/references.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
 import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
-import type { TreePayload } from "../../protocol/session-payloads.ts";
+import type { TreePayload } from "../../protocol/session-views.ts";
 import type { TrashedName } from "../../sessions/find-session.ts";
 import { findTrashed, resolveSession, trashedAs } from "../../sessions/find-session.ts";
 import type { SessionRecord } from "../../store/contract.ts";

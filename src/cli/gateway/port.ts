@@ -4,7 +4,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { checkBinding } from "../../gateway/auth/allowed-hosts.ts";
 import { findRunning } from "../../gateway/running-file.ts";
 import type { ServerSettings } from "../../gateway/server/server-options.ts";
-import type { FindingPayload } from "../../protocol/upkeep.ts";
+import type { FindingPayload } from "../../protocol/command-payloads.ts";
 
 /** Why it cannot listen there, with what to do; everything else as it is. */
 export async function portError(

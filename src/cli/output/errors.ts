@@ -3,7 +3,7 @@ import { CallError } from "../../client/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { WireError } from "../../protocol/errors.ts";
-import type { RefusalPayload } from "../../protocol/session-payloads.ts";
+import type { RefusalPayload } from "../../protocol/session-views.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 

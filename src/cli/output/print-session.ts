@@ -1,7 +1,7 @@
 import { stringifyJson } from "../../core/json.ts";
 import { isRecord } from "../../core/shape.ts";
 import { escapeUnprintable } from "../../core/text.ts";
-import type { TreePayload, TreeRow } from "../../protocol/session-payloads.ts";
+import type { TreePayload, TreeRow } from "../../protocol/session-views.ts";
 import { printFindings } from "./answer.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";

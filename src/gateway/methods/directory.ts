@@ -1,7 +1,7 @@
 import { accessActions } from "../../access/visibility/access-policy.ts";
 import { acpNames } from "../../config/acp-agents.ts";
 import { present } from "../../core/present.ts";
-import type { AccessPayload } from "../../protocol/access.ts";
+import type { AccessPayload } from "../../protocol/directory.ts";
 import { withoutPaths } from "../auth/mask.ts";
 import type { HandlersOf, SkeinDeps } from "./dispatch.ts";
 import { shownTo } from "./runs.ts";

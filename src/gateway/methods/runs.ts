@@ -1,9 +1,9 @@
 import { present } from "../../core/present.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
+import type { OutboxRowPayload } from "../../protocol/outbox.ts";
 import type {
   AbortedPayload,
   ApprovalPayload,
-  OutboxRowPayload,
   RunListPayload,
   RunRowPayload,
   SentPayload,

@@ -7,7 +7,7 @@ import { present } from "../../core/present.ts";
 import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
-import type { ContextPayload } from "../../protocol/session-payloads.ts";
+import type { ContextPayload } from "../../protocol/session-views.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
 import { contextView, ownModel } from "../../sessions/xray.ts";
 import type { SessionRecord } from "../../store/contract.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { TestGateway } from "../../../test/support/gateway-server.ts";
 import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { findProblems } from "../../core/check-schema.ts";
-import { LinkedSchema } from "../../protocol/link.ts";
+import { LinkedSchema } from "../../protocol/tokens.ts";
 import { createLinkCode, exchangeLinkCode } from "../auth/link-codes.ts";
 import { createServer } from "./create-server.ts";
 

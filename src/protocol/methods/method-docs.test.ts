@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Method, Scope } from "./method.ts";
+import type { Method, Scope } from "../method.ts";
 import { methodNames, methodTable } from "./method-table.ts";
 
 const page = readFileSync(new URL("../../../docs/gateway-api.md", import.meta.url), "utf8");

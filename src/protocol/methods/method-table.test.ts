@@ -3,7 +3,7 @@ import { Value } from "typebox/value";
 import { describe, expect, test } from "vitest";
 import { anyOfSchema, openPlaces, unlimitedPlaces } from "../../../test/support/schemas.ts";
 import { checkParams } from "../check-params.ts";
-import type { Method } from "./method.ts";
+import type { Method } from "../method.ts";
 import { findMethod, methodNames, methodsFor, methodTable } from "./method-table.ts";
 
 const rows = methodNames.map((name): [string, Method] => [name, methodTable[name]]);

@@ -1,73 +1,78 @@
-import * as chat from "./chat.ts";
-import * as directory from "./directory.ts";
-import type { Method, Scope } from "./method.ts";
-import * as runs from "./runs.ts";
-import * as changing from "./sessions-changing.ts";
-import * as forGood from "./sessions-for-good.ts";
-import * as reading from "./sessions-reading.ts";
-import * as subscriptions from "./subscriptions.ts";
-import * as upkeep from "./upkeep.ts";
+import * as chat from "../chat.ts";
+import * as directory from "../directory.ts";
+import * as events from "../events.ts";
+import * as interchange from "../interchange.ts";
+import type { Method, Scope } from "../method.ts";
+import * as outbox from "../outbox.ts";
+import * as runs from "../runs.ts";
+import * as changes from "../session-changes.ts";
+import * as details from "../session-details.ts";
+import * as list from "../session-list.ts";
+import * as views from "../session-views.ts";
+import * as tokens from "../tokens.ts";
+import * as upkeep from "../upkeep.ts";
+import * as users from "../users.ts";
 
 /** Every method there is, by scope: HTTP, WebSocket, OpenAPI and the client's types follow from this one table. */
 export const methodTable = {
-  "sessions.list": reading.sessionsList,
-  "sessions.get": reading.sessionsGet,
-  "sessions.resolve": reading.sessionsResolve,
-  "sessions.preview": reading.sessionsPreview,
-  "sessions.tree": reading.sessionsTree,
-  "sessions.entries": reading.sessionsEntries,
-  "sessions.usage": reading.sessionsUsage,
-  "sessions.search": reading.sessionsSearch,
-  "sessions.context": reading.sessionsContext,
-  "sessions.export": reading.sessionsExport,
-  "sessions.trash": reading.sessionsTrash,
-  "sessions.subscribe": subscriptions.sessionsSubscribe,
-  "sessions.unsubscribe": subscriptions.sessionsUnsubscribe,
+  "sessions.list": list.sessionsList,
+  "sessions.get": details.sessionsGet,
+  "sessions.resolve": details.sessionsResolve,
+  "sessions.preview": details.sessionsPreview,
+  "sessions.tree": views.sessionsTree,
+  "sessions.entries": details.sessionsEntries,
+  "sessions.usage": details.sessionsUsage,
+  "sessions.search": list.sessionsSearch,
+  "sessions.context": views.sessionsContext,
+  "sessions.export": interchange.sessionsExport,
+  "sessions.trash": list.sessionsTrash,
+  "sessions.subscribe": events.sessionsSubscribe,
+  "sessions.unsubscribe": events.sessionsUnsubscribe,
   "chat.history": chat.chatHistory,
-  "blobs.get": directory.blobsGet,
+  "blobs.get": details.blobsGet,
   "runs.list": runs.runsList,
   "runs.get": runs.runsGet,
-  "outbox.list": runs.outboxList,
+  "outbox.list": outbox.outboxList,
   "approvals.list": runs.approvalsList,
   "agents.list": directory.agentsList,
   "models.list": directory.modelsList,
   "access.explain": directory.accessExplain,
 
-  "sessions.create": changing.sessionsCreate,
-  "sessions.send": changing.sessionsSend,
-  "sessions.fork": changing.sessionsFork,
-  "sessions.branch": changing.sessionsBranch,
-  "sessions.rename": changing.sessionsRename,
-  "sessions.archive": changing.sessionsArchive,
+  "sessions.create": changes.sessionsCreate,
+  "sessions.send": changes.sessionsSend,
+  "sessions.fork": changes.sessionsFork,
+  "sessions.branch": changes.sessionsBranch,
+  "sessions.rename": changes.sessionsRename,
+  "sessions.archive": changes.sessionsArchive,
   "chat.send": chat.chatSend,
   "chat.abort": chat.chatAbort,
   agent: chat.agent,
   "agent.wait": chat.agentWait,
   "approvals.resolve": runs.approvalsResolve,
-  "outbox.retry": runs.outboxRetry,
-  "outbox.drop": runs.outboxDrop,
+  "outbox.retry": outbox.outboxRetry,
+  "outbox.drop": outbox.outboxDrop,
   "runs.abort": runs.runsAbort,
   "runs.release": runs.runsRelease,
   "runs.retry": runs.runsRetry,
 
   "tools.invoke": directory.toolsInvoke,
 
-  "sessions.patch": forGood.sessionsPatch,
-  "sessions.reset": forGood.sessionsReset,
-  "sessions.delete": forGood.sessionsDelete,
-  "sessions.restore": forGood.sessionsRestore,
-  "sessions.compact": forGood.sessionsCompact,
-  "sessions.import": forGood.sessionsImport,
-  "sessions.redact": forGood.sessionsRedact,
+  "sessions.patch": changes.sessionsPatch,
+  "sessions.reset": changes.sessionsReset,
+  "sessions.delete": changes.sessionsDelete,
+  "sessions.restore": changes.sessionsRestore,
+  "sessions.compact": changes.sessionsCompact,
+  "sessions.import": interchange.sessionsImport,
+  "sessions.redact": changes.sessionsRedact,
   "chat.inject": chat.chatInject,
-  "tokens.create": upkeep.tokensCreate,
-  "tokens.list": upkeep.tokensList,
-  "tokens.revoke": upkeep.tokensRevoke,
+  "tokens.create": tokens.tokensCreate,
+  "tokens.list": tokens.tokensList,
+  "tokens.revoke": tokens.tokensRevoke,
   "maintenance.run": upkeep.maintenanceRun,
   "config.get": upkeep.configGet,
   "config.reload": upkeep.configReload,
-  "users.list": upkeep.usersList,
-  "users.remove": upkeep.usersRemove,
+  "users.list": users.usersList,
+  "users.remove": users.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
 /** The name of a method. */

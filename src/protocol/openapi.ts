@@ -1,15 +1,13 @@
-import * as s from "../../core/schema.ts";
-import { WireErrorSchema, wireErrors } from "../errors.ts";
-import { eventPatterns, eventTable } from "../events.ts";
-import { GapSchema } from "../frames.ts";
-import { LinkedSchema, LinkSchema } from "../link.ts";
-import type { Method } from "../methods/method.ts";
-import { methodNames, methodTable } from "../methods/method-table.ts";
-import { eventFilter } from "../methods/subscriptions.ts";
-import { RunRowSchema } from "../runs.ts";
-import { WireEntrySchema } from "../session-details.ts";
-import { SessionRowSchema } from "../session-list.ts";
-import { schemaRefs } from "./refs.ts";
+import * as s from "../core/schema.ts";
+import { WireErrorSchema, wireErrors } from "./errors.ts";
+import { eventFilter, eventPatterns, eventTable } from "./events.ts";
+import { GapSchema } from "./frames.ts";
+import type { Method } from "./method.ts";
+import { methodNames, methodTable } from "./methods/method-table.ts";
+import { RunRowSchema } from "./runs.ts";
+import { WireEntrySchema } from "./session-details.ts";
+import { SessionRowSchema } from "./session-list.ts";
+import { LinkedSchema, LinkSchema } from "./tokens.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -141,4 +139,21 @@ function link(): Json {
 
 function json(schema: unknown): Json {
   return { "application/json": { schema } };
+}
+
+/** Puts references in the place of schemas that have a name. What is the same is the same by its JSON. */
+export function schemaRefs(named: Readonly<Record<string, s.Schema>>) {
+  const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]));
+  const replaced = (value: unknown, isTop: boolean): unknown => {
+    if (Array.isArray(value)) return value.map((each) => replaced(each, false));
+    if (typeof value !== "object" || value === null) return value;
+    const name = isTop ? undefined : names.get(JSON.stringify(value));
+    if (name !== undefined) return { $ref: `#/components/schemas/${name}` };
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, replaced(each, false)]));
+  };
+  return {
+    withRefs: (schema: s.Schema): unknown => replaced(schema, false),
+    components: () =>
+      Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, replaced(schema, true)])),
+  };
 }

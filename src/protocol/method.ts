@@ -1,4 +1,4 @@
-import type { Schema } from "../../core/schema.ts";
+import type { Schema } from "../core/schema.ts";
 
 /** What a token must be allowed. */
 export type Scope = "read" | "write" | "tools" | "admin";

@@ -1,4 +1,4 @@
-import * as s from "../../core/schema.ts";
+import * as s from "../core/schema.ts";
 import {
   agentId,
   atLeastOne,
@@ -14,10 +14,33 @@ import {
   systemPrompt,
   thinkingLevel,
   user,
-} from "../fields.ts";
-import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "../runs.ts";
-import { HistorySchema } from "../session-payloads.ts";
+} from "./fields.ts";
 import { method } from "./method.ts";
+import { AcceptedSchema, ChatAbortedSchema, SentSchema } from "./runs.ts";
+import { DiagnosticSchema, sessionHead } from "./session-views.ts";
+
+/** `chat.history`, `sessions show`. */
+export const HistorySchema = s.closed({
+  ...sessionHead,
+  messages: s.array(s.object({ id: s.string(), role: s.string() })),
+  nextBefore: s.optional(s.string()),
+  nextAfter: s.optional(s.string()),
+  /** Accepted input that is not yet conversation. */
+  pending: s.array(
+    s.closed({
+      runId: s.string(),
+      role: s.string(),
+      /** Texts and images, cut as the messages are. */
+      content: s.unknown(),
+      timestamp: s.number(),
+      state: s.string(),
+    }),
+  ),
+  /** A text was cut, or messages were left out for size. */
+  truncated: s.boolean(),
+  diagnostics: s.optional(s.array(DiagnosticSchema)),
+});
+export type HistoryPayload = s.Static<typeof HistorySchema>;
 
 const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 

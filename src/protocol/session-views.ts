@@ -1,4 +1,6 @@
 import * as s from "../core/schema.ts";
+import { id, limit, model, oneSession } from "./fields.ts";
+import { method } from "./method.ts";
 
 /** What the session commands print with `--json`, and the gateway's methods of the same name answer. */
 
@@ -9,39 +11,16 @@ export const DiagnosticSchema = s.closed({
   entryId: s.optional(s.string()),
 });
 
-const session = {
+export const sessionHead = {
   /** Absent for a lone file that has none. */
   sessionKey: s.optional(s.string()),
   sessionId: s.string(),
   leafId: s.nullable(s.string()),
 };
 
-/** `chat.history`, `sessions show`. */
-export const HistorySchema = s.closed({
-  ...session,
-  messages: s.array(s.object({ id: s.string(), role: s.string() })),
-  nextBefore: s.optional(s.string()),
-  nextAfter: s.optional(s.string()),
-  /** Accepted input that is not yet conversation. */
-  pending: s.array(
-    s.closed({
-      runId: s.string(),
-      role: s.string(),
-      /** Texts and images, cut as the messages are. */
-      content: s.unknown(),
-      timestamp: s.number(),
-      state: s.string(),
-    }),
-  ),
-  /** A text was cut, or messages were left out for size. */
-  truncated: s.boolean(),
-  diagnostics: s.optional(s.array(DiagnosticSchema)),
-});
-export type HistoryPayload = s.Static<typeof HistorySchema>;
-
 /** `sessions.tree`, `sessions tree`. Flat, in the order of the file: a tree may be deeper than JSON can nest. */
 export const TreeSchema = s.closed({
-  ...session,
+  ...sessionHead,
   name: s.optional(s.string()),
   tipId: s.nullable(s.string()),
   entries: s.array(
@@ -143,3 +122,26 @@ export const RefusalSchema = s.object({
   error: s.string(),
 });
 export type RefusalPayload = s.Static<typeof RefusalSchema>;
+
+/** In pages, by the order of the log: a tree may be larger than a frame. */
+export const sessionsTree = method({
+  scope: "read",
+  about: "Every entry of a session with its place in the tree, on all branches.",
+  params: s.closed({ ...oneSession, limit: limit(10_000, 5000), after: s.optional(id) }),
+  result: TreeSchema,
+  isIdempotent: true,
+});
+
+export const sessionsContext = method({
+  scope: "read",
+  about: "What a model would be sent from where a session stands, and every change on the way.",
+  params: s.closed({
+    ...oneSession,
+    model: s.optional(model),
+    /** Of a server that the configuration does not know. Nothing is sent there. */
+    baseUrl: s.optional(s.string({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
+    wire: s.optional(s.boolean()),
+  }),
+  result: ContextPayloadSchema,
+  isIdempotent: true,
+});

@@ -1,0 +1,69 @@
+import * as s from "../core/schema.ts";
+import { everyUser, few, id, limit, user } from "./fields.ts";
+import { method } from "./method.ts";
+import { optionalText, optionalTime, runSession } from "./runs.ts";
+
+/** A message on its way to a channel; `outbox.retry` and `outbox.drop` give it as it is then. */
+export const OutboxRowSchema = s.closed({
+  outboxId: s.string(),
+  ...runSession,
+  runId: optionalText,
+  target: s.closed({
+    channel: s.string(),
+    to: optionalText,
+    accountId: optionalText,
+    threadId: optionalText,
+  }),
+  text: s.string(),
+  state: s.choice(["queued", "delivered", "dead", "dropped"]),
+  attempts: s.integer(),
+  createdAt: s.integer(),
+  /** Of one that waits. */
+  nextAt: optionalTime,
+  endedAt: optionalTime,
+  lastError: optionalText,
+  receipt: s.optional(s.unknown()),
+  /** The app whose code brings the channel. */
+  app: optionalText,
+  /** It is queued, and waits for a process that has its channel. */
+  waitsForChannel: s.optional(s.boolean()),
+});
+export type OutboxRowPayload = s.Static<typeof OutboxRowSchema>;
+
+/** `outbox.list`: newest first. */
+export const OutboxListSchema = s.closed({ count: s.integer(), messages: s.array(OutboxRowSchema) });
+export type OutboxListPayload = s.Static<typeof OutboxListSchema>;
+
+const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
+
+/** `outboxId`: this one alone, or none. */
+export const outboxList = method({
+  scope: "read",
+  about: "Lists messages on their way to channels, the last first.",
+  params: s.closed({
+    outboxId: s.optional(id),
+    states: s.optional(few(outboxState, 4)),
+    limit: limit(1000, 100),
+    ...user,
+    ...everyUser,
+  }),
+  result: OutboxListSchema,
+  adminOnly: ["allUsers"],
+  isIdempotent: true,
+});
+
+export const outboxRetry = method({
+  scope: "write",
+  about: "Sends a message that was given up once more.",
+  params: s.closed({ outboxId: id, ...user }),
+  result: OutboxRowSchema,
+});
+
+export const outboxDrop = method({
+  scope: "write",
+  about: "Gives a message up.",
+  params: s.closed({ outboxId: id, ...user }),
+  result: OutboxRowSchema,
+  isIdempotent: true,
+  isDestructive: true,
+});

@@ -1,0 +1,68 @@
+import * as s from "../core/schema.ts";
+import { limit, userId } from "./fields.ts";
+import { method } from "./method.ts";
+import { erasePending } from "./session-changes.ts";
+import { IndexingSchema } from "./session-list.ts";
+
+/** `users.list`, `users ls`: in the order of their IDs. */
+export const UserListSchema = s.closed({
+  count: s.integer(),
+  users: s.array(
+    s.closed({
+      /** Absent: the unnamed user. */
+      userId: s.optional(s.string()),
+      /** The folders of the sessions, where a program named a namespace; absent: those of the user. */
+      namespace: s.optional(s.array(s.string())),
+      /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
+      store: s.optional(s.string()),
+      /** Those in the trash are left out. */
+      sessions: s.integer(),
+      runs: s.integer(),
+      openRuns: s.integer(),
+      /** Spent in its sessions. */
+      totalTokens: s.integer(),
+      /** Valid tokens of the gateway for this user alone. */
+      accessTokens: s.integer(),
+      /** Of the logs of its sessions. */
+      bytes: s.integer(),
+      /** When something was last said in a session; absent: there is none. */
+      lastActiveAt: s.optional(s.integer()),
+    }),
+  ),
+  nextCursor: s.optional(s.string()),
+  indexing: s.optional(IndexingSchema),
+});
+export type UserListPayload = s.Static<typeof UserListSchema>;
+export type UserRow = UserListPayload["users"][number];
+
+/** `users.remove`, `users rm`. */
+export const UserRemovedSchema = s.closed({
+  userId: s.string(),
+  sessions: s.integer(),
+  /** `false`: the user had neither sessions nor access tokens. Absent otherwise. */
+  found: s.optional(s.literal(false)),
+  erasePending,
+});
+
+export const usersList = method({
+  scope: "admin",
+  about: "Lists users by ID, with what they have and when they were last active.",
+  params: s.closed({
+    limit: limit(500, 100),
+    cursor: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
+  }),
+  result: UserListSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+/** Not in the table of methods that this follows: `users rm` works on a running gateway too. */
+export const usersRemove = method({
+  scope: "admin",
+  about: "Takes away everything of a user, for good.",
+  params: s.closed({ userId }),
+  result: UserRemovedSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
+});
