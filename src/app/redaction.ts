@@ -2,7 +2,7 @@ import type { Redactor } from "../access/redaction/redactor.ts";
 import { createRedactor } from "../access/redaction/redactor.ts";
 import { keyedProviders } from "../config/default-model.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { secretValues } from "../config/secret-values.ts";
+import { secretValues } from "../config/secrets.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 
 /** Masks secrets by our rules, the user's, and the values of every secret in the configuration and every key in the environment. */

@@ -6,7 +6,7 @@ import { acpAgentOf, acpInstall } from "./acp-agents.ts";
 import { effectiveConfigText } from "./effective.ts";
 import { checkConfig } from "./load.ts";
 import { problemText } from "./problems.ts";
-import { secretValues } from "./secret-values.ts";
+import { secretValues } from "./secrets.ts";
 import { acpPresets } from "./sections/acp-presets.ts";
 
 let home = "";

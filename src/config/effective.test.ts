@@ -9,7 +9,7 @@ import { problemText } from "./problems.ts";
 import { readTree } from "./read-tree.ts";
 import type { Config } from "./sections/all.ts";
 import { sections } from "./sections/all.ts";
-import { folderPath } from "./settings/kinds.ts";
+import { filePath } from "./settings/kinds.ts";
 import type { Node } from "./settings/setting.ts";
 
 const place = { folder: "/p", home: "/home/ann", root: "/r" };
@@ -105,7 +105,7 @@ describe("the effective configuration", () => {
   test.each(["apiKey", "api_key", "token", "clientSecret", "PASSWORD", "authorization", "credentials"])(
     "[CFG11] a value named %s is not shown",
     (key) => {
-      const setting = { node: "setting", about: "", kind: folderPath, fallback: () => "/hunter2" } as const;
+      const setting = { node: "setting", about: "", kind: filePath, fallback: () => "/hunter2" } as const;
       const group = { node: "group", about: "", fields: { [key]: setting, maxTokens: setting } } as const;
       const text = effectiveText(group, { [key]: "/hunter2", maxTokens: "/shown" }, new Map());
       expect(text).toBe(`${key}: "***" # default\nmaxTokens: /shown # default\n`);

@@ -1,5 +1,7 @@
 import { sections } from "./sections/all.ts";
-import type { Group, JsonSchema, List, Node, Place, Rows, Setting, Table } from "./settings/setting.ts";
+import type { Group, List, Node, Place, Rows, Setting, Table } from "./settings/setting.ts";
+
+type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** How defaults are shown that depend on where one stands. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };

@@ -1,4 +1,6 @@
-import type { Setting } from "./settings/setting.ts";
+import type { Config } from "./sections/all.ts";
+import { sections } from "./sections/all.ts";
+import type { Node, Setting } from "./settings/setting.ts";
 
 /** Names such as apiKey, token, clientSecret. */
 export function isSecretKey(key: string): boolean {
@@ -10,4 +12,20 @@ export function isSecretKey(key: string): boolean {
 /** Whether a setting is never to be shown: it says so, or its name does. */
 export function isSecret({ secret }: Setting<unknown>, path: readonly string[]): boolean {
   return secret === true || isSecretKey(path.at(-1) ?? "");
+}
+
+/** Every value of a configuration that is never to be shown, for whoever masks texts. */
+export function secretValues(config: Config): readonly string[] {
+  return [...new Set(secretsIn(sections, config, []))];
+}
+
+function secretsIn(node: Node, value: unknown, path: readonly string[]): string[] {
+  if (node.node === "setting") {
+    return typeof value === "string" && value !== "" && isSecret(node, path) ? [value] : [];
+  }
+  if (node.node === "list" || value === null || typeof value !== "object") return [];
+  return Object.entries(value).flatMap(([key, each]) => {
+    const field = node.node === "group" ? node.fields[key] : node.of;
+    return field === undefined ? [] : secretsIn(field, each, [...path, key]);
+  });
 }

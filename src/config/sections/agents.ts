@@ -1,5 +1,6 @@
 import { readAgentId } from "../../core/names.ts";
 import {
+  bytes,
   choiceWithOff,
   flag,
   orNone,
@@ -8,10 +9,82 @@ import {
   textLike,
   wholeNumber,
 } from "../settings/kinds.ts";
-import type { Group, List, Table, ValueKind } from "../settings/setting.ts";
-import { asDefaults, general, inherited } from "./inherited.ts";
-import { agentSubagents, generalSubagents } from "./subagents.ts";
+import type { Setting, Table, ValueKind } from "../settings/setting.ts";
+import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
+
+/** The two sides of a setting that an agent may have for itself, and `defaults` for all that say nothing. */
+
+export const asDefaults = "as defaults says";
+
+/** Of an agent. */
+export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
+  return setting(`${about}; null: ${asDefaults}.`, orNone(kind, "what defaults says"), null);
+}
+
+/** Of `defaults`. */
+export function general<T>(about: string, kind: ValueKind<T>, fallback: T): Setting<T> {
+  return setting(about, kind, fallback);
+}
+
+/** What sessions of an agent may spawn: of an agent, and of `defaults`. */
+
+const agentOrAny: ValueKind<string> = {
+  expected: "an agent id, or * for any",
+  schema: { type: "string", pattern: "^(?:\\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$" },
+  read: (written) => {
+    const id = typeof written === "string" ? (written === "*" ? written : readAgentId(written)) : null;
+    return id === null ? null : { value: id };
+  },
+  write: (value) => value,
+};
+const depth = wholeNumber(1, 5);
+const children = wholeNumber(1, 20);
+/** Ten years at the most. */
+const minutes = wholeNumber(0, 5_256_000);
+
+const about = {
+  allowAgents: "Agents under which its sessions may spawn others, by id, * for any; itself always",
+  maxSpawnDepth: "How deep spawning may go: 1, and what was spawned spawns nothing; at most 5",
+  maxChildren: "How many children of one session may be at work at once, at most 20",
+  archiveAfterMinutes: "After so many minutes a child that was spawned for one task is archived; 0: never",
+  allow: "Tools that sub-agents get back of those that they are denied, by name, group or glob",
+  deny: "Tools that sub-agents are denied beside those, written the same way",
+  maxFileBytes: "How large one attachment of a spawn may be",
+  maxTotalBytes: "How large all attachments of a spawn may be together",
+  keep: "Whether attachments stay when their session is archived or removed",
+};
+const aboutGroup = "What its sessions may spawn, and what that has.";
+const aboutTools = "What is otherwise than the tools that sub-agents are denied anyway.";
+const aboutAttachments = "Files that go with a spawn.";
+
+const own = (what: string) => `${what}; none: ${asDefaults}.`;
+
+export const agentSubagents = group(aboutGroup, {
+  allowAgents: list(own(about.allowAgents), agentOrAny),
+  maxSpawnDepth: inherited(about.maxSpawnDepth, depth),
+  maxChildren: inherited(about.maxChildren, children),
+  archiveAfterMinutes: inherited(about.archiveAfterMinutes, minutes),
+  tools: group(aboutTools, { allow: list(own(about.allow), text), deny: list(own(about.deny), text) }),
+  attachments: group(aboutAttachments, {
+    maxFileBytes: inherited(about.maxFileBytes, bytes),
+    maxTotalBytes: inherited(about.maxTotalBytes, bytes),
+    keep: inherited(about.keep, flag),
+  }),
+});
+
+export const generalSubagents = group(aboutGroup, {
+  allowAgents: list(`${about.allowAgents}.`, agentOrAny),
+  maxSpawnDepth: general(`${about.maxSpawnDepth}.`, depth, 1),
+  maxChildren: general(`${about.maxChildren}.`, children, 5),
+  archiveAfterMinutes: general(`${about.archiveAfterMinutes}.`, minutes, 60),
+  tools: group(aboutTools, { allow: list(`${about.allow}.`, text), deny: list(`${about.deny}.`, text) }),
+  attachments: group(aboutAttachments, {
+    maxFileBytes: general(`${about.maxFileBytes}.`, bytes, 1024 ** 2),
+    maxTotalBytes: general(`${about.maxTotalBytes}.`, bytes, 5 * 1024 ** 2),
+    keep: general(`${about.keep}.`, flag, false),
+  }),
+});
 
 /** An agent, and `defaults` with the same keys: what an agent does not say, `defaults` says for it. */
 
@@ -26,48 +99,40 @@ const thinkingKind: ValueKind<ThinkingSetting> = choiceWithOff("minimal", "low",
 const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
 
-const allow: List<string> = {
-  node: "list",
-  about: `Tools that it is offered, by name, group (group:sessions) or glob; none: ${asDefaults}.`,
-  of: text,
-};
-const deny: List<string> = {
-  node: "list",
-  about: `Tools that it never gets, written the same way; wins over allow; none: ${asDefaults}.`,
-  of: text,
-};
-const ask: List<string> = {
-  node: "list",
-  about: `Tools that a person is asked about before each call, written the same way; none: ${asDefaults}.`,
-  of: text,
-};
+const allow = list(
+  `Tools that it is offered, by name, group (group:sessions) or glob; none: ${asDefaults}.`,
+  text,
+);
+const deny = list(
+  `Tools that it never gets, written the same way; wins over allow; none: ${asDefaults}.`,
+  text,
+);
+const ask = list(
+  `Tools that a person is asked about before each call, written the same way; none: ${asDefaults}.`,
+  text,
+);
 
-const roots: List<string> = {
-  node: "list",
-  about: `Folders that its sessions and their children may work in; none: ${asDefaults}.`,
-  of: sessionFolder,
-};
+const roots = list(
+  `Folders that its sessions and their children may work in; none: ${asDefaults}.`,
+  sessionFolder,
+);
 
-const agent = {
-  node: "group",
-  about: "An agent. What it does not say, defaults says for it.",
-  fields: {
-    model: inherited("Its model, as provider/model", modelKind),
-    system: inherited("Its system prompt", text),
-    thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
-    cwd: inherited(
-      "The folder that the agent's sessions work in, with {userId} and {agentId} replaced",
-      sessionFolder,
-    ),
-    tools: { node: "group", about: "Which tools it has.", fields: { allow, deny, ask } },
-    runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
-    maxSteps: inherited("How often a turn may ask the model", stepsKind),
-    sandboxed: inherited("Whether its sessions are kept from everything outside their own tree", flag),
-    visibility: agentVisibility,
-    roots,
-    subagents: agentSubagents,
-  },
-} satisfies Group;
+const agent = group("An agent. What it does not say, defaults says for it.", {
+  model: inherited("Its model, as provider/model", modelKind),
+  system: inherited("Its system prompt", text),
+  thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
+  cwd: inherited(
+    "The folder that the agent's sessions work in, with {userId} and {agentId} replaced",
+    sessionFolder,
+  ),
+  tools: group("Which tools it has.", { allow, deny, ask }),
+  runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
+  maxSteps: inherited("How often a turn may ask the model", stepsKind),
+  sandboxed: inherited("Whether its sessions are kept from everything outside their own tree", flag),
+  visibility: agentVisibility,
+  roots,
+  subagents: agentSubagents,
+});
 
 export const agents: Table<typeof agent> = {
   node: "table",
@@ -80,24 +145,19 @@ export const agents: Table<typeof agent> = {
   fallbackKeys: ["main"],
 };
 
-const generalTools = {
-  node: "group",
-  about: "Which tools agents have.",
-  fields: {
-    allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; none: all." },
-    deny: { ...deny, about: "Tools that agents never get, written the same way; wins over allow." },
-    ask: {
-      ...ask,
-      about:
-        "Tools of agents that a person is asked about before each call, written the same way; none: as each tool says.",
-    },
+const generalTools = group("Which tools agents have.", {
+  allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; none: all." },
+  deny: { ...deny, about: "Tools that agents never get, written the same way; wins over allow." },
+  ask: {
+    ...ask,
+    about:
+      "Tools of agents that a person is asked about before each call, written the same way; none: as each tool says.",
   },
-} satisfies Group;
+});
 
-export const defaults = {
-  node: "group",
-  about: "What holds for every agent that does not say otherwise; the same keys as an agent.",
-  fields: {
+export const defaults = group(
+  "What holds for every agent that does not say otherwise; the same keys as an agent.",
+  {
     model: general(
       "The model of agents, as provider/model; null: one whose key is there, else rehearsal/basic.",
       orNone(modelKind, "one whose key is there"),
@@ -129,4 +189,4 @@ export const defaults = {
     },
     subagents: generalSubagents,
   },
-} satisfies Group;
+);

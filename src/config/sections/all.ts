@@ -1,50 +1,44 @@
-import type { Group, Read, Writable } from "../settings/setting.ts";
+import type { Read, Writable } from "../settings/setting.ts";
+import { group } from "../settings/setting.ts";
 import { acp } from "./acp.ts";
 import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
-import { compaction } from "./compaction.ts";
-import { contextPruning } from "./context-pruning.ts";
+import { compaction, contextPruning } from "./context.ts";
 import { gateway } from "./gateway.ts";
 import { mcpServers } from "./mcp-servers.ts";
 import { modelsSection } from "./models.ts";
-import { redaction } from "./redaction.ts";
+import { logging, redaction, telemetry } from "./observability.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
-import { store } from "./store.ts";
+import { durability, lock, store } from "./store.ts";
 import { tools } from "./tools.ts";
-import { logging, telemetry } from "./watching.ts";
-import { durability, lock } from "./writing.ts";
 
 /** The whole configuration, each section from its own file. */
-export const sections = {
-  node: "group",
-  about: "Configuration of Skein.",
-  fields: {
-    store,
-    durability,
-    lock,
-    gateway,
-    agents,
-    defaults,
-    models: modelsSection,
-    mcpServers,
-    acp,
-    tools,
-    session,
-    queue,
-    lanes,
-    budget,
-    approvals,
-    retries,
-    yield: yielding,
-    compaction,
-    contextPruning,
-    channels,
-    redaction,
-    telemetry,
-    logging,
-  },
-} satisfies Group;
+export const sections = group("Configuration of Skein.", {
+  store,
+  durability,
+  lock,
+  gateway,
+  agents,
+  defaults,
+  models: modelsSection,
+  mcpServers,
+  acp,
+  tools,
+  session,
+  queue,
+  lanes,
+  budget,
+  approvals,
+  retries,
+  yield: yielding,
+  compaction,
+  contextPruning,
+  channels,
+  redaction,
+  telemetry,
+  logging,
+});
 
 /** A configuration as the program has it: complete, paths absolute, lengths of time in milliseconds. */
 export type Config = Read<typeof sections>;

@@ -1,24 +1,16 @@
-import { choice, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Group, Setting, Table, ValueKind } from "../settings/setting.ts";
-import { anyName } from "./names.ts";
+import { choice, optional, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import type { Setting, Table } from "../settings/setting.ts";
+import { group, setting } from "../settings/setting.ts";
+import { anyName } from "./tables.ts";
 
-const limit = (about: string, meaning: string): Setting<number | null> => ({
-  node: "setting",
-  about,
-  kind: orNone(wholeNumber(1), meaning),
-  fallback: () => null,
+const limit = (about: string, meaning: string) => optional(about, wholeNumber(1), meaning);
+
+const dm = group("Direct sessions with one user.", {
+  historyLimit: limit(
+    "So many user turns of this user's direct sessions are sent to a model; null: as dmHistoryLimit says.",
+    "what dmHistoryLimit says",
+  ),
 });
-
-const dm = {
-  node: "group",
-  about: "Direct sessions with one user.",
-  fields: {
-    historyLimit: limit(
-      "So many user turns of this user's direct sessions are sent to a model; null: as dmHistoryLimit says.",
-      "what dmHistoryLimit says",
-    ),
-  },
-} satisfies Group;
 
 const dms: Table<typeof dm> = {
   node: "table",
@@ -28,11 +20,6 @@ const dms: Table<typeof dm> = {
   ...anyName,
   of: dm,
 };
-
-/** A setting that says nothing unless it is given. */
-function optional<T>(about: string, kind: ValueKind<T>, meaning: string): Setting<T | null> {
-  return { node: "setting", about, kind: orNone(kind, meaning), fallback: () => null };
-}
 
 type ChannelType = "webhook" | "cli" | "console";
 
@@ -45,22 +32,11 @@ const secret: Setting<string | null> = {
   ...optional("Of a webhook: what messages are signed with, both ways, best as a variable.", text, "none"),
   secret: true,
 };
-const url = optional(
-  "Of a webhook: where messages to it go, as a variable if that is a secret; null: its replies stay in the session.",
-  textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
-  "no messages to it",
-);
-const user = optional(
-  "The user that all its messages belong to; null: as users says, and other peers are users of their own.",
-  text,
-  "each peer's own",
-);
 
-const userOfPeer: Setting<string | null> = {
-  node: "setting",
-  about: "The user that this peer is; null: the unnamed user.",
-  kind: orNone(text, "the unnamed user"),
-};
+const userOfPeer = setting(
+  "The user that this peer is; null: the unnamed user.",
+  orNone(text, "the unnamed user"),
+);
 const users: Table<typeof userOfPeer> = {
   node: "table",
   about: "The users that peers are, by peer.",
@@ -70,26 +46,30 @@ const users: Table<typeof userOfPeer> = {
   of: userOfPeer,
 };
 
-const channel = {
-  node: "group",
-  about: "A channel.",
-  fields: {
-    type,
-    secret,
-    url,
-    user,
-    users,
-    historyLimit: limit(
-      "So many user turns of its groups and channels are sent to a model; null: no limit.",
-      "no limit",
-    ),
-    dmHistoryLimit: limit(
-      "So many user turns of its direct sessions are sent to a model; null: no limit.",
-      "no limit",
-    ),
-    dms,
-  },
-} satisfies Group;
+const channel = group("A channel.", {
+  type,
+  secret,
+  url: optional(
+    "Of a webhook: where messages to it go, as a variable if that is a secret; null: its replies stay in the session.",
+    textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
+    "no messages to it",
+  ),
+  user: optional(
+    "The user that all its messages belong to; null: as users says, and other peers are users of their own.",
+    text,
+    "each peer's own",
+  ),
+  users,
+  historyLimit: limit(
+    "So many user turns of its groups and channels are sent to a model; null: no limit.",
+    "no limit",
+  ),
+  dmHistoryLimit: limit(
+    "So many user turns of its direct sessions are sent to a model; null: no limit.",
+    "no limit",
+  ),
+  dms,
+});
 
 export const channels: Table<typeof channel> = {
   node: "table",

@@ -1,41 +1,16 @@
 import { isIP } from "node:net";
 import { flag, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Group, List, Setting, ValueKind } from "../settings/setting.ts";
+import type { ValueKind } from "../settings/setting.ts";
+import { group, list, setting } from "../settings/setting.ts";
 
 /** Where the gateway listens, and whom it listens to. */
 
-const host: Setting<string> = {
-  node: "setting",
-  about: "The address or name that it listens at. One that other machines reach needs expose.",
-  kind: text,
-  fallback: () => "127.0.0.1",
-};
-
-const port: Setting<number> = {
-  node: "setting",
-  about: "The port; 0: any that is free.",
-  kind: wholeNumber(0, 65_535),
-  fallback: () => 18_790,
-};
-
-const expose: Setting<boolean> = {
-  node: "setting",
-  about: "Whether it may listen where other machines reach it.",
-  kind: flag,
-  fallback: () => false,
-};
+const port = setting("The port; 0: any that is free.", wholeNumber(0, 65_535), 18_790);
 
 const hostName = textLike(
   "^(?:\\[[0-9A-Fa-f:.]{2,45}\\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?$",
   'a name, or a name with a port, such as "skein.example.org" or "localhost:5173"',
 );
-
-const allowedHosts: List<string> = {
-  node: "list",
-  about:
-    "Names under which it is reached besides localhost and its address, such as that of a proxy before it; with a port, for that port alone.",
-  of: hostName,
-};
 
 const network: ValueKind<string> = {
   ...text,
@@ -44,17 +19,20 @@ const network: ValueKind<string> = {
   read: (written) => (typeof written === "string" && isNetwork(written) ? { value: written } : null),
 };
 
-const trustProxy: List<string> = {
-  node: "list",
-  about: "Addresses or networks of proxies whose word about the client's address counts.",
-  of: network,
-};
-
-export const gateway = {
-  node: "group",
-  about: "The one port for programs, people and agents.",
-  fields: { host, port, expose, allowedHosts, trustProxy },
-} satisfies Group;
+export const gateway = group("The one port for programs, people and agents.", {
+  host: setting(
+    "The address or name that it listens at. One that other machines reach needs expose.",
+    text,
+    "127.0.0.1",
+  ),
+  port,
+  expose: setting("Whether it may listen where other machines reach it.", flag, false),
+  allowedHosts: list(
+    "Names under which it is reached besides localhost and its address, such as that of a proxy before it; with a port, for that port alone.",
+    hostName,
+  ),
+  trustProxy: list("Addresses or networks of proxies whose word about the client's address counts.", network),
+});
 
 /** An address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(value: string): boolean {

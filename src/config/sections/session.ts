@@ -1,42 +1,165 @@
-import { choice, wholeNumber } from "../settings/kinds.ts";
-import type { Group, Setting } from "../settings/setting.ts";
-import { identityLinks } from "./identity-links.ts";
-import { maintenance } from "./maintenance.ts";
-import { reset } from "./reset.ts";
-import { sendPolicy } from "./send-policy.ts";
+import type { SessionKind } from "../../core/keys.ts";
+import {
+  alternatives,
+  bytes,
+  choice,
+  duration,
+  optional,
+  orNone,
+  share,
+  text,
+  textLike,
+  wholeNumber,
+} from "../settings/kinds.ts";
+import type { Table, Unused, ValueKind } from "../settings/setting.ts";
+import { group, list, rows, setting } from "../settings/setting.ts";
+import { anyName, keysLike, noProto } from "./tables.ts";
 
-const scope: Setting<"per-sender" | "global"> = {
-  node: "setting",
-  about: "Whether each sender has sessions of their own (per-sender), or all share one (global).",
-  kind: choice("per-sender", "global"),
-  fallback: () => "per-sender",
+const peers = list(
+  "One person's ids on channels, each as channel:peer; they share this name.",
+  textLike("^[^:]+:.+$", "a channel and a peer, as channel:peer"),
+);
+
+export const identityLinks: Table<typeof peers> = {
+  node: "table",
+  about: "People who are known on several channels, by a name for each.",
+  keyName: "<name>",
+  keyExpected: "a name without colons",
+  ...keysLike("^[^:\\s][^:]*$", noProto),
+  of: peers,
 };
+
+const actions = choice("allow", "deny");
+
+const condition = <T>(about: string, kind: ValueKind<T>) => optional(about, kind, "any");
+
+const match = group("What the rule is about; nothing: everything.", {
+  channel: condition("The channel that a message goes to; null: any.", text),
+  chatType: condition(
+    "The sort of conversation: with one person, a group, or a channel of many; null: any.",
+    choice("direct", "group", "channel"),
+  ),
+  keyPrefix: condition("How the session's key begins, with or without agent:<agentId>:; null: any.", text),
+});
+
+const sendRule = group("A rule.", {
+  action: setting("What it says: allow or deny.", actions),
+  match,
+});
+
+const fallbackAction = setting(
+  "Whether sessions may send to channels where no rule matches.",
+  actions,
+  "allow",
+);
+
+export const sendPolicy = group("What sessions may send to channels.", {
+  default: fallbackAction,
+  rules: rows("Rules, in order; the first that matches decides.", sendRule),
+});
+
+type Mode = "none" | "daily" | "idle";
+
+const modes = choice<Mode>("none", "daily", "idle");
+const aboutMode =
+  "When a key moves on to a new session: never (none), once a day (daily), or after a silence (idle). Only what people say counts.";
+
+const requiredMode = setting(aboutMode, modes);
+
+const atHour = setting(
+  "With daily: the hour, in local time, at which a new day begins.",
+  wholeNumber(0, 23),
+  4,
+);
+
+const minutes = setting("With idle: how many minutes of silence it takes.", wholeNumber(1, 5_256_000), 60);
+
+/** Somebody who writes `minutes` means `idle`; never resetting without a word would be a trap. */
+function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
+  return Object.entries({ atHour: "daily", minutes: "idle" })
+    .filter(([, wanted]) => values.mode !== wanted)
+    .map(([field, wanted]) => {
+      return { field, because: "mode", expected: `"mode: ${wanted}" beside it (mode is ${values.mode})` };
+    });
+}
+
+const resetRule = group("A rule of its own.", { mode: requiredMode, atHour, minutes }, { unused });
+
+const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
+
+const byKind: Table<typeof resetRule> = {
+  node: "table",
+  about: "Rules for sessions of a kind, instead of the general one.",
+  keyName: "<kind>",
+  keyExpected: alternatives(kinds),
+  keySchema: { enum: kinds },
+  readKey: (text) => kinds.find((kind) => kind === text) ?? null,
+  of: resetRule,
+  fallbackKeys: [],
+};
+
+const byChannel: Table<typeof resetRule> = {
+  node: "table",
+  about: "Rules for sessions of a channel, instead of all others.",
+  keyName: "<channel>",
+  keyExpected: "the name of a channel",
+  ...anyName,
+  of: resetRule,
+};
+
+export const reset = group(
+  "When a key moves on to a new session; the old one stays readable.",
+  { mode: setting(aboutMode, modes, "none"), atHour, minutes, byKind, byChannel },
+  { unused },
+);
+
+const days = 86_400_000;
+
+export const maintenance = group("What happens to old sessions.", {
+  mode: setting("Only say what would be done (warn), or do it (enforce).", choice("warn", "enforce"), "warn"),
+  pruneAfter: setting(
+    "A session without activity for so long goes to the trash; null: never.",
+    orNone(duration, "never"),
+    30 * days,
+  ),
+  maxSessions: setting(
+    "Beyond so many sessions of a user the oldest are archived; null: no limit.",
+    orNone(wholeNumber(1), "no limit"),
+    5000,
+  ),
+  maxDiskBytes: setting(
+    "Above so many bytes room is made: first the trash, then archived sessions; null: no limit.",
+    orNone(bytes, "no limit"),
+    null,
+  ),
+  highWater: setting("The part of maxDiskBytes down to which room is made.", share, 0.8),
+  trashAfter: setting("How long the trash is kept; null: for good.", orNone(duration, "for good"), 30 * days),
+});
 
 type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-peer" | "main";
 
-const dmScope: Setting<DmScope> = {
-  node: "setting",
-  about:
+const agentToAgent = group("How sessions talk to one another.", {
+  maxPingPongTurns: setting(
+    "So many turns of answers follow a message from session to session, at the most.",
+    wholeNumber(0, 5),
+    5,
+  ),
+});
+
+export const session = group("How sessions begin and end.", {
+  scope: setting(
+    "Whether each sender has sessions of their own (per-sender), or all share one (global).",
+    choice("per-sender", "global"),
+    "per-sender",
+  ),
+  dmScope: setting(
     "Which direct messages share a session: those of a peer on a channel, of a peer, or of a peer on an account of a channel; main: those of the user are in the main session, all others as per-channel-peer.",
-  kind: choice<DmScope>("per-channel-peer", "per-peer", "per-account-channel-peer", "main"),
-  fallback: () => "per-channel-peer",
-};
-
-const agentToAgent = {
-  node: "group",
-  about: "How sessions talk to one another.",
-  fields: {
-    maxPingPongTurns: {
-      node: "setting",
-      about: "So many turns of answers follow a message from session to session, at the most.",
-      kind: wholeNumber(0, 5),
-      fallback: () => 5,
-    } as Setting<number>,
-  },
-} satisfies Group;
-
-export const session = {
-  node: "group",
-  about: "How sessions begin and end.",
-  fields: { scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance },
-} satisfies Group;
+    choice<DmScope>("per-channel-peer", "per-peer", "per-account-channel-peer", "main"),
+    "per-channel-peer",
+  ),
+  identityLinks,
+  sendPolicy,
+  agentToAgent,
+  reset,
+  maintenance,
+});

@@ -1,5 +1,6 @@
-import { resolvePath } from "../settings/kinds.ts";
+import { choice, resolvePath, wholeNumber } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
+import { group, setting } from "../settings/setting.ts";
 
 /** Where sessions are kept. */
 export interface StoreAddress {
@@ -30,3 +31,19 @@ export const store: Setting<StoreAddress> = {
   kind: storeAddress,
   fallback: ({ root }) => ({ kind: "files", path: root }),
 };
+
+/** How sessions are written. */
+
+export const durability = setting(
+  "When a write is acknowledged: once the disk has it (full), or once the operating system has it (os), which a power cut can lose.",
+  choice("full", "os"),
+  "full",
+);
+
+export const lock = group("The lock of a session file.", {
+  timeoutMs: setting(
+    "How many milliseconds a writer waits for a session that another process holds.",
+    wholeNumber(0, 86_400_000),
+    10_000,
+  ),
+});

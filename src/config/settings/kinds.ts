@@ -1,5 +1,8 @@
 import { join, resolve } from "node:path";
+import { fits } from "../../core/check-schema.ts";
 import { folderTemplateHelp, folderTemplatePattern, isFolderTemplate } from "../../core/names.ts";
+import type { JsonSchema } from "../../core/schema.ts";
+import * as s from "../../core/schema.ts";
 import {
   bytesPattern,
   durationPattern,
@@ -9,24 +12,27 @@ import {
   parseBytes,
   parseDuration,
 } from "./amounts.ts";
-import type { Place, ValueKind } from "./setting.ts";
+import type { Place, Setting, ValueKind, Written } from "./setting.ts";
+import { setting } from "./setting.ts";
 
 /** The kinds of values that settings are made of. */
 
-export function choice<const W extends string>(...words: readonly W[]): ValueKind<W> {
+/** A value that is kept as it is written, if it fits its schema. */
+function plain<T extends Written>(expected: string, schema: JsonSchema): ValueKind<T> {
   return {
-    expected: alternatives(words.map((word) => `"${word}"`)),
-    words,
-    schema: { type: "string", enum: words },
-    read: (written) => {
-      const word = words.find((each) => each === written);
-      return word === undefined ? null : { value: word };
-    },
+    expected,
+    schema,
+    read: (written) => (fits(schema, written) ? { value: written as T } : null),
     write: (value) => value,
   };
 }
 
-/** A choice with `off` among its words. Where somebody's YAML is of version 1.1, that word is read as false. */
+export function choice<const W extends string>(...words: readonly W[]): ValueKind<W> {
+  const expected = alternatives(words.map((word) => `"${word}"`));
+  return { ...plain<W>(expected, s.string({ enum: words })), words };
+}
+
+/** A choice with `off` among its words. YAML 1.1 reads that word as false. */
 export function choiceWithOff<const W extends string>(...words: readonly W[]): ValueKind<W | "off"> {
   const kind = choice<W | "off">("off", ...words);
   return {
@@ -36,70 +42,36 @@ export function choiceWithOff<const W extends string>(...words: readonly W[]): V
   };
 }
 
-/** Some text. */
-export const text: ValueKind<string> = {
-  expected: "text that is not empty",
-  schema: { type: "string", minLength: 1 },
-  read: (written) => (typeof written === "string" && written !== "" ? { value: written } : null),
-  write: (value) => value,
-};
+export const text = plain<string>("text that is not empty", s.string({ minLength: 1 }));
 
-/** Text of a form. The pattern is that of JSON Schema too. */
+/** Text of a form. */
 export function textLike(pattern: string, expected: string): ValueKind<string> {
-  return {
-    ...text,
-    expected,
-    schema: { type: "string", pattern },
-    read: (written) =>
-      typeof written === "string" && new RegExp(pattern, "u").test(written) ? { value: written } : null,
-  };
+  return plain(expected, s.string({ pattern }));
 }
 
-export const flag: ValueKind<boolean> = {
-  expected: "true or false",
-  schema: { type: "boolean" },
-  read: (written) => (typeof written === "boolean" ? { value: written } : null),
-  write: (value) => value,
-};
+export const flag = plain<boolean>("true or false", s.boolean());
 
 /** A whole number, ends included. */
-export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): ValueKind<number> {
-  const isOne = (value: unknown): value is number =>
-    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
-  return {
-    expected:
-      most === Number.MAX_SAFE_INTEGER
-        ? `a whole number from ${least} up`
-        : `a whole number from ${least} to ${most}`,
-    schema: { type: "integer", minimum: least, maximum: most },
-    read: (written) => (isOne(written) ? { value: written } : null),
-    write: (value) => value,
-  };
+export function wholeNumber(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER): ValueKind<number> {
+  const end = maximum === Number.MAX_SAFE_INTEGER ? "up" : `to ${maximum}`;
+  return plain(`a whole number from ${minimum} ${end}`, s.integer({ minimum, maximum }));
 }
 
 /** A part of a whole: above 0, and 1 at the most. */
-export const share: ValueKind<number> = {
-  expected: "a number above 0, and 1 at the most",
-  schema: { type: "number", exclusiveMinimum: 0, maximum: 1 },
-  read: (written) => (typeof written === "number" && written > 0 && written <= 1 ? { value: written } : null),
-  write: (value) => value,
-};
+export const share = plain<number>(
+  "a number above 0, and 1 at the most",
+  s.number({ exclusiveMinimum: 0, maximum: 1 }),
+);
 
 /** Any number, ends included. */
-export function numberBetween(least: number, most: number): ValueKind<number> {
-  return {
-    expected: `a number from ${least} to ${most}`,
-    schema: { type: "number", minimum: least, maximum: most },
-    read: (written) =>
-      typeof written === "number" && written >= least && written <= most ? { value: written } : null,
-    write: (value) => value,
-  };
+export function numberBetween(minimum: number, maximum: number): ValueKind<number> {
+  return plain(`a number from ${minimum} to ${maximum}`, s.number({ minimum, maximum }));
 }
 
 /** In milliseconds. */
 export const duration: ValueKind<number> = {
   expected: 'a length of time such as "30d", "12h" or "45m" (units: ms s m h d w)',
-  schema: { type: "string", pattern: durationPattern },
+  schema: s.string({ pattern: durationPattern }),
   read: (written) => valueOrNull(typeof written === "string" ? parseDuration(written) : null),
   write: formatDuration,
 };
@@ -108,9 +80,7 @@ const countOfBytes = wholeNumber(1, mostAmount);
 
 export const bytes: ValueKind<number> = {
   expected: 'a number of bytes, or a size such as "10GB" or "512MiB"',
-  schema: {
-    anyOf: [countOfBytes.schema, { type: "string", pattern: bytesPattern }],
-  },
+  schema: { anyOf: [countOfBytes.schema, s.string({ pattern: bytesPattern })] },
   read: (written, place) =>
     typeof written === "string" ? valueOrNull(parseBytes(written)) : countOfBytes.read(written, place),
   write: formatBytes,
@@ -118,36 +88,37 @@ export const bytes: ValueKind<number> = {
 
 const pathPattern = "^(?!~[^/])[^\\u0000]+$";
 
-/** A folder, as an absolute path. */
-export const folderPath: ValueKind<string> = {
+/** A folder or file, as an absolute path. */
+export const filePath: ValueKind<string> = {
   expected: "a path; relative ones begin at the folder of this file, ~/ is the home folder",
-  schema: { type: "string", pattern: pathPattern },
+  schema: s.string({ pattern: pathPattern }),
   read: (written, place) => valueOrNull(typeof written === "string" ? resolvePath(written, place) : null),
   write: (value) => value,
 };
 
 /** A folder that sessions work in. Its placeholders are replaced for each session. */
 export const sessionFolder: ValueKind<string> = {
-  ...folderPath,
-  expected: `${folderPath.expected}; ${folderTemplateHelp}`,
-  schema: { allOf: [folderPath.schema, { pattern: folderTemplatePattern }] },
+  ...filePath,
+  expected: `${filePath.expected}; ${folderTemplateHelp}`,
+  schema: { allOf: [filePath.schema, { pattern: folderTemplatePattern }] },
   read: (written, place) =>
-    typeof written === "string" && isFolderTemplate(written) ? folderPath.read(written, place) : null,
+    typeof written === "string" && isFolderTemplate(written) ? filePath.read(written, place) : null,
 };
 
-/** A file, in the same way. */
-export const filePath: ValueKind<string> = folderPath;
-
-/** Where something is reached on a network. */
 export const httpAddress: ValueKind<string> = textLike(
   "^https?://[^\\s/]\\S*$",
   "an address that begins with http:// or https://",
 );
 
-/** `null` for what is no path, and for `~somebody`, which only a shell knows. */
-export function resolvePath(path: string, { folder, home }: Pick<Place, "folder" | "home">): string | null {
-  if (!new RegExp(pathPattern).test(path)) return null;
-  return path === "~" || path.startsWith("~/") ? join(home, path.slice(1)) : resolve(folder, path);
+/** `null` if it is not a path, or begins with `~user`, which only a shell can resolve. */
+export function resolvePath(
+  written: string,
+  { folder, home }: Pick<Place, "folder" | "home">,
+): string | null {
+  if (!new RegExp(pathPattern).test(written)) return null;
+  return written === "~" || written.startsWith("~/")
+    ? join(home, written.slice(1))
+    : resolve(folder, written);
 }
 
 /** The same, or `null`. */
@@ -155,10 +126,15 @@ export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | nu
   return {
     ...kind,
     expected: `${kind.expected}, or null for ${meaning}`,
-    schema: { anyOf: [kind.schema, { type: "null" }] },
+    schema: s.nullable(kind.schema),
     read: (written, place) => (written === null ? { value: null } : kind.read(written, place)),
     write: (value) => (value === null ? null : kind.write(value)),
   };
+}
+
+/** A setting that is `null` unless it is given; `meaning` says what null stands for. */
+export function optional<T>(about: string, kind: ValueKind<T>, meaning: string): Setting<T | null> {
+  return setting<T | null>(about, orNone(kind, meaning), null);
 }
 
 /** For example "a, b or c". */

@@ -1,3 +1,5 @@
+import type { JsonSchema } from "../../core/schema.ts";
+
 /** The parts a configuration is described with. Files, environment, JSON Schema and docs are all held to this one. */
 
 /** What may stand at a leaf of a configuration file. */
@@ -12,8 +14,6 @@ export interface Place {
   /** The root folder: of the store, unless it is told otherwise. */
   readonly root: string;
 }
-
-export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** A kind of value: how it is written and read. */
 export interface ValueKind<T> {
@@ -93,7 +93,7 @@ export interface Table<N = Node> {
   /** How a key is called in docs: `<agentId>`. */
   readonly keyName: string;
   readonly keyExpected: string;
-  readonly keySchema: JsonSchema;
+  readonly keySchema: Readonly<Record<string, unknown>>;
   /** The key as it is kept; `null`: not one. */
   readKey(text: string): string | null;
   readonly of: N;
@@ -109,6 +109,28 @@ export interface Fields {
 export interface AnyTable extends Table<Node> {}
 export interface AnyRows extends Rows<Group> {}
 export type Node = Setting<unknown> | List | AnyRows | Group | AnyTable;
+
+export function setting<T>(about: string, kind: ValueKind<T>, fallback?: NoInfer<T>): Setting<T> {
+  return { node: "setting", about, kind, ...(fallback === undefined ? {} : { fallback: () => fallback }) };
+}
+
+export function list<T>(about: string, of: ValueKind<T>): List<T> {
+  return { node: "list", about, of };
+}
+
+export function rows<G extends Group>(about: string, of: G): Rows<G> {
+  return { node: "rows", about, of };
+}
+
+type GroupRules = Pick<Group, "unused" | "misfits" | "oneOf" | "forAll">;
+
+export function group<F extends Fields, R extends GroupRules = GroupRules>(
+  about: string,
+  fields: F,
+  rules?: R,
+): Group<F> & R {
+  return { node: "group", about, fields, ...rules } as Group<F> & R;
+}
 
 /** What may be written: everything is optional, lengths of time and sizes are texts such as "30m" and "10GB". */
 export type Writable<N> =

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defaultConfig } from "./load.ts";
-import { secretValues } from "./secret-values.ts";
+import { secretValues } from "./secrets.ts";
 
 test("[CFG21] every secret of a configuration is known, and nothing else", () => {
   const config = defaultConfig("/root");
