@@ -12,14 +12,14 @@ export interface AcpAgent {
   readonly permissions: AcpPermissions;
 }
 
-/** Those that may be spawned, by name. */
+/** The names of the agents that may be spawned. */
 export function acpNames({ acp }: Pick<Config, "acp">): string[] {
   const { agents, allowedAgents } = acp;
   const isAllowed = (name: string) => allowedAgents.length === 0 || allowedAgents.includes(name);
   return Object.keys(agents).filter((name) => acpAgentOf({ acp }, name) !== null && isAllowed(name));
 }
 
-/** The configured agent of this name; `null`: there is none, or nothing says how it is started. */
+/** The configured agent with this name; `null` if there is none or it has no command. */
 export function acpAgentOf(
   { acp }: { readonly acp: Pick<Config["acp"], "agents" | "permissions"> },
   name: string,
@@ -39,7 +39,7 @@ export function acpAgentOf(
   };
 }
 
-/** How an agent that is not there is installed; `null`: nobody but its user knows. */
+/** How to install an agent that was not found; `null` if it is not a well-known one. */
 export function acpInstall({ command }: Pick<AcpAgent, "command">): string | null {
   return Object.values(acpPresets).find((preset) => preset.command === command)?.install ?? null;
 }

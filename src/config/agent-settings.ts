@@ -4,13 +4,13 @@ import type { VisibilityWord } from "./sections/tools.ts";
 
 /** What holds for an agent. */
 export interface AgentSettings {
-  /** `null`: none is named; `defaultModel` says which one it is. */
+  /** `null` if none is configured; `defaultModel` then chooses one. */
   readonly model: string | null;
   readonly system: string | null;
   readonly thinking: ThinkingSetting;
-  /** Absolute; `null`: where the caller stands. */
+  /** Absolute; `null` for the caller's current directory. */
   readonly cwd: string | null;
-  /** Names, groups and globs. `allow` empty: all; `deny` wins; `ask`: whose calls need an approval, whatever the tool says. */
+  /** Names, groups and globs. `allow` empty: all; `deny` wins; `ask`: tools whose calls need an approval in any case. */
   readonly tools: {
     readonly allow: readonly string[];
     readonly deny: readonly string[];
@@ -26,7 +26,7 @@ export interface AgentSettings {
   readonly subagents: Config["defaults"]["subagents"];
 }
 
-/** `null`: as `tools.sessions.visibility` says. */
+/** `null`: use `tools.sessions.visibility`. */
 export type AgentVisibility = {
   readonly [Action in "list" | "history" | "send" | "status"]: VisibilityWord | null;
 };
@@ -55,7 +55,7 @@ export function agentSettings(
   };
 }
 
-/** An empty list says nothing. */
+/** An empty list counts as not set. */
 function listOf(own: readonly string[] | undefined, general: readonly string[]): readonly string[] {
   return own !== undefined && own.length > 0 ? own : general;
 }

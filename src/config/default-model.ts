@@ -8,7 +8,7 @@ export interface KeyedProvider {
   readonly provider: string;
   /** Where its key is looked for, the first one first. */
   readonly variables: readonly string[];
-  /** The model that an agent has when nobody names one. */
+  /** The model of an agent without a configured one. */
   readonly model: string;
 }
 
@@ -56,7 +56,7 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   });
 }
 
-/** The usual one of its type, else the first that is configured; `null`: nobody knows any. */
+/** The usual model of its type, else the first configured one; `null` if none is known. */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
   const type = providerType(provider, settings?.type);

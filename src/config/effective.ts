@@ -10,12 +10,12 @@ import { originText, pathText } from "./tree.ts";
 
 const mask = "***";
 
-/** The whole configuration as YAML, with where each value comes from behind it, and without secrets. */
+/** The whole configuration as YAML without secrets; a comment after each value names its source. */
 export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   return effectiveText(sections, config, sources);
 }
 
-/** The same of what somebody has set alone: in a file, the environment or an option. Empty: nobody has. */
+/** The same with only the values set in a file, the environment or an option. Empty if none is set. */
 export function setConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   const root = nodeOf(sections, config, [], { sources, isWhole: false });
   return root === null ? "" : textOf(root);
@@ -32,7 +32,7 @@ function textOf(root: YAMLMap | YAMLSeq | Scalar): string {
 
 interface Wanted {
   readonly sources: ReadonlyMap<string, Source>;
-  /** Whether what is as it is by default is wanted too. */
+  /** Whether defaults are included. */
   readonly isWhole: boolean;
 }
 
@@ -68,7 +68,7 @@ function mapOf(node: Group | Table, value: unknown, path: readonly string[], wan
   for (const [key, each] of Object.entries(values)) {
     const field = node.node === "table" ? node.of : node.fields[key];
     if (field === undefined || unused.some((one) => one.field === key)) continue;
-    // Of a row that somebody wrote, its name may be all there is.
+    // A row in the file may consist of its name alone.
     const isNamed = node.node === "table" && !node.fallbackKeys.includes(key);
     const at = [...path, key];
     const shown = nodeOf(field, each, at, wanted) ?? (isNamed ? bareRow(field, each, at, wanted) : null);

@@ -89,7 +89,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };
 }
 
-/** What is nothing like a key of ours, at the top, is somebody else's variable. */
+/** A variable whose top level resembles none of our keys belongs to another program. */
 function unknownKey(segment: string, group: Group, path: readonly string[]): Found {
   const known = Object.keys(group.fields);
   const meant = nearest(folded(segment), known);

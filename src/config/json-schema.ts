@@ -3,7 +3,7 @@ import type { Group, List, Node, Place, Rows, Setting, Table } from "./settings/
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** How defaults are shown that depend on where one stands. */
+/** The place that is shown in defaults that depend on it. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
 
 /** A JSON Schema of the configuration file, for editors; `schema/skein.schema.json` is its text. */
@@ -24,7 +24,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
   };
 }
 
-/** What a setting is when nobody sets it, as it would be written; `undefined` when it must be. */
+/** The default of a setting as it would be written; `undefined` if the setting is required. */
 export function writtenDefault({ kind, fallback }: Setting<unknown>) {
   return fallback === undefined ? undefined : kind.write(fallback(shownPlace));
 }

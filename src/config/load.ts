@@ -27,7 +27,7 @@ export interface LoadedConfig {
   readonly sources: ReadonlyMap<string, Source>;
   /** A variable of the environment or of the `.env` beside the file. A function, so that no log prints them all. */
   readonly variable: Environment;
-  /** MCP servers and ACP agents, by path, whose new command waits for an operator; left out: none. */
+  /** MCP servers and ACP agents, by path, whose new command waits for an operator; absent if there are none. */
   readonly waiting?: readonly string[];
 }
 
@@ -74,7 +74,7 @@ function parseWritten(
   return found === null ? { root: null, problems: [] } : parseConfigText(found.text, found.path, variable);
 }
 
-/** What holds when nobody says anything. */
+/** The configuration without any settings. */
 export function defaultConfig(root: string): Config {
   const place = { folder: root, home: root, root };
   return readTree(sections, [], () => place, place).value as Config;

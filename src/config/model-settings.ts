@@ -5,7 +5,7 @@ import type { ProviderType } from "./sections/models.ts";
 
 type Models = Config["models"];
 
-/** What the configuration says of a model; `null`: nothing. */
+/** The configured properties of a model; `null` if there are none. */
 export interface ModelSettings {
   readonly type: ProviderType;
   readonly api: string | null;
@@ -68,7 +68,7 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
   mistral: "mistral",
 };
 
-/** The type that is given, else that of the name; a name that nobody knows is a server that speaks as OpenAI's does. */
+/** The configured type, else that of the provider's name; an unknown name is an OpenAI-compatible server. */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {
   return given ?? own(typeOfName, name) ?? "openai-compatible";
 }

@@ -80,7 +80,7 @@ class TreeBuilder {
     return this.#told({ at, path, found: foundOf(node), expected: aliasExpected, meant: null });
   }
 
-  /** Values and keys: what else stands in a list is told where the list belongs, and a list that belongs nowhere is told once. */
+  /** Values and keys. Other list items are reported where the list belongs, and a misplaced list is reported once. */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
     return items.map((item, index) => {
       const node = isNode(item) ? item : null;
@@ -149,7 +149,7 @@ class TreeBuilder {
 
 const aliasExpected = "the value itself; aliases are not read";
 
-/** What is no value, in words. */
+/** A description of a node that is not a value. */
 function foundOf(node: Node): string {
   if (isAlias(node)) return `the alias *${node.source}`;
   return isMap(node) ? "keys" : "a list";
@@ -177,7 +177,7 @@ function asWritten(value: unknown): Written | undefined {
 
 const mostProblems = 10;
 
-/** What the parser complains of, in our words. One broken bracket can make a thousand complaints: one a line is told. */
+/** The errors of the parser in our words, one per line: a single broken bracket can cause a thousand. */
 export function syntaxProblems(
   errors: readonly YAMLError[],
   text: string,
@@ -204,7 +204,7 @@ function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): 
   return { at, path: [], found, expected: "valid YAML or JSON", meant: inQuotes };
 }
 
-/** A problem of the file as a whole. */
+/** A problem with the file as a whole. */
 export function problemOfFile(at: Origin, found: string, expected: string): ConfigProblem {
   return { at, path: [], found, expected, meant: null };
 }

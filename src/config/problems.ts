@@ -8,17 +8,17 @@ export interface ConfigProblem {
   readonly at: Origin;
   /** The keys that lead there; empty for the whole file. */
   readonly path: readonly string[];
-  /** What is there, for people. */
+  /** The value that was found, for people. */
   readonly found: string;
   readonly expected: string;
-  /** What was probably meant. */
+  /** The probable intention. */
   readonly meant: string | null;
 }
 
-/** What a message of one line holds. */
+/** The maximum length of a one-line message. */
 const longestText = 250;
 
-/** The same; where all that would be right is too long for a message, what was probably meant alone. */
+/** The problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
 function shortText(problem: ConfigProblem): string {
   const whole = problemText(problem);
   const { meant } = problem;
@@ -27,7 +27,7 @@ function shortText(problem: ConfigProblem): string {
     : problemText({ ...problem, expected: meant, meant: null });
 }
 
-/** One sentence: where, what is there, what was expected. */
+/** One sentence: the place, what was found, and what was expected. */
 export function problemText({ at, path, found, expected, meant }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
   const guess = meant === null ? "" : ` (did you mean ${meant}?)`;

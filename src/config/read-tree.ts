@@ -14,17 +14,17 @@ import type {
 import { pathText } from "./tree.ts";
 
 export interface ReadResult {
-  /** Complete, and frozen. What had a mistake has its fallback; `undefined` for a group that lacks what it needs. */
+  /** Complete and frozen. A wrong value is replaced by its default; `undefined` for a group without a required value. */
   readonly value: unknown;
   readonly problems: readonly ConfigProblem[];
   /** For each setting, by its path. */
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** Where paths begin that are written at this origin. */
+/** The base of relative paths written at this origin. */
 export type PlaceOf = (origin: Origin) => Place;
 
-/** Holds what was written against the sections. Of several layers the last one that says something counts. */
+/** Reads what was written by the sections. If several layers set a value, the last one wins. */
 export function readTree(
   node: Node,
   layers: readonly WrittenNode[],
@@ -125,7 +125,7 @@ class TreeReader {
     });
   }
 
-  /** The last layer that has rows counts, with all of them. */
+  /** The last layer with rows wins as a whole. */
   #rows({ of: group }: Rows, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     let values: readonly unknown[] = [];
     let source: Source = { from: "default" };
@@ -195,7 +195,7 @@ class TreeReader {
     return Object.freeze(values);
   }
 
-  /** One value in the place of the keys, as those keys. What is no such value is left for others to tell of. */
+  /** Expands one value in place of the keys to those keys. Any other value is left to be reported later. */
   #spread({ fields, forAll }: Group, layers: readonly WrittenNode[]): readonly WrittenNode[] {
     return layers.map((layer) => {
       if (layer.is !== "leaf" || forAll === undefined || this.#firstReading(forAll, layer) === null)
@@ -256,13 +256,13 @@ class TreeReader {
       }
     }
     const keys = byKey.size === 0 ? table.fallbackKeys : [...byKey.keys()];
-    // Without a prototype: "constructor" is a legal key, and must not be found where nobody wrote it.
+    // Without a prototype: "constructor" is a legal key and must not be inherited.
     const values: Record<string, unknown> = Object.create(null);
     for (const key of keys) values[key] = this.read(table.of, byKey.get(key) ?? [], [...path, key]);
     return Object.freeze(values);
   }
 
-  /** The entries of a map by their keys as they are kept; of two that are the same the first. */
+  /** The entries of a map by normalized key; the first of two equal keys wins. */
   #keys(table: Table, { entries }: WrittenMap, path: readonly string[]): ReadonlyMap<string, WrittenEntry> {
     const byKey = new Map<string, WrittenEntry>();
     for (const entry of entries) {
@@ -276,7 +276,7 @@ class TreeReader {
     return byKey;
   }
 
-  /** Of a section that is empty nothing is said. */
+  /** An empty section is not a problem. */
   #maps(
     layers: readonly WrittenNode[],
     path: readonly string[],
@@ -309,7 +309,7 @@ class TreeReader {
 
 type Written = WrittenNode | WrittenItem;
 
-/** What was written at a path; of a list that a variable stands for, the whole. */
+/** What was written at a path; for a list from a variable, the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
   if (node.is === "list") return node.items.filter(({ is }) => is !== "told")[Number(key)] ?? null;
@@ -318,13 +318,13 @@ function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | nul
   return entry === undefined ? null : itemAt(entry.value, rest);
 }
 
-/** Whether something in there has been told of already. */
+/** Whether a problem inside of it has been reported already. */
 function holdsTold(node: Written): boolean {
   if (node.is === "map") return node.entries.some(({ value }) => holdsTold(value));
   return node.is === "told" || (node.is === "list" && node.items.some(holdsTold));
 }
 
-/** Text of a variable stands for a list by its commas; other text does not (`null`). */
+/** The parts of a variable's text between commas; `null` for other text, which is not a list. */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
   const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;
@@ -333,7 +333,7 @@ function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   return parts.filter((part) => part !== "").map((part) => ({ ...leaf, readings: [part] }));
 }
 
-/** What came through a variable may be a secret, and is named by the variable. */
+/** A value from a variable may be a secret, so the message names the variable. */
 function foundIn({ readings, variables }: WrittenLeaf): string {
   if (variables.length === 0) return shownValue(readings[0]);
   return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;

@@ -19,7 +19,7 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The folder of the store and of all else, unless the store is told otherwise. */
+/** The folder of the store and of all other files, unless `store` names another. */
 export interface Root {
   /** Absolute. */
   readonly path: string;
@@ -40,8 +40,7 @@ export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Vari
 }
 
 /**
- * Whoever names a root folder wants to work in it, whatever the file's `store` says. SKEIN_STORE is nearer to the
- * store than SKEIN_DIR, but not nearer than `--dir`.
+ * A root folder that is given explicitly overrides `store` of the file. SKEIN_STORE overrides SKEIN_DIR, but not `--dir`.
  */
 export function storeInRoot(config: Config, sources: ReadonlyMap<string, Source>, root: Root) {
   const isOwn = root.source.from === "environment" && sources.get("store")?.from === "environment";

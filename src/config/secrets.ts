@@ -9,12 +9,12 @@ export function isSecretKey(key: string): boolean {
   );
 }
 
-/** Whether a setting is never to be shown: it says so, or its name does. */
+/** Whether a setting must never be shown: it is marked as a secret, or its name is one of a secret. */
 export function isSecret({ secret }: Setting<unknown>, path: readonly string[]): boolean {
   return secret === true || isSecretKey(path.at(-1) ?? "");
 }
 
-/** Every value of a configuration that is never to be shown, for whoever masks texts. */
+/** Every secret value of a configuration, for the code that masks texts. */
 export function secretValues(config: Config): readonly string[] {
   return [...new Set(secretsIn(sections, config, []))];
 }

@@ -46,14 +46,14 @@ export interface WrittenList {
   readonly items: readonly WrittenItem[];
 }
 
-/** What stands in a list; `misplaced`: nothing that may stand in one, and not yet told of. */
+/** An item of a list. `misplaced`: not allowed in a list, and not reported yet. */
 export type WrittenItem =
   | WrittenLeaf
   | WrittenMap
   | WrittenTold
   | { readonly is: "misplaced"; readonly at: Origin; readonly found: string };
 
-/** What has been told of already. */
+/** A node whose problem has been reported already. */
 export interface WrittenTold {
   readonly is: "told";
   readonly at: Origin;

@@ -3,20 +3,20 @@ export type Environment = (name: string) => string | undefined;
 
 export interface Replaced {
   readonly text: string;
-  /** The variables that were put in. */
+  /** The variables that were inserted. */
   readonly variables: readonly string[];
-  /** Those that could not be. */
+  /** Variables that are not set. */
   readonly missing: readonly MissingVariable[];
 }
 
 export interface MissingVariable {
   readonly found: string;
   readonly expected: string;
-  /** Where in the text its `${` stands: so many others are before it. */
+  /** The number of `${` before it in the text. */
   readonly nth: number;
 }
 
-/** Puts the environment's values in for `${NAME}`; `$${` stands for `${`. What is put in is not looked at again. */
+/** Replaces `${NAME}` by the variable's value; `$${` stands for `${`. Inserted values are not expanded again. */
 export function replaceVariables(text: string, env: Environment): Replaced {
   const variables: string[] = [];
   const missing: MissingVariable[] = [];

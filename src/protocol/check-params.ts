@@ -46,7 +46,7 @@ function pathText(path: Problem["path"]): string {
   }, "");
 }
 
-/** What is wrong, to be read after the name of the field. */
+/** The problem as a phrase that follows the name of the field. */
 export function problemText({ keyword, schema, alternatives = [] }: Problem): string {
   switch (keyword) {
     case "required":
@@ -84,7 +84,7 @@ export function problemText({ keyword, schema, alternatives = [] }: Problem): st
   }
 }
 
-/** The fields of which one is needed, the allowed values, or what a nullable value must be. */
+/** The required fields, the allowed values, or the type of a nullable value. */
 function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): string {
   const names = requiredNames(anyOf);
   if (names !== null) return `needs ${names.join(" or ")}`;

@@ -1,18 +1,18 @@
 import * as s from "../core/schema.ts";
 import { ConfigurationSchema, ExplainedSchema, MaintenanceDecisionSchema } from "./upkeep.ts";
 
-/** `init`. Of keys there are the names of their variables alone. */
+/** `init`. Keys appear only as the names of their variables. */
 export const InitSchema = s.closed({
   /** What was written. */
   file: s.string(),
-  /** Where the files that were there before are now. */
+  /** Where the previous files were moved. */
   backups: s.array(s.string()),
   /** The model that agent `main` has. */
   model: s.string(),
   keys: s.array(
     s.closed({ provider: s.string(), variable: s.string(), from: s.choice(["environment", ".env"]) }),
   ),
-  /** Absent: none answered. */
+  /** Absent if no server answered. */
   ollama: s.optional(s.closed({ baseUrl: s.string(), models: s.array(s.string()) })),
   /** What to do next, a sentence each. */
   next: s.array(s.string()),
@@ -22,12 +22,12 @@ export type InitPayload = s.Static<typeof InitSchema>;
 /** `start`: the gateway of the folder, whether this start opened it or an earlier one. */
 export const StartSchema = s.closed({
   url: s.string(),
-  /** For a page: good once, and for ten minutes. */
+  /** Opens the console: valid once, for ten minutes. */
   link: s.string(),
   pid: s.integer(),
   /** In milliseconds since 1970. */
   startedAt: s.integer(),
-  /** It ran before. */
+  /** Whether it was already running. */
   wasRunning: s.boolean(),
 });
 export type StartPayload = s.Static<typeof StartSchema>;
@@ -42,7 +42,7 @@ const copied = {
   bytes: s.integer(),
   /** The configuration file that was copied, by its name in the folder; left out: there was none. */
   configuration: s.optional(s.string()),
-  /** What is not in it, and what to do about that. */
+  /** What the copy leaves out, and what to do about it. */
   leftOut: s.array(LeftOutSchema),
 };
 
@@ -54,7 +54,7 @@ export type BackupPayload = s.Static<typeof BackupSchema>;
 export const RestoreSchema = s.closed({
   ...copied,
   createdAt: s.string(),
-  /** What `store` of the configuration says now; absent: the configuration sets none. */
+  /** The value of `store` in the configuration; absent if it is not set. */
   store: s.optional(s.string()),
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
@@ -71,29 +71,29 @@ export const FindingSchema = s.closed({
 });
 export type FindingPayload = s.Static<typeof FindingSchema>;
 
-/** A configured ACP agent as it was found: whether it is there, and what it says of itself. */
+/** A configured ACP agent: whether it is installed and answers, and how it describes itself. */
 export const AcpAgentSchema = s.closed({
   name: s.string(),
   command: s.string(),
-  /** The file that is started; left out: there is none. */
+  /** The file that is started; absent if it was not found. */
   file: s.optional(s.string()),
   isAllowed: s.boolean(),
   isDefault: s.boolean(),
   answers: s.boolean(),
   /** Why it does not answer. */
   problem: s.optional(s.string()),
-  /** Of one that is not there: how it is installed, where that is known. */
+  /** How to install an agent that was not found, if known. */
   install: s.optional(s.string()),
   title: s.optional(s.string()),
   version: s.optional(s.string()),
   protocolVersion: s.optional(s.integer()),
-  /** What it can do with sessions beside beginning one. */
+  /** Its session capabilities besides starting one. */
   can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
   authMethods: s.optional(s.array(s.string())),
 });
 export type AcpAgentPayload = s.Static<typeof AcpAgentSchema>;
 
-/** The ACP agents of a configuration, and well-known ones that are here and that nobody has configured. */
+/** The configured ACP agents, and well-known ones that are installed but not configured. */
 export const AcpAgentsSchema = s.closed({
   agents: s.array(AcpAgentSchema),
   others: s.array(s.closed({ name: s.string(), title: s.string(), file: s.string() })),

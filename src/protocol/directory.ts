@@ -23,7 +23,7 @@ const StepSchema = s.closed({
   reason: s.string(),
 });
 
-/** `access`: for each action the decision, with every rule that was asked, the last of which decided. */
+/** `access`: the decision for each action, with every rule that was applied; the last one decided. */
 export const AccessSchema = s.closed({
   asker: s.closed({
     key: s.string(),
@@ -32,7 +32,7 @@ export const AccessSchema = s.closed({
     userId: s.optional(s.string()),
     sandboxed: s.boolean(),
   }),
-  /** As the asker would write it. */
+  /** The reference that the asker would use. */
   target: s.string(),
   explanations: s.array(
     s.closed({ action: AccessActionSchema, decision: DecisionSchema, steps: s.array(StepSchema) }),
@@ -45,40 +45,40 @@ export type AccessPayload = s.Static<typeof AccessSchema>;
 const optionalText = s.optional(s.string());
 const visibility = s.choice(["self", "tree", "agent", "all"]);
 
-/** `agents.list`: those that are defined, and those that only have sessions. */
+/** `agents.list`: defined agents, and agents that only have sessions. */
 export const AgentListSchema = s.closed({
   count,
   agents: s.array(
     s.closed({
       id: s.string(),
-      /** `false`: it has sessions, and nobody defines it any more. */
+      /** `false` if it has sessions but is no longer defined. */
       configured: s.boolean(),
-      /** Who answers where nobody is named. */
+      /** The agent that answers if a request names none. */
       isDefault: s.boolean(),
       model: optionalText,
       thinking: optionalText,
       sandboxed: s.boolean(),
-      /** Names of what it is offered. */
+      /** The names of its tools. */
       tools: s.array(s.string()),
       visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
-      /** Other agents whose sessions its own may reach, and for what; their own trees aside. */
+      /** Other agents whose sessions it may reach, with the allowed actions. Its own session tree is not listed. */
       reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
       /** Agents that it may spawn; `*`: any. */
       maySpawn: s.array(s.string()),
     }),
   ),
-  /** Agents of others that may be spawned, by name. */
+  /** ACP agents that may be spawned, by name. */
   acp: s.array(s.string()),
 });
 export type AgentListPayload = s.Static<typeof AgentListSchema>;
 
-/** `models.list`: those that the configuration or an agent names. What is not known of one is absent. */
+/** `models.list`: models that the configuration or an agent names. Unknown properties are absent. */
 const ModelPriceSchema = s.closed({
   input: s.number(),
   output: s.number(),
   cacheRead: s.optional(s.number()),
   cacheWrite: s.optional(s.number()),
-  /** The address of the price list, or `configuration`. */
+  /** The URL of the price list, or `configuration`. */
   source: s.string(),
   /** As 2026-11-15; absent for a configured price. */
   date: optionalText,
@@ -96,9 +96,9 @@ export const ModelListSchema = s.closed({
       maxOutput: s.optional(count),
       vision: s.optional(s.boolean()),
       thinking: s.optional(s.choice(["none", "budget", "levels"])),
-      /** Dollars per million tokens, from where, and as of when. */
+      /** Dollars per million tokens, with source and date. */
       price: s.union([ModelPriceSchema, s.literal("unknown")]),
-      /** Agents that have it as theirs. */
+      /** Agents that use it. */
       agents: s.array(s.string()),
     }),
   ),
@@ -121,7 +121,7 @@ export const modelsList = method({
   isIdempotent: true,
 });
 
-/** Any session may be taken as the asker: this tells of rules, and gives nothing that they would refuse. */
+/** Any session may be given as the asker: the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
   about: "Whether a session may do something with another, with every rule on the way.",
@@ -150,7 +150,7 @@ export const toolsInvoke = method({
     sessionKey: s.optional(reference),
     ...reader,
     name: s.string({ minLength: 1, maxLength: 128 }),
-    /** As the tool's own schema says; checked by the tool. */
+    /** Checked by the tool against its own schema. */
     arguments: s.optional(s.record(s.unknown(), { maxProperties: 256 })),
     idempotencyKey: s.optional(idempotencyKey),
   }),

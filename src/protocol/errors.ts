@@ -3,7 +3,7 @@ import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 
-/** What goes wrong, as a client is told: one of these codes, with its HTTP status. */
+/** The error codes that clients get, with their HTTP statuses. */
 export const wireErrors = {
   invalid_request: { status: 400 },
   unauthorized: { status: 401 },
@@ -24,7 +24,7 @@ export type WireErrorCode = keyof typeof wireErrors;
 
 export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
 
-/** A field of the params that is wrong, as `files[0].name`; empty: the whole. */
+/** A wrong field of the params, such as `files[0].name`; empty for the params as a whole. */
 export const FieldProblemSchema = s.closed({ path: s.string(), problem: s.string() });
 export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 
@@ -33,15 +33,15 @@ export const WireErrorSchema = s.closed({
   message: s.string(),
   details: s.optional(
     s.closed({
-      /** Of `invalid_request`: each field that is wrong. */
+      /** For `invalid_request`: each wrong field. */
       problems: s.optional(s.array(FieldProblemSchema)),
-      /** The code of `docs/errors.md` behind this one, where that says more. */
+      /** The more specific code from `docs/errors.md`, if there is one. */
       reason: s.optional(s.string()),
-      /** Of `internal`: what the log has it under. */
+      /** For `internal`: the ID of the error in the log. */
       errorId: s.optional(s.string()),
     }),
   ),
-  /** The same again may do better. */
+  /** Whether a retry may succeed. */
   retryable: s.optional(s.boolean()),
   retryAfterMs: s.optional(s.integer({ minimum: 0 })),
 });
@@ -50,7 +50,7 @@ export type WireError = s.Static<typeof WireErrorSchema>;
 interface Wired {
   readonly code: WireErrorCode;
   readonly isRetryable?: true;
-  /** Its message names files and settings of the gateway's machine, which are an admin's to know. */
+  /** Its message names files and settings of the gateway's machine, so only admins see it. */
   readonly isPrivate?: true;
 }
 
@@ -102,8 +102,8 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
 const withheld = "The gateway could not do this, for a reason on its own machine. An admin sees which.";
 
 /**
- * Anything that was thrown, as a client may see it. What nobody foresaw is `internal`, with an id and nothing else: `newErrorId`
- * is asked for it then, and the caller logs the error under it.
+ * A thrown value as a client may see it. An unexpected error becomes `internal` with only an ID from `newErrorId`; the caller
+ * logs the error under that ID.
  */
 export function wireErrorOf(
   error: unknown,

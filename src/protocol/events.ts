@@ -13,7 +13,7 @@ import { WireEntrySchema } from "./session-details.ts";
 
 const about = {
   at: time,
-  /** Only for a token for all users: the others know whose they are. */
+  /** Only sent to tokens for all users. */
   userId: s.optional(s.string()),
   sessionKey: s.string(),
   sessionId: s.string(),
@@ -25,12 +25,12 @@ const maybeText = s.optional(s.string());
 const texts = s.array(s.string());
 const record = s.record(s.unknown());
 
-/** How a field is redacted for whoever is no admin: at once, or as the stream of which it is a piece. */
+/** How a field is redacted for non-admins: as one value, or as part of a stream. */
 export type FieldRedaction = "whole" | "stream";
 
 export interface EventKind<P extends s.Schema = s.Schema> {
   readonly payload: P;
-  /** May be dropped for a reader that is too slow; a `gap` tells it. */
+  /** May be dropped for a slow reader, which then gets a `gap`. */
   readonly isLossy?: true;
   readonly redacted: Readonly<Record<string, FieldRedaction>>;
 }
@@ -147,7 +147,7 @@ export const eventTable = { ...runEvents, ...otherEvents } satisfies Record<Skei
 
 export const eventNames = Object.keys(eventTable) as SkeinEventType[];
 
-/** What one may subscribe to: an event, or all of a kind. */
+/** The patterns that a subscription accepts: an event, or all events of a kind. */
 export const eventPatterns = [
   ...[...new Set(eventNames.map((name) => `${name.split(".")[0]}.*`))],
   ...eventNames,
@@ -155,12 +155,12 @@ export const eventPatterns = [
 
 export type EventPayload<T extends SkeinEventType> = s.Static<(typeof eventTable)[T]["payload"]>;
 
-/** For whom an event is made, and how secrets are taken out for those who are no admins. */
+/** The receiver of an event, with the redaction that applies to non-admins. */
 export interface EventReader {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
   redact(value: unknown): unknown;
-  /** A piece of a stream, as far as it can be shown by now. */
+  /** A piece of a stream, as far as it can be shown yet. */
   redactDelta(event: SkeinEvent<"run.delta">): string;
 }
 
@@ -177,36 +177,36 @@ export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<R
   return payload;
 }
 
-/** An entry as its line has it: what could not be used as its type says, as it was. */
+/** An entry as its line has it. An invalid entry is returned unchanged. */
 export function entryLine(entry: Entry): object {
   return entry.type === "opaque" ? entry.original : entry;
 }
 
-/** Whether a subscription to these wants an event; none: all. */
+/** Whether a subscription to these patterns includes an event. No patterns means all events. */
 export function isWanted(name: SkeinEventType, patterns: readonly string[] | undefined): boolean {
   if (patterns === undefined || patterns.length === 0) return true;
   return patterns.includes(name) || patterns.includes(`${name.split(".")[0]}.*`);
 }
 
-/** What events may be asked for by, here and at `/events`. */
+/** The filters of subscriptions and of `/events`. */
 export const eventFilter = {
-  /** Of these sessions alone; left out: of all that the token sees. */
+  /** Only events of these sessions; by default of all sessions that the token sees. */
   keys: s.optional(few(reference, 100)),
-  /** Of these kinds alone. */
+  /** Only events that match these patterns. */
   events: s.optional(few(s.choice([...eventPatterns]), 64)),
   ...reader,
 };
 
-/** `after`: those that came behind this one are sent first; where some are no longer kept, a `gap` before them. */
+/** With `after`, events that followed that one are sent first, preceded by a `gap` if some are no longer kept. */
 export const sessionsSubscribe = method({
   scope: "read",
   about: "Has events sent over this socket from now on, or from where it was cut off.",
   params: s.closed({ ...eventFilter, after: s.optional(count) }),
   result: s.closed({
     subscriptionId: s.string(),
-    /** The last event before it. */
+    /** The last event before the subscription. */
     seq: count,
-    /** As they are now, where sessions were named. */
+    /** The canonical keys of the named sessions. */
     keys: s.optional(s.array(s.string())),
   }),
   isSocketOnly: true,

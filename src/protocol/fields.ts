@@ -4,70 +4,70 @@ import * as s from "../core/schema.ts";
 
 const mebi = 1024 * 1024;
 
-/** Whatever names a session for the token's user: key, display key, session id or label. */
+/** A reference to a session of the token's user: key, display key, session ID or label. */
 export const reference = s.string({ minLength: 1, maxLength: 4096 });
 export const agentId = s.string({ maxLength: 64, pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" });
 export const sessionId = s.string({ maxLength: 128, pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" });
-/** Of an entry, a run, an approval, a message of the outbox, a token: other programs make some of them. */
+/** The ID of an entry, run, approval, outbox message or token. Other programs choose some of them. */
 export const id = s.string({ minLength: 1, maxLength: 256 });
 export const userId = s.string({ minLength: 1, maxLength: 256 });
 export const label = s.string({ minLength: 1, maxLength: 512 });
 /** `provider/model`. */
 export const model = s.string({ minLength: 1, maxLength: 256 });
 export const idempotencyKey = s.string({ minLength: 1, maxLength: 256 });
-/** A line or two of a person's. */
+/** A short text written by a person. */
 export const sentence = s.string({ minLength: 1, maxLength: 4000 });
-/** A message, as long as anybody writes one. Empty where there are attachments. */
+/** A message. It may be empty if there are attachments. */
 export const message = s.string({ maxLength: 4 * mebi });
-/** What a whole file may hold and still fit into a frame. */
+/** The content of a file, small enough for one frame. */
 export const fileContent = s.string({ maxLength: 24 * mebi });
 
 /** Milliseconds since 1970. */
 export const time = s.integer({ minimum: 0, maximum: 8_640_000_000_000_000 });
 export const count = s.integer({ minimum: 0 });
 
-/** Of one run. */
+/** The system prompt of one run. */
 export const systemPrompt = s.string({ minLength: 1, maxLength: 100_000 });
 export const thinkingLevel = s.choice(["off", "minimal", "low", "medium", "high", "xhigh"]);
 export const queueMode = s.choice(["steer", "followup", "interrupt"]);
 export const kind = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
-/** How many at the most: 1 to `most`. */
+/** A page size from 1 to `most`. */
 export function limit(most: number, byDefault: number) {
   return s.optional(s.integer({ minimum: 1, maximum: most, default: byDefault }));
 }
 
-/** A list of at most so many. */
+/** A list of at most `most` items. */
 export function few<T>(item: s.Schema<T>, most: number) {
   return s.array(item, { maxItems: most });
 }
 
-/** Exactly one of these fields has to be there. */
+/** Requires exactly one of these fields. */
 export function exactlyOne(...names: readonly string[]) {
   return { oneOf: names.map((name) => ({ required: [name] })) };
 }
 
-/** One of these fields has to be there, or more. */
+/** Requires at least one of these fields. */
 export function atLeastOne(...names: readonly string[]) {
   return { anyOf: names.map((name) => ({ required: [name] })) };
 }
 
-/** Whose sessions. It comes from the token; only a token for all users may name one. */
+/** The user, which normally comes from the token; only a token for all users may name one. */
 export const user = { userId: s.optional(userId) };
 
 /** The rows of every user. Needs the scope `admin` and a token for every user; no user or session can be named beside it. */
 export const everyUser = { allUsers: s.optional(s.boolean()) };
 
-/** For which agent `main`, display keys and labels are read. Left out: the default agent. */
+/** The agent for which `main`, display keys and labels are resolved; by default the default agent. */
 export const reader = { agentId: s.optional(agentId), ...user };
 
 /** One session, by any reference. */
 export const oneSession = { key: reference, ...reader };
 
-/** The same where its words are spoken of: `chat.*`, `agent`, `tools.invoke`. */
+/** The same under the name that `chat.*`, `agent` and `tools.invoke` use. */
 export const oneChat = { sessionKey: reference, ...reader };
 
-/** Images, which is what a message can carry; base64. */
+/** Images in base64; messages carry nothing else. */
 export const attachments = few(
   s.closed({
     name: s.optional(s.string({ minLength: 1, maxLength: 256 })),

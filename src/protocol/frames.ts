@@ -49,7 +49,7 @@ export const EventFrameSchema = s.closed({
 export type EventFrame = s.Static<typeof EventFrameSchema>;
 
 /**
- * The event `gap`: events behind `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
+ * The event `gap`: events after `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
  * `restart`: the gateway was another one then.
  */
 export const GapSchema = s.closed({
@@ -71,24 +71,24 @@ export const ConnectSchema = s.closed({
 });
 export type ConnectParams = s.Static<typeof ConnectSchema>;
 
-/** What `connect` is answered with. */
+/** The answer to `connect`. */
 export const HelloSchema = s.closed({
   protocol: version,
   server: s.closed({ name: s.string(), version: s.string() }),
-  /** Those that this token may call. */
+  /** The methods that this token may call. */
   methods: s.array(s.string()),
   events: s.array(s.string()),
   limits: LimitsSchema,
   scopes: s.array(ScopeSchema),
-  /** Of the token that was shown. */
+  /** The ID of the token that was presented. */
   tokenId: s.optional(s.string()),
-  /** Absent: the unnamed user, or with `allUsers` everybody. */
+  /** Absent for the unnamed user and, with `allUsers`, for every user. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
 });
 export type HelloPayload = s.Static<typeof HelloSchema>;
 
-/** The version that both sides speak, the newest; `null`: none. */
+/** The newest protocol version that both sides support, or `null`. */
 export function commonProtocol(
   { min, max }: ConnectParams["protocol"],
   ours = [protocolVersion],
@@ -101,7 +101,7 @@ export type ReadRequest =
   | { readonly frame: RequestFrame }
   | { readonly id: string | null; readonly problem: string };
 
-/** A text from a client as a request, or why it is none; `id` where it could be made out, so that it can be answered. */
+/** Parses a request, or explains why it is invalid; `id` is set if it could be read, so that the request can be answered. */
 export function* readRequestInSteps(text: string): Steps<ReadRequest> {
   let value: unknown;
   try {

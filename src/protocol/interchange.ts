@@ -22,11 +22,11 @@ export const ImportSchema = s.closed({
     }),
   ),
   failed: s.array(s.closed({ file: s.string(), code: s.string(), error: s.string() })),
-  /** Imported before, and left as they are; absent when there are none. */
+  /** Imported earlier and not changed; absent if there are none. */
   skipped: s.optional(
     s.array(s.closed({ key: s.string(), sessionId: s.string(), file: s.string(), why: s.string() })),
   ),
-  /** Files of other programs than `from` names; absent when there are none. */
+  /** Files of programs other than `from`; absent if there are none. */
   ignored: s.optional(s.array(s.closed({ file: s.string(), why: s.string() }))),
 });
 export type ImportPayload = s.Static<typeof ImportSchema>;
@@ -37,7 +37,7 @@ export type SkippedRow = NonNullable<ImportPayload["skipped"]>[number];
 
 /** `sessions.export`, `sessions export`: the text itself, or where it was written. */
 export const ExportSchema = s.closed({
-  /** Absent for a lone file that has none. */
+  /** Absent for a single file without a key. */
   key: s.optional(s.string()),
   sessionId: s.string(),
   format: s.choice(["jsonl", "md", "html"]),
@@ -47,14 +47,14 @@ export const ExportSchema = s.closed({
 });
 export type ExportPayload = s.Static<typeof ExportSchema>;
 
-/** The text itself, in one answer; what does not fit into a frame is `too_large`. */
+/** Returns the text in one response; a text that does not fit into a frame fails with `too_large`. */
 export const sessionsExport = method({
   scope: "read",
   about: "A session as JSONL, Markdown or one HTML page.",
   params: s.closed({
     ...oneSession,
     format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
-    /** Of Markdown, every branch instead of the active one. */
+    /** For Markdown: every branch instead of the active one. */
     all: s.optional(s.boolean()),
   }),
   result: ExportSchema,
@@ -73,7 +73,7 @@ export const sessionsImport = method({
       minItems: 1,
       maxItems: 1000,
     }),
-    /** Left out: found out from each file. */
+    /** By default detected from each file. */
     from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
     dryRun: s.optional(s.boolean()),
     /** For one session only. */

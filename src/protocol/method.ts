@@ -1,12 +1,12 @@
 import type { Schema } from "../core/schema.ts";
 
-/** What a token must be allowed. */
+/** The permission that a token needs. */
 export type Scope = "read" | "write" | "tools" | "admin";
 
-/** One method: what it takes, what it gives, and who may call it. HTTP, WebSocket, OpenAPI and the client follow from it. */
+/** A method: its params, its result, and who may call it. HTTP, WebSocket, OpenAPI and the client are derived from it. */
 export interface Method<Params = unknown, Result = unknown> {
   readonly scope: Scope;
-  /** One line. */
+  /** A one-line description. */
   readonly about: string;
   /** A closed object, with every limit in it. */
   readonly params: Schema<Params>;
@@ -15,16 +15,15 @@ export interface Method<Params = unknown, Result = unknown> {
   readonly needsAll?: true;
   /** Params that only a token with the scope `admin` may give. */
   readonly adminOnly?: readonly string[];
-  /** The same call again changes nothing further. */
+  /** Repeating the call has no further effect. */
   readonly isIdempotent?: true;
-  /** Takes something away that was there. */
+  /** The call removes something. */
   readonly isDestructive?: true;
   /**
-   * Whether a call does little but wait for something to happen, so that a gateway that stops need not wait for it: its signal
-   * comes then. Params may be anything yet.
+   * Whether a call mostly waits, so that a stopping gateway aborts it instead of waiting for it. The params are not checked yet.
    */
   readonly isLong?: (params: Readonly<Record<string, unknown>>) => boolean;
-  /** Means something on a socket alone. */
+  /** Only available on a socket. */
   readonly isSocketOnly?: true;
 }
 

@@ -1,16 +1,16 @@
-/** How deep a text of JSON nests. A parser takes a second for a million levels, and everybody else waits meanwhile. */
+/** Limits the nesting of JSON. Parsing a million levels takes a second, which blocks every other request. */
 
 import type { Steps } from "../core/slices.ts";
 
-/** Nothing that anybody means is as deep. */
+/** Deeper than any legitimate request. */
 export const deepestNesting = 1000;
 
-/** A shorter text is parsed in no time, however deep it is. */
+/** A shorter text is parsed quickly at any depth. */
 const shortBytes = 64 * 1024;
 
 const [quote, backslash, openList, closeList, openObject, closeObject] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Measures a text as its bytes come, in pieces that may end anywhere. */
+/** Measures a text while its bytes arrive, in pieces that may end anywhere. */
 export class NestingMeter {
   #depth = 0;
   #isText = false;

@@ -18,7 +18,7 @@ const { withRefs, components } = schemaRefs({
   Entry: WireEntrySchema,
 });
 
-/** All that the gateway answers over HTTP, as OpenAPI 3.1. Pure: the same for the same version. */
+/** The HTTP API of the gateway as OpenAPI 3.1. */
 export function openApiDocument({ version }: { readonly version: string }): Json {
   const methods = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
   return {
@@ -114,7 +114,7 @@ function plain(operationId: string, summary: string, statuses: readonly number[]
   };
 }
 
-/** Signed with the secret of the channel, and not with a token. */
+/** Authenticated by a signature with the channel's secret instead of a token. */
 function inbound(): Json {
   return {
     operationId: "inbound",
@@ -126,7 +126,7 @@ function inbound(): Json {
   };
 }
 
-/** Shown by a page that was opened with a link, which has no token yet. */
+/** Called by a page that was opened with a link and has no token yet. */
 function link(): Json {
   return {
     operationId: "link",
@@ -141,7 +141,7 @@ function json(schema: unknown): Json {
   return { "application/json": { schema } };
 }
 
-/** Puts references in the place of schemas that have a name. What is the same is the same by its JSON. */
+/** Replaces named schemas with references. Schemas are compared by their JSON. */
 export function schemaRefs(named: Readonly<Record<string, s.Schema>>) {
   const names = new Map(Object.entries(named).map(([name, schema]) => [JSON.stringify(schema), name]));
   const replaced = (value: unknown, isTop: boolean): unknown => {

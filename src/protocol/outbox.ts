@@ -3,7 +3,7 @@ import { everyUser, few, id, limit, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { optionalText, optionalTime, runSession } from "./runs.ts";
 
-/** A message on its way to a channel; `outbox.retry` and `outbox.drop` give it as it is then. */
+/** A message to a channel; `outbox.retry` and `outbox.drop` return it after the change. */
 export const OutboxRowSchema = s.closed({
   outboxId: s.string(),
   ...runSession,
@@ -18,14 +18,14 @@ export const OutboxRowSchema = s.closed({
   state: s.choice(["queued", "delivered", "dead", "dropped"]),
   attempts: s.integer(),
   createdAt: s.integer(),
-  /** Of one that waits. */
+  /** The time of the next attempt. */
   nextAt: optionalTime,
   endedAt: optionalTime,
   lastError: optionalText,
   receipt: s.optional(s.unknown()),
-  /** The app whose code brings the channel. */
+  /** The app that provides the channel. */
   app: optionalText,
-  /** It is queued, and waits for a process that has its channel. */
+  /** It is queued until a process with its channel runs. */
   waitsForChannel: s.optional(s.boolean()),
 });
 export type OutboxRowPayload = s.Static<typeof OutboxRowSchema>;
@@ -36,7 +36,7 @@ export type OutboxListPayload = s.Static<typeof OutboxListSchema>;
 
 const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
 
-/** `outboxId`: this one alone, or none. */
+/** With `outboxId`, only that message. */
 export const outboxList = method({
   scope: "read",
   about: "Lists messages on their way to channels, the last first.",

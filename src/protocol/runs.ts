@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { everyUser, few, id, limit, reader, reference, sentence, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** What methods about runs and the outbox answer. */
+/** Runs and approvals. */
 
 export const optionalText = s.optional(s.string());
 export const optionalTime = s.optional(s.integer());
@@ -26,7 +26,7 @@ const UsageSchema = s.closed({
   cacheRead: s.number(),
   cacheWrite: s.number(),
   totalTokens: s.number(),
-  /** Absent: the price of something is not known. */
+  /** Absent if a price is unknown. */
   costUsd: s.optional(s.number()),
 });
 
@@ -45,7 +45,7 @@ export const RunRowSchema = s.closed({
   kind: s.string(),
   lane: s.choice(["main", "subagent", "cron", "nested"]),
   queueMode: s.choice(["steer", "followup", "interrupt"]),
-  /** The beginning of what was said. */
+  /** The beginning of the input. */
   preview: s.string(),
   seq: s.integer(),
   rootId: s.string(),
@@ -58,22 +58,22 @@ export const RunRowSchema = s.closed({
   startedBy: optionalText,
   mergedInto: optionalText,
   keptFor: optionalText,
-  /** The runs that it waits for, or that stand before it. */
+  /** The runs that it waits for or that are ahead of it. */
   waitsFor: s.optional(s.array(s.string())),
-  /** When a sleeping run wakes without what it waits for. */
+  /** When a sleeping run wakes even if it still waits. */
   wakeAt: optionalTime,
   abortRequested: s.optional(s.boolean()),
   /** `true`: the process that ran it is gone. The next process of `app`, or else any that has its agent, continues it. */
   ownerGone: s.optional(s.boolean()),
-  /** How often its owner was lost. */
+  /** How many times its owner was lost. */
   lost: s.optional(s.integer()),
-  /** The lost run whose input it takes up again. */
+  /** The lost run that it retries. */
   retryOf: optionalText,
-  /** Of a lost run: the run that took up its input. */
+  /** For a lost run: its retry. */
   retriedAs: optionalText,
   /** The app that defines its agent in code. */
   app: optionalText,
-  /** Of a queued run: the app whose process it waits for; `runs.release` lets any process run it. */
+  /** For a queued run: the app whose process must run it; `runs.release` lets any process run it. */
   waitsForApp: optionalText,
   /** The tools of the run that the app's process does not offer. */
   missingTools: s.optional(s.array(s.string())),
@@ -113,16 +113,16 @@ export const RunSchema = s.closed({
   run: RunRowSchema,
   input: s.string(),
   approvals: s.array(ApprovalSchema),
-  /** What was changed of its messages on their way into the session. */
+  /** Changes made to its messages before they were stored. */
   notes: s.array(s.closed({ kind: s.string(), note: s.string() })),
 });
 export type RunPayload = s.Static<typeof RunSchema>;
 
-/** `runs.abort`: the state that it has now; its owner may be yet to hear of it. */
+/** `runs.abort`: its current state; its owner may not have seen the request yet. */
 export const AbortedSchema = s.closed({ runId: s.string(), state: RunStateSchema });
 export type AbortedPayload = s.Static<typeof AbortedSchema>;
 
-/** `runs.retry`: the run that takes up the input of a lost run. */
+/** `runs.retry`: the run that retries a lost run. */
 export const RetriedSchema = s.closed({
   runId: s.string(),
   retryOf: s.string(),
@@ -140,7 +140,7 @@ export const ReleasedSchema = s.closed({
 });
 export type ReleasedPayload = s.Static<typeof ReleasedSchema>;
 
-/** `chat.abort`: the runs that were asked to end, with the states that they have now. */
+/** `chat.abort`: the runs that are to end, with their current states. */
 export const ChatAbortedSchema = s.closed({ sessionKey: s.string(), runs: s.array(AbortedSchema) });
 export type ChatAbortedPayload = s.Static<typeof ChatAbortedSchema>;
 
@@ -148,31 +148,31 @@ export type ChatAbortedPayload = s.Static<typeof ChatAbortedSchema>;
 export const ApprovalListSchema = s.closed({ count: s.integer(), approvals: s.array(ApprovalSchema) });
 export type ApprovalListPayload = s.Static<typeof ApprovalListSchema>;
 
-/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: durable, and not yet answered. */
+/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: accepted and durable, not yet answered. */
 export const AcceptedSchema = s.closed({
   runId: s.string(),
   status: s.literal("accepted"),
   sessionKey: s.string(),
-  /** The app whose process runs it: this one cannot. */
+  /** The app whose process must run it; this process cannot. */
   waitsForApp: optionalText,
 });
 export type AcceptedPayload = s.Static<typeof AcceptedSchema>;
 
-/** `sessions.send`, `agent.wait`, `send`: how a run stands, and of which. */
+/** `sessions.send`, `agent.wait`, `send`: the state of a run. */
 export const SentSchema = s.closed({
   runId: s.string(),
   sessionKey: s.string(),
   sessionId: s.string(),
   finished: s.boolean(),
   state: RunStateSchema,
-  /** Of a queued run: the app whose process it waits for. */
+  /** For a queued run: the app whose process must run it. */
   waitsForApp: optionalText,
   ...outcome,
   usage: UsageSchema,
 });
 export type SentPayload = s.Static<typeof SentSchema>;
 
-/** `rootId`: one request and all that it set off, for whoever waits until that has ended. */
+/** With `rootId`, only one request and everything it caused, for clients that wait until all of it has ended. */
 export const runsList = method({
   scope: "read",
   about: "Lists runs, the last accepted first, and the approvals that are open.",
@@ -211,7 +211,7 @@ export const runsAbort = method({
   isIdempotent: true,
 });
 
-/** The same run again gives the same retry. */
+/** Retrying the same run again returns the same retry. */
 export const runsRetry = method({
   scope: "write",
   about: "Queues the input of a lost run again.",
@@ -228,7 +228,7 @@ export const runsRelease = method({
   isIdempotent: true,
 });
 
-/** `open: false`: those that were answered too. Newest first. */
+/** With `open: false`, resolved approvals too. Newest first. */
 export const approvalsList = method({
   scope: "read",
   about: "Lists tool calls that wait for an approval.",

@@ -21,7 +21,7 @@ import { method } from "./method.ts";
 import { SentSchema } from "./runs.ts";
 import { KindSchema } from "./session-list.ts";
 
-/** What methods that change a session answer. */
+/** Methods that change a session. */
 
 const named = { key: s.string(), sessionId: s.string() };
 
@@ -34,7 +34,7 @@ export const SessionStateSchema = s.closed({
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),
   archived: s.optional(s.boolean()),
-  /** For admins alone. */
+  /** Only for admins. */
   cwd: s.optional(s.string()),
   createdAt: s.integer(),
   updatedAt: s.integer(),
@@ -51,21 +51,21 @@ export const PatchedSchema = s.closed({
 });
 export type PatchedPayload = s.Static<typeof PatchedSchema>;
 
-/** `sessions.branch`: where the session stands now. `null`: before the root. */
+/** `sessions.branch`: the new leaf; `null` means before the root. */
 export const BranchedSchema = s.closed({ ...named, leafId: s.nullable(s.string()) });
 
-/** `sessions.fork`: the new session, and what it was made from. */
+/** `sessions.fork`: the new session and its source. */
 export const ForkedSchema = s.closed({
   ...SessionStateSchema.properties,
   forkedFrom: s.closed(/** `null`: from before the root. */ { ...named, entryId: s.nullable(s.string()) }),
 });
 
-/** `sessions.reset`: the new session under the old key, and where the old one is. Its `uid` is a reference that stays. */
+/** `sessions.reset`: the new session under the old key, and the old one with its permanent `uid`. */
 export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, uid: s.string() }) });
 
 /**
- * There where another process was reading a database: bytes of what is gone stay in its file until that has ended. They are
- * erased then, or at the next start.
+ * Set if another process was reading a database: deleted bytes stay in its file until that process ends. They are erased then,
+ * or at the next start.
  */
 export const erasePending = s.optional(s.literal(true));
 
@@ -84,7 +84,7 @@ export const CompactedSchema = s.closed({
 });
 export type CompactedPayload = s.Static<typeof CompactedSchema>;
 
-/** `sessions.redact`: where tombstones stand now, and which summaries may repeat what is gone. */
+/** `sessions.redact`: the new tombstones, and the summaries that may repeat deleted content. */
 export const RedactedSchema = s.closed({
   ...named,
   sessions: s.array(s.closed({ sessionId: s.string(), entryIds: s.array(s.string()) })),
@@ -114,7 +114,7 @@ export const sessionsCreate = method({
   adminOnly: ["cwd"],
 });
 
-/** `chat.send` that waits: `timeoutMs` 0 gives how the run stands at once, as `agent.wait` would. */
+/** `chat.send` that waits. With `timeoutMs` 0 it returns the state of the run at once, as `agent.wait` would. */
 export const sessionsSend = method({
   scope: "write",
   about: "Says something to a session, and waits so long for the answer.",
@@ -137,7 +137,7 @@ export const sessionsSend = method({
   isIdempotent: true,
 });
 
-/** `entryId` left out: the leaf; `null`: before the root. */
+/** Without `entryId`, the leaf is used; `null` means before the root. */
 export const sessionsFork = method({
   scope: "write",
   about: "Makes a new session from the path to an entry.",
@@ -158,7 +158,7 @@ export const sessionsBranch = method({
   isIdempotent: true,
 });
 
-/** `null` takes the label or the name away. */
+/** `null` removes the label or the name. */
 export const sessionsRename = method({
   scope: "write",
   about: "Gives a session a label, by which it can be found, or a name, which is only shown.",
@@ -184,7 +184,7 @@ export const sessionsArchive = method({
 
 const clearable = <T>(schema: s.Schema<T>) => s.optional(s.nullable(schema));
 
-/** `null` takes a field away. Lineage is written once, and is not here. */
+/** `null` removes a field. Lineage cannot be changed. */
 export const sessionsPatch = method({
   scope: "admin",
   about: "Changes what is known of a session.",
@@ -196,7 +196,7 @@ export const sessionsPatch = method({
     thinkingLevel: clearable(thinkingLevel),
     verboseLevel: clearable(s.choice(["off", "on", "full"])),
     sendPolicy: clearable(s.choice(["allow", "deny"])),
-    /** A conflict unless this is its version now. */
+    /** The call fails with `conflict` if this is not the current version. */
     ifVersion: s.optional(s.integer({ minimum: 0 })),
   }),
   result: PatchedSchema,
@@ -210,7 +210,7 @@ export const sessionsReset = method({
   result: ResetSchema,
 });
 
-/** `purge`: out of the trash, where it has to be, for good. */
+/** `purge` permanently removes a session that is in the trash. */
 export const sessionsDelete = method({
   scope: "admin",
   about: "Puts a session into the trash, or takes it out of there for good. Main sessions are refused.",

@@ -15,12 +15,12 @@ import {
 import { method } from "./method.ts";
 import { IndexingSchema, SessionRowSchema } from "./session-list.ts";
 
-/** What methods that look closer at sessions answer. What is not known is absent. */
+/** Methods that read one session. Unknown values are absent. */
 
 const named = { key: s.string(), sessionId: s.string() };
 const optionalText = s.optional(s.string());
 
-/** `sessions.get`: the row of lists, with what a page about one session shows beside its messages. */
+/** `sessions.get`: the row of lists, with the other details of one session. */
 export const SessionDetailsSchema = s.closed({
   ...SessionRowSchema.properties,
   agentId: s.string(),
@@ -31,21 +31,21 @@ export const SessionDetailsSchema = s.closed({
   sandboxed: s.optional(s.boolean()),
   leafId: optionalText,
   compactions: count,
-  /** The run that is running, waiting, asleep or next. */
+  /** The run that is running, waiting, sleeping or next. */
   runId: optionalText,
-  /** Input that waits for a turn of its own. */
+  /** The number of inputs that wait for a turn. */
   queued: s.optional(count),
 });
 export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 
-/** `sessions.resolve`. The `uid` stays with the session, whatever happens to its key. */
+/** `sessions.resolve`. The `uid` never changes, even if the key does. */
 export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
 /** `sessions.preview`: one for each key, in the order asked; one that fails does not fail the others. */
 export const PreviewsSchema = s.closed({
   previews: s.array(
     s.closed({
-      /** As it was asked. */
+      /** As it was given. */
       key: s.string(),
       status: s.choice(["ok", "empty", "missing", "error"]),
       /** Oldest first. */
@@ -55,7 +55,7 @@ export const PreviewsSchema = s.closed({
 });
 export type PreviewsPayload = s.Static<typeof PreviewsSchema>;
 
-/** An entry as its line has it. Fields and types that nobody here knows are kept, and are invisible in the types. */
+/** An entry as its line has it. Unknown fields and types are kept, but do not appear in the type. */
 export const WireEntrySchema = s.object({
   type: s.string(),
   id: s.string(),
@@ -67,27 +67,27 @@ export type WireEntry = s.Static<typeof WireEntrySchema>;
 /** `sessions.entries`: a page of what the session holds, oldest first, whole. */
 export const EntriesSchema = s.closed({
   ...named,
-  /** Where it stood when the page was read. */
+  /** The leaf when the page was read. */
   leafId: s.nullable(s.string()),
   entries: s.array(WireEntrySchema),
   hasEarlier: s.boolean(),
   hasLater: s.boolean(),
-  /** Secrets were masked, which an admin's are not. */
+  /** Secrets were masked because the caller is not an admin. */
   redacted: s.optional(s.boolean()),
 });
 export type EntriesPayload = s.Static<typeof EntriesSchema>;
 
 const figures = {
-  /** Answers of models. */
+  /** The number of model responses. */
   answers: count,
   input: count,
   output: count,
   cacheRead: count,
   cacheWrite: count,
   totalTokens: count,
-  /** Of what has a known price. */
+  /** The cost of tokens with a known price. */
   costUsd: s.number({ minimum: 0 }),
-  /** Tokens whose price is not known, and which `costUsd` leaves out. */
+  /** Tokens with an unknown price, which `costUsd` leaves out. */
   unpricedTokens: count,
 };
 
@@ -113,11 +113,11 @@ export type UsageReportPayload = s.Static<typeof UsageReportSchema>;
 /** `blobs.get`: a piece of it, base64. */
 export const BlobSchema = s.closed({
   sha256: s.string(),
-  /** Of the whole. */
+  /** The size of the whole blob. */
   bytes: count,
   offset: count,
   data: s.string(),
-  /** Absent: this was the last piece. */
+  /** Absent after the last piece. */
   nextOffset: s.optional(count),
 });
 
@@ -129,7 +129,7 @@ export const sessionsGet = method({
   isIdempotent: true,
 });
 
-/** `prefix`: a unique beginning of a session id will do, which people type and programs do not. */
+/** With `prefix`, a unique prefix of a session ID is accepted, for people who type it. */
 export const sessionsResolve = method({
   scope: "read",
   about: "Finds the session that a key, a session id or a label means.",
@@ -162,7 +162,7 @@ export const sessionsPreview = method({
   isIdempotent: true,
 });
 
-/** Whole entries, for whoever draws or compares branches; `chat.history` is what people read. */
+/** Whole entries, for clients that draw or compare branches; `chat.history` is meant for people. */
 export const sessionsEntries = method({
   scope: "read",
   about: "A page of a session's entries, along the active branch or in the order of the log.",

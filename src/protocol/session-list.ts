@@ -2,11 +2,11 @@ import * as s from "../core/schema.ts";
 import { agentId, everyUser, few, kind, label, limit, reader, reference, time, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** What lists of sessions hold. Absent fields are not known, or are not so; nothing is `null`. */
+/** Lists of sessions. Unknown or false fields are absent; no field is `null`. */
 
 export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
-/** One session in a list. The key is canonical; what runs concerns is absent where nothing has run. */
+/** One session in a list. The key is canonical; fields about runs are absent if nothing has run. */
 export const SessionRowSchema = s.closed({
   key: s.string(),
   kind: KindSchema,
@@ -29,7 +29,7 @@ export const SessionRowSchema = s.closed({
   contextTokens: s.optional(s.integer()),
   /** Spent under this session id. */
   totalTokens: s.optional(s.integer()),
-  /** Absent where a price is not known. */
+  /** Absent if a price is unknown. */
   estimatedCostUsd: s.optional(s.number()),
   status: s.optional(s.choice(["idle", "queued", "running", "waiting", "error", "timeout", "aborted"])),
   startedAt: s.optional(s.integer()),
@@ -46,18 +46,18 @@ export const SessionRowSchema = s.closed({
   lastTo: s.optional(s.string()),
   lastAccountId: s.optional(s.string()),
   userId: s.optional(s.string()),
-  /** Of its lines. */
+  /** The size of its log. */
   bytes: s.optional(s.integer()),
   /** The working set. */
   transcriptPath: s.optional(s.string()),
-  /** For admins: a path of the gateway's machine. */
+  /** A path on the gateway's machine; only for admins. */
   cwd: s.optional(s.string()),
-  /** The last compaction's goal, else how it began. */
+  /** The goal from the last compaction, or the beginning of the session. */
   summary: s.optional(s.string()),
 });
 export type SessionRow = s.Static<typeof SessionRowSchema>;
 
-/** The answer is behind for so many sessions. */
+/** The number of sessions that are not indexed yet. */
 export const IndexingSchema = s.closed({ behind: s.integer() });
 
 /** `sessions.list`, `sessions ls`. */
@@ -124,7 +124,7 @@ export const sessionsList = method({
     label: s.optional(label),
     search: s.optional(words),
     archived: s.optional(s.boolean()),
-    /** Rows with how each began, and for admins where it works. */
+    /** Adds the summary of each session and, for admins, its working directory. */
     includeDetails: s.optional(s.boolean()),
     ...user,
     ...everyUser,
@@ -134,7 +134,7 @@ export const sessionsList = method({
   isIdempotent: true,
 });
 
-/** Not in the table of methods that this follows: whoever may restore and purge must be able to see what. */
+/** Lets clients that may restore and purge see what is in the trash. */
 export const sessionsTrash = method({
   scope: "read",
   about: "Lists what is in the trash, the last removed first.",

@@ -12,7 +12,7 @@ export const DiagnosticSchema = s.closed({
 });
 
 export const sessionHead = {
-  /** Absent for a lone file that has none. */
+  /** Absent for a single file without a key. */
   sessionKey: s.optional(s.string()),
   sessionId: s.string(),
   leafId: s.nullable(s.string()),
@@ -32,10 +32,10 @@ export const TreeSchema = s.closed({
       timestamp: s.string(),
       /** On the branch that ends in the tip. */
       active: s.boolean(),
-      /** A label, a name or an entry of our own: no conversation. */
+      /** A label, a name or an internal entry; not part of the conversation. */
       bookkeeping: s.boolean(),
       label: s.optional(s.string()),
-      /** One line, 200 characters at the most. */
+      /** One line of at most 200 characters. */
       preview: s.string(),
     }),
   ),
@@ -48,11 +48,11 @@ export type TreeRow = TreePayload["entries"][number];
 
 const tokens = s.number({ minimum: 0 });
 
-/** About what each part of a request comes to, in tokens. */
+/** The estimated tokens of each part of a request. */
 export const TokensSchema = s.closed({
   system: tokens,
   tools: tokens,
-  /** Absent where the request has no summary. */
+  /** Absent if the request has no summary. */
   summary: s.optional(tokens),
   user: tokens,
   assistant: tokens,
@@ -65,7 +65,7 @@ export const TokensSchema = s.closed({
   window: s.optional(tokens),
 });
 
-/** One thing that was done to the messages for the provider's sake. */
+/** One change made to the messages for the provider. */
 export const ChangeSchema = s.closed({
   step: s.string(),
   entryId: s.optional(s.string()),
@@ -73,7 +73,7 @@ export const ChangeSchema = s.closed({
   note: s.string(),
 });
 
-/** `sessions.context`, `context`: what would be sent to a model. What is not known is absent. */
+/** `sessions.context`, `context`: the request that would be sent to a model. Unknown values are absent. */
 export const ContextPayloadSchema = s.closed({
   request: s.closed({
     provider: s.optional(s.string()),
@@ -83,18 +83,18 @@ export const ContextPayloadSchema = s.closed({
     system: s.optional(s.string()),
     messages: s.array(s.object({ role: s.string() })),
     tools: s.optional(s.array(s.object({ name: s.string() }))),
-    /** Servers whose tools a run would offer too, and which would have to be started to tell them. */
+    /** Servers whose tools a run would also offer; they are not started to list them. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
   tokens: TokensSchema,
   changes: s.array(ChangeSchema),
   diagnostics: s.array(DiagnosticSchema),
-  /** The provider's body, as it would be sent; where it was asked for. */
+  /** The body of the provider request, if requested. */
   wire: s.optional(s.unknown()),
 });
 export type ContextPayload = Frozen<s.Static<typeof ContextPayloadSchema>>;
 
-/** Made to be printed, not to be changed. */
+/** Payloads are printed, never changed. */
 type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object

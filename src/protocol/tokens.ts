@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { count, id, label, time, userId } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Tokens, as those who mint them see them. What a token is shows once, when it is made. */
+/** Tokens as their owners see them. The secret is shown once, when a token is created. */
 
 export const ScopeSchema = s.choice(["read", "write", "tools", "admin"]);
 
@@ -10,11 +10,11 @@ const row = {
   tokenId: s.string(),
   label: s.optional(s.string()),
   scopes: s.array(ScopeSchema),
-  /** Whose sessions it sees; absent, and not for all: those of the unnamed user. */
+  /** The user whose sessions it sees; absent for the unnamed user and for tokens for all users. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   createdAt: time,
-  /** The token that minted it; absent: the command line, or the first start. */
+  /** The token that created it; absent if the command line or the first start did. */
   createdBy: s.optional(s.string()),
   expiresAt: s.optional(time),
   lastUsedAt: s.optional(time),
@@ -23,7 +23,7 @@ const row = {
   isUnsaved: s.optional(s.literal(true)),
 };
 
-/** One token. `tokens.revoke` gives it as it is then. */
+/** One token. `tokens.revoke` returns it after the change. */
 export const TokenRowSchema = s.closed(row);
 export type TokenRow = s.Static<typeof TokenRowSchema>;
 
@@ -35,7 +35,7 @@ export type TokenCreatedPayload = s.Static<typeof TokenCreatedSchema>;
 export const TokenListSchema = s.closed({ count, tokens: s.array(TokenRowSchema) });
 export type TokenListPayload = s.Static<typeof TokenListSchema>;
 
-/** `POST /link`: a page shows the code of its link, and gets a token of its own. */
+/** `POST /link`: a page exchanges the code of its link for a token. */
 
 export const LinkSchema = s.closed({ code: s.string({ minLength: 1, maxLength: 256 }) });
 
@@ -43,7 +43,7 @@ export const LinkedSchema = s.closed({
   token: s.string(),
   tokenId: s.string(),
   scopes: s.array(ScopeSchema),
-  /** Absent, and not for all: the unnamed user. */
+  /** Absent for the unnamed user and for all users. */
   userId: s.optional(s.string()),
   allUsers: s.boolean(),
   expiresAt: s.optional(time),
@@ -52,17 +52,17 @@ export type LinkedPayload = s.Static<typeof LinkedSchema>;
 
 /** Methods about the gateway itself: only with a token for all users. */
 
-/** A token mints only a part of itself. For all users needs `admin`; a user may be called `*`, hence a field of its own. */
+/** A token can only grant what it has. `allUsers` needs the scope `admin`; it is a separate field because a user may be called `*`. */
 export const tokensCreate = method({
   scope: "admin",
   about: "Mints a token, and shows it once.",
   params: s.closed({
     label: s.optional(label),
     scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
-    /** Left out, and not for all: the unnamed user alone. */
+    /** By default the unnamed user, unless `allUsers` is set. */
     userId: s.optional(userId),
     allUsers: s.optional(s.boolean({ default: false })),
-    /** Left out: until it is revoked. */
+    /** By default it is valid until it is revoked. */
     expiresAt: s.optional(time),
   }),
   result: TokenCreatedSchema,

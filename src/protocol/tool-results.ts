@@ -2,8 +2,8 @@ import * as s from "../core/schema.ts";
 import { IndexingSchema, SearchSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
- * What each session tool answers, for whoever checks results: programs over MCP. Open: a field that is new breaks nobody. A
- * refusal is an answer of every tool.
+ * The results of session tools, for MCP clients that check them. The objects are open, so that new fields break no client. Every
+ * tool may return a refusal.
  */
 
 const text = s.string();
@@ -94,7 +94,7 @@ const sessionsSend = either(
     code: maybeText,
     error: maybeText,
     note: maybeText,
-    /** The app without which the target cannot run; no process of it does now. */
+    /** The app that the target needs; none of its processes is running. */
     waitsForApp: maybeText,
     delivery: s.optional(s.object({ status: s.literal("pending"), mode: s.literal("announce") })),
   }),
@@ -244,7 +244,7 @@ export const outputs = {
   agentsList,
 } as const;
 
-/** What each session tool answers, by its name: its result, or a refusal with `status`, `code` and `error`. */
+/** The result of each session tool, by its name, or a refusal with `status`, `code` and `error`. */
 export interface SessionToolResults {
   readonly sessions_list: s.Static<typeof sessionsList>;
   readonly sessions_history: s.Static<typeof sessionsHistory>;

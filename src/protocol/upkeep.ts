@@ -13,14 +13,14 @@ export const MaintenanceDecisionSchema = s.closed({
 });
 export type MaintenanceDecisionPayload = s.Static<typeof MaintenanceDecisionSchema>;
 
-/** What maintenance means for one session: `now: …`, and a line for each rule. */
+/** The effect of maintenance on one session: `now: …`, then a line for each rule. */
 export const ExplainedSchema = s.closed({
   key: s.string(),
   sessionId: s.string(),
   lines: s.array(s.string()),
 });
 
-/** `maintenance.run`: what the rules come to, and what was done: nothing where they only warn, or it was a rehearsal. */
+/** `maintenance.run`: the decisions of the rules, and those carried out; none in mode `warn` or with `dryRun`. */
 export const MaintenanceReportSchema = s.closed({
   mode: s.choice(["warn", "enforce"]),
   decisions: s.array(MaintenanceDecisionSchema),
@@ -29,13 +29,13 @@ export const MaintenanceReportSchema = s.closed({
 });
 export type MaintenanceReportPayload = s.Static<typeof MaintenanceReportSchema>;
 
-/** `config.get`: the configuration that holds. */
+/** `config.get`: the effective configuration. */
 export const ConfigurationSchema = s.closed({
   file: s.optional(s.string()),
   problems: s.array(s.string()),
-  /** YAML, with where each value comes from behind it, and without secrets. */
+  /** YAML without secrets; a comment after each value names its source. */
   effective: s.string(),
-  /** MCP servers and ACP agents, by path, whose new command waits for `skein reload` or a restart. */
+  /** MCP servers and ACP agents, by path, whose new command takes effect after `skein reload` or a restart. */
   waiting: s.optional(s.array(s.string())),
 });
 export type ConfigurationPayload = s.Static<typeof ConfigurationSchema>;
@@ -50,7 +50,7 @@ export const ReloadSchema = s.closed({
 });
 export type ReloadPayload = s.Static<typeof ReloadSchema>;
 
-/** `dryRun`: what would be done, whatever the mode. `explain`: what each rule means for one session; nothing is done then. */
+/** `dryRun` only reports, in any mode. `explain` reports the effect of each rule on one session and changes nothing. */
 export const maintenanceRun = method({
   scope: "admin",
   about: "Looks after old sessions now, as the configuration says.",
@@ -74,7 +74,7 @@ export const configGet = method({
   isIdempotent: true,
 });
 
-/** The only way, beside a restart, to let a running gateway start a command that its configuration did not have. */
+/** Besides a restart, the only way to let a running gateway start a command that is new in its configuration. */
 export const configReload = method({
   scope: "admin",
   about: "Reads the configuration again and applies all of it, new commands included.",

@@ -9,23 +9,23 @@ export const UserListSchema = s.closed({
   count: s.integer(),
   users: s.array(
     s.closed({
-      /** Absent: the unnamed user. */
+      /** Absent for the unnamed user. */
       userId: s.optional(s.string()),
       /** The folders of the sessions, where a program named a namespace; absent: those of the user. */
       namespace: s.optional(s.array(s.string())),
       /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
       store: s.optional(s.string()),
-      /** Those in the trash are left out. */
+      /** Without those in the trash. */
       sessions: s.integer(),
       runs: s.integer(),
       openRuns: s.integer(),
-      /** Spent in its sessions. */
+      /** Used in its sessions. */
       totalTokens: s.integer(),
       /** Valid tokens of the gateway for this user alone. */
       accessTokens: s.integer(),
-      /** Of the logs of its sessions. */
+      /** The size of the logs of its sessions. */
       bytes: s.integer(),
-      /** When something was last said in a session; absent: there is none. */
+      /** The time of the last message; absent if there is none. */
       lastActiveAt: s.optional(s.integer()),
     }),
   ),
@@ -39,7 +39,7 @@ export type UserRow = UserListPayload["users"][number];
 export const UserRemovedSchema = s.closed({
   userId: s.string(),
   sessions: s.integer(),
-  /** `false`: the user had neither sessions nor access tokens. Absent otherwise. */
+  /** `false` if the user had neither sessions nor access tokens; absent otherwise. */
   found: s.optional(s.literal(false)),
   erasePending,
 });
@@ -56,7 +56,7 @@ export const usersList = method({
   isIdempotent: true,
 });
 
-/** Not in the table of methods that this follows: `users rm` works on a running gateway too. */
+/** Lets `users rm` work on a running gateway. */
 export const usersRemove = method({
   scope: "admin",
   about: "Takes away everything of a user, for good.",

@@ -1,6 +1,6 @@
-/** What both ends of a socket hold to, without a schema: a client that loads this loads no package. */
+/** Constants that both ends of a socket share, without schemas: clients load only this. */
 
-/** The version of all this. */
+/** The version of the protocol. */
 export const protocolVersion = 1;
 
 export const wireLimits = {
@@ -10,14 +10,14 @@ export const wireLimits = {
   connectMs: 10_000,
   requestsPerSecond: 200,
   socketsPerToken: 64,
-  /** How many of the last events can be asked for again. */
+  /** The number of recent events that can be replayed. */
   eventsKept: 10_000,
 } as const;
 
-/** Why a socket is closed. `reconnects`: to come again, after a while, may help. */
+/** Why a socket is closed. `reconnects`: whether reconnecting later may help. */
 export const closeCodes = {
   goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
-  // No client sends these on purpose: they were garbled on their way.
+  // Clients do not cause these; the bytes were garbled in transit.
   notFrames: { code: 1002, reason: "the bytes are no frames of WebSocket", reconnects: true },
   notUtf8: { code: 1007, reason: "a text is not UTF-8", reconnects: true },
   tooManyFragments: { code: 1008, reason: "a message came in too many fragments", reconnects: false },
@@ -38,5 +38,5 @@ export const closeCodes = {
 >;
 export type CloseReason = keyof typeof closeCodes;
 
-/** Events that may be dropped for a reader that is too slow; a `gap` tells it. */
+/** Events that may be dropped for a slow reader, which then gets a `gap`. */
 export const lossyEvents: readonly string[] = ["run.delta"];

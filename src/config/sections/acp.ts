@@ -4,7 +4,7 @@ import { group, list, setting } from "../settings/setting.ts";
 import { acpPresets } from "./acp-presets.ts";
 import { environment, keysLike } from "./tables.ts";
 
-/** Agents of others that are started as children and spoken to over the Agent Client Protocol. */
+/** Agents that are started as child processes and reached over the Agent Client Protocol. */
 
 const permissionWords = ["allow", "ask", "deny"] as const;
 export type AcpPermissions = (typeof permissionWords)[number];

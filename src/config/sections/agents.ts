@@ -13,7 +13,7 @@ import type { Setting, Table, ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
 
-/** The two sides of a setting that an agent may have for itself, and `defaults` for all that say nothing. */
+/** The two sides of a setting: of an agent, and of `defaults` for agents that do not set it. */
 
 export const asDefaults = "as defaults says";
 
@@ -40,7 +40,7 @@ const agentOrAny: ValueKind<string> = {
 };
 const depth = wholeNumber(1, 5);
 const children = wholeNumber(1, 20);
-/** Ten years at the most. */
+/** At most ten years. */
 const minutes = wholeNumber(0, 5_256_000);
 
 const about = {
@@ -86,7 +86,7 @@ export const generalSubagents = group(aboutGroup, {
   }),
 });
 
-/** An agent, and `defaults` with the same keys: what an agent does not say, `defaults` says for it. */
+/** An agent, and `defaults` with the same keys, which apply where an agent sets nothing. */
 
 export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
@@ -95,7 +95,7 @@ const modelKind = textLike(
   'a model such as "anthropic/claude-sonnet-4-6"',
 );
 const thinkingKind: ValueKind<ThinkingSetting> = choiceWithOff("minimal", "low", "medium", "high", "xhigh");
-/** A year at the most. */
+/** At most a year. */
 const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
 

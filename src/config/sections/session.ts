@@ -74,7 +74,7 @@ const atHour = setting(
 
 const minutes = setting("With idle: how many minutes of silence it takes.", wholeNumber(1, 5_256_000), 60);
 
-/** Somebody who writes `minutes` means `idle`; never resetting without a word would be a trap. */
+/** `minutes` only makes sense with `idle`: silently never resetting would be a trap. */
 function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
   return Object.entries({ atHour: "daily", minutes: "idle" })
     .filter(([, wanted]) => values.mode !== wanted)

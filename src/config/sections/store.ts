@@ -10,7 +10,7 @@ export interface StoreAddress {
 }
 
 const prefix = "files:";
-/** A path per agent, as OpenClaw writes it, names the folder of everything by what stands before it. */
+/** OpenClaw writes a path per agent; the part before it is the root folder. */
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const storeAddress: ValueKind<StoreAddress> = {

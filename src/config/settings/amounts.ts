@@ -21,7 +21,7 @@ const byteUnits: readonly Unit[] = [
   { name: "GB", size: 1e9 },
   { name: "TB", size: 1e12 },
 ];
-/** Read as well, and written when nothing else is shorter. */
+/** Also read; written only if shorter. */
 const binaryUnits: readonly Unit[] = [
   { name: "KiB", size: 1024 },
   { name: "MiB", size: 1024 ** 2 },
@@ -29,7 +29,7 @@ const binaryUnits: readonly Unit[] = [
   { name: "TiB", size: 1024 ** 4 },
 ];
 
-/** A petabyte, or thirty thousand years: what is larger is a slip of the pen. */
+/** A petabyte, or thirty thousand years; a larger amount is a typo. */
 export const mostAmount = 1e15 - 1;
 
 const amountPattern = (units: readonly Unit[]) =>
@@ -66,7 +66,7 @@ function parseAmount(text: string, pattern: string, units: readonly Unit[]): num
   return amount > 0 && amount <= mostAmount ? amount : null;
 }
 
-/** In the largest unit of which it is a whole number. */
+/** In the largest unit that divides it. */
 function formatAmount(amount: number, units: readonly Unit[]): string {
   const unit = units.findLast(({ size }) => amount % size === 0);
   return unit === undefined ? "" : `${amount / unit.size}${unit.name}`;

@@ -57,7 +57,7 @@ export function wholeNumber(minimum: number, maximum: number = Number.MAX_SAFE_I
   return plain(`a whole number from ${minimum} ${end}`, s.integer({ minimum, maximum }));
 }
 
-/** A part of a whole: above 0, and 1 at the most. */
+/** A part of a whole: above 0, at most 1. */
 export const share = plain<number>(
   "a number above 0, and 1 at the most",
   s.number({ exclusiveMinimum: 0, maximum: 1 }),
@@ -132,7 +132,7 @@ export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | nu
   };
 }
 
-/** A setting that is `null` unless it is given; `meaning` says what null stands for. */
+/** A setting that is `null` unless it is given; `meaning` explains `null`. */
 export function optional<T>(about: string, kind: ValueKind<T>, meaning: string): Setting<T | null> {
   return setting<T | null>(about, orNone(kind, meaning), null);
 }

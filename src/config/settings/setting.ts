@@ -1,17 +1,17 @@
 import type { JsonSchema } from "../../core/schema.ts";
 
-/** The parts a configuration is described with. Files, environment, JSON Schema and docs are all held to this one. */
+/** The nodes that describe the configuration. Files, environment, JSON Schema and docs all follow from them. */
 
 /** What may stand at a leaf of a configuration file. */
 export type Written = null | boolean | number | string;
 
-/** Where paths begin. */
+/** The base of relative paths. */
 export interface Place {
-  /** Relative ones. */
+  /** The folder of relative paths. */
   readonly folder: string;
-  /** Those with `~`. */
+  /** The home folder, for `~`. */
   readonly home: string;
-  /** The root folder: of the store, unless it is told otherwise. */
+  /** The root folder: that of the store, unless `store` names another. */
   readonly root: string;
 }
 
@@ -38,14 +38,14 @@ export interface Setting<T> {
   fallback?(place: Place): T;
 }
 
-/** Values of one kind, in order. Nobody has to give any. */
+/** Values of one kind, in order. None is required. */
 export interface List<T = unknown> {
   readonly node: "list";
   readonly about: string;
   readonly of: ValueKind<T>;
 }
 
-/** Groups of one kind, in order. Nobody has to give any; the environment cannot. */
+/** Groups of one kind, in order. None is required; the environment cannot set them. */
 export interface Rows<G extends Group = Group> {
   readonly node: "rows";
   readonly about: string;
@@ -57,17 +57,17 @@ export interface Group<F extends Fields = Fields> {
   readonly node: "group";
   readonly about: string;
   readonly fields: F;
-  /** The fields that mean nothing beside these values of the others. */
+  /** The fields that have no effect beside these values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
-  /** What of these values does not go together. Asked only where each of them is right by itself. */
+  /** Values that do not go together. Only called if each of them is valid by itself. */
   misfits?(values: Readonly<Record<string, unknown>>): readonly Misfit[];
   /** Settings that are `null` unless given, one of which must be. */
   readonly oneOf?: readonly string[];
-  /** All fields are settings of this kind, and one value in the place of the keys is that of each of them. */
+  /** All fields are settings of this kind, and one value in place of the keys sets each of them. */
   readonly forAll?: ValueKind<unknown>;
 }
 
-/** Giving such a field is a mistake, unless the other one was overridden by the environment. */
+/** Setting such a field is a problem, unless the environment overrides the other one. */
 export interface Unused {
   readonly field: string;
   /** The field that it would need to be another. */
@@ -75,14 +75,14 @@ export interface Unused {
   readonly expected: string;
 }
 
-/** A value, right by itself, that does not go with the others of its group. */
+/** A valid value that does not go with the others of its group. */
 export interface Misfit {
   /** The keys that lead there from the group. */
   readonly at: readonly string[];
-  /** What is there; left out: as it is written. */
+  /** What was found; by default the value as written. */
   readonly found?: string;
   readonly expected: string;
-  /** What may be there, of which the nearest is proposed: in the place of the value or, with `found`, of the key. */
+  /** The allowed words; the nearest is suggested in place of the value or, with `found`, of the key. */
   readonly words: readonly string[];
 }
 
@@ -90,16 +90,16 @@ export interface Misfit {
 export interface Table<N = Node> {
   readonly node: "table";
   readonly about: string;
-  /** How a key is called in docs: `<agentId>`. */
+  /** The name of a key in docs: `<agentId>`. */
   readonly keyName: string;
   readonly keyExpected: string;
   readonly keySchema: Readonly<Record<string, unknown>>;
-  /** The key as it is kept; `null`: not one. */
+  /** The normalized key; `null` if it is invalid. */
   readKey(text: string): string | null;
   readonly of: N;
-  /** The keys that are there when none is given. */
+  /** The keys that exist if none is given. */
   readonly fallbackKeys: readonly string[];
-  /** A key that comes from the name of a variable stays as it is written there; left out: it is lowered. */
+  /** A key from the name of a variable keeps its case; otherwise it is lowercased. */
   readonly keepsCase?: true;
 }
 

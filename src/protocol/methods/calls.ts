@@ -3,7 +3,7 @@ import type { EventPayload } from "../events.ts";
 import type { GapPayload } from "../frames.ts";
 import type { MethodName, Params, Result } from "./method-table.ts";
 
-/** Whoever takes calls of methods: a gateway at the other end of a socket, or the handlers in this process. */
+/** A target for method calls: a gateway at the other end of a socket, or the handlers in this process. */
 export interface Calls<M extends MethodName = MethodName> {
   /** Rejects with a `CallError` of a gateway, in this process with what the handler threw; both have a `code`. */
   call<Name extends M>(
@@ -13,23 +13,23 @@ export interface Calls<M extends MethodName = MethodName> {
   ): Promise<Result<Name>>;
 }
 
-/** The same, with what happens meanwhile. */
+/** Calls together with events. */
 export interface WatchedCalls extends Calls {
-  /** Events from now on. Its `ready` resolves once nothing that happens from then on is missed. */
+  /** Events from now on. Its `ready` resolves once no later event can be missed. */
   events(filter?: EventFilter): EventStream;
 }
 
-/** Which events are wanted: those that fit all that is said; of everything that the token sees, if nothing is. */
+/** A filter of events. All given conditions must hold; without any, all events that the token sees are sent. */
 export interface EventFilter {
-  /** Of these sessions alone, by any reference. */
+  /** Only events of these sessions, by any reference. */
   readonly keys?: readonly string[];
-  /** Of these kinds alone: `run.ended`, `run.*`. */
+  /** Only these events, such as `run.ended` or `run.*`. */
   readonly events?: readonly string[];
   readonly agentId?: string;
   readonly userId?: string;
 }
 
-/** An event as it came, with its number, which only goes up. `gap`: some may be missing. */
+/** An event with its increasing number. `gap`: some events may be missing. */
 export type ReceivedEvent =
   | {
       readonly [T in SkeinEventType]: {
@@ -38,10 +38,10 @@ export type ReceivedEvent =
         readonly seq: number;
       };
     }[SkeinEventType]
-  /** Some may be missing: what is shown has to be read anew. */
+  /** Some events may be missing: read the current state again. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
-/** Events as they come. Leaving the loop closes it. */
+/** A stream of events. Leaving the loop closes it. */
 export interface EventStream extends AsyncIterable<ReceivedEvent> {
   readonly ready: Promise<void>;
   close(): void;

@@ -1,6 +1,6 @@
 import type { MethodName } from "./method-table.ts";
 
-/** The methods that `isIdempotent` is said of in the table, for whoever may not load it: a client sends them again. */
+/** The idempotent methods of the table, for clients, which retry them and do not load the schemas. */
 export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "sessions.list",
   "sessions.get",
