@@ -4,7 +4,7 @@ import { present } from "../../core/present.ts";
 import { checkParams } from "../../protocol/check-params.ts";
 import { invalidRequest } from "../../protocol/errors.ts";
 import { isLongCall } from "../../protocol/methods/method-table.ts";
-import { openApiDocument } from "../../protocol/openapi.ts";
+import { openApiDocument } from "../../protocol/methods/openapi.ts";
 import type { LinkedPayload } from "../../protocol/tokens.ts";
 import { LinkSchema } from "../../protocol/tokens.ts";
 import type { Principal } from "../auth/principal.ts";

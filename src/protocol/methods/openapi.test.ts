@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Method } from "./method.ts";
-import { methodNames, methodTable } from "./methods/method-table.ts";
+import type { Method } from "../method.ts";
+import { methodNames, methodTable } from "./method-table.ts";
 import { openApiDocument } from "./openapi.ts";
 
 interface Operation {
@@ -43,6 +43,6 @@ describe("the OpenAPI document", () => {
 
   test("[PRT7] its operations are the pinned ones", async () => {
     const lines = Object.entries(document.paths).map(([path, at]) => `${Object.keys(at).join()} ${path}`);
-    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../test/golden/protocol/operations.txt");
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../../test/golden/protocol/operations.txt");
   });
 });
