@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import type { AccessAction } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
-import type { AccessPayload } from "../protocol/access.ts";
+import type { AccessPayload } from "../protocol/directory.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp } from "./command.ts";
 import { resolveRef } from "./connection/resolve-session.ts";

@@ -7,7 +7,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { tokenTables } from "../gateway/auth/token-table.ts";
-import type { BackupPayload, RestorePayload } from "../protocol/upkeep.ts";
+import type { BackupPayload, RestorePayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
 import { askRunningConfig } from "./connection/running-gateway.ts";

@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { escapeUnprintable } from "../core/text.ts";
 import { noModel, pruningBy, seeContext } from "../gateway/methods/sessions-context.ts";
-import type { ContextPayload } from "../protocol/session-payloads.ts";
+import type { ContextPayload } from "../protocol/session-views.ts";
 import { previewOfMessage } from "../sessions/preview.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import { parseModel } from "../transcript/parse-model.ts";

@@ -13,7 +13,7 @@ import type { Command } from "commander";
 import { rehearsalModel } from "../config/default-model.ts";
 import { configNames } from "../config/find-file.ts";
 import { SkeinError } from "../core/errors.ts";
-import type { InitPayload } from "../protocol/init.ts";
+import type { InitPayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, yesOption } from "./command.ts";
 import type { Found } from "./init-config.ts";

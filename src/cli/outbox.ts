@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
-import type { OutboxRowPayload } from "../protocol/runs.ts";
+import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { OutboxState } from "../runs/contract.ts";
 import type { CommandContext } from "./command.ts";
 import { allUsersOption, examples, upTo } from "./command.ts";

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
-import type { HistoryPayload } from "../protocol/session-payloads.ts";
+import type { HistoryPayload } from "../protocol/chat.ts";
 import type { HistoryRange } from "../sessions/history.ts";
 import { historyOf } from "../sessions/history.ts";
 import { treeView } from "../sessions/tree-view.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { run, silentTerminal } from "../../test/support/cli.ts";
 import type { SmallPieces } from "../../test/support/small-gateway.ts";
 import { smallPieces } from "../../test/support/small-gateway.ts";
-import { StartSchema } from "../protocol/start.ts";
+import { StartSchema } from "../protocol/command-payloads.ts";
 import { temporaryFolder } from "../testing/support/temporary-folder.ts";
 import type { Outside } from "./gateway/stop-requests.ts";
 import { untilStopped } from "./gateway/stop-requests.ts";

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import type { GatewayPieces } from "../app/pieces.ts";
 import { escapeToLine } from "../core/text.ts";
 import { tokenPath } from "../gateway/auth/admin-token.ts";
-import type { StartPayload } from "../protocol/start.ts";
+import type { StartPayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { SkeinError } from "../core/errors.ts";
 import { userSegment } from "../core/path-segment.ts";
 import { present } from "../core/present.ts";
-import type { UserRow } from "../protocol/upkeep.ts";
+import type { UserRow } from "../protocol/users.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, upTo, yesOption } from "./command.ts";
 import { bringUpIndex, withCalls } from "./connection/with-calls.ts";
