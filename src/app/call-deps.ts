@@ -153,11 +153,11 @@ async function toolsByConfig(
 async function listedSessionTools(): Promise<readonly ListedTool[]> {
   const { sessionToolTable } = await import("../tools/all.ts");
   const { sessionsGroup } = await import("../tools/to-runtime-tool.ts");
-  const { toldSchema } = await import("../tools/told-schema.ts");
+  const { modelParameters } = await import("../tools/model-parameters.ts");
   return sessionToolTable.map(({ name, description, parameters }) => ({
     name,
     description,
-    inputSchema: toldSchema(parameters),
+    inputSchema: modelParameters(parameters),
     groups: [sessionsGroup],
   }));
 }

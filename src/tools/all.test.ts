@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sessionToolTable } from "./all.ts";
-import { toldSchema } from "./told-schema.ts";
+import { modelParameters } from "./model-parameters.ts";
 
 describe("group:sessions", () => {
   test("[TLR14] the ten tools, each with a name, a label and a description of its own", () => {
@@ -24,7 +24,7 @@ describe("group:sessions", () => {
   test.each(sessionToolTable.map((tool) => [tool.name, tool] as const))(
     "[TLR14] %s takes an object, and its aliases stand for names that it has",
     (_, { parameters, aliases = {}, exclusiveAliases = [], refusedNames = {} }) => {
-      const { type, properties } = toldSchema(parameters);
+      const { type, properties } = modelParameters(parameters);
       const names = Object.keys(properties ?? {});
       expect(type).toBe("object");
       for (const name of Object.values(aliases)) expect(names).toContain(name);

@@ -1,5 +1,5 @@
 import type { SessionTool, ToolResult } from "./contract.ts";
-import { toldSchema } from "./told-schema.ts";
+import { modelParameters } from "./model-parameters.ts";
 
 /** A call that somebody else's loop makes. */
 export interface ForeignCall {
@@ -55,7 +55,7 @@ function foreignTool(run: RunForeign, { name, description, parameters }: Told): 
 }
 
 function schemaOf(parameters: SessionTool["parameters"]): ForeignSchema {
-  const written = () => ({ ...toldSchema(parameters) });
+  const written = () => ({ ...modelParameters(parameters) });
   return {
     "~standard": {
       version: 1,

@@ -7,8 +7,8 @@ import type { Run } from "../runs/contract.ts";
 import type { Caller } from "../sessions/between.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
+import { modelParameters } from "./model-parameters.ts";
 import { toRuntimeTool } from "./to-runtime-tool.ts";
-import { toldSchema } from "./told-schema.ts";
 
 const run = { runId: "run-1" } as Run;
 
@@ -136,7 +136,7 @@ describe("a session tool in a turn", () => {
       either: s.optional(s.union([s.string({ keep: true }), s.array(s.string({ keep: true }))])),
       files: s.array(s.object({ content: s.string({ keep: true }) })),
     });
-    expect(toldSchema({ ...parameters })).toEqual({
+    expect(modelParameters({ ...parameters })).toEqual({
       type: "object",
       required: ["files"],
       additionalProperties: false,

@@ -5,9 +5,9 @@ import { present } from "../core/present.ts";
 import type { Caller } from "../sessions/between.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
+import { modelParameters } from "./model-parameters.ts";
 import { isRefusal } from "./refusal.ts";
 import { runSessionTool } from "./run-session-tool.ts";
-import { toldSchema } from "./told-schema.ts";
 
 export const sessionsGroup = "group:sessions";
 
@@ -19,7 +19,7 @@ export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: Is
   return {
     name: tool.name,
     description: tool.description,
-    inputSchema: toldSchema(tool.parameters),
+    inputSchema: modelParameters(tool.parameters),
     replay: "safe",
     groups: [sessionsGroup],
     ...present({ isLast: tool.isLast, persisted: tool.persisted }),

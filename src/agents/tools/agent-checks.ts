@@ -1,5 +1,7 @@
+import { fits as fitsSchema } from "../../core/check-schema.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
+import * as s from "../../core/schema.ts";
 
 /** What the fields of an agent must be. */
 
@@ -14,9 +16,6 @@ export interface Checks {
 }
 
 export const isText = (value: unknown): value is string => typeof value === "string";
-const isTextList = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
-const isWhole = (value: unknown, least: number, most: number): boolean =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most;
 const isFolder = (value: unknown): boolean =>
   isText(value) && /^(?:\/|[A-Za-z]:[\\/]|\\\\)/.test(value) && isFolderTemplate(value);
 const isModule = (value: unknown): boolean =>
@@ -27,16 +26,17 @@ const isModule = (value: unknown): boolean =>
 const isTool = (value: unknown): boolean =>
   isRecord(value) && isText(value.name) && typeof value.execute === "function" && "needsApproval" in value;
 
-const oneOf = (...words: readonly string[]): Check => ({
-  expected: `one of ${words.join(", ")}`,
-  fits: (value) => isText(value) && words.includes(value),
+const like = (expected: string, schema: s.Schema): Check => ({
+  expected,
+  fits: (value) => fitsSchema(schema, value),
 });
-const whole = (least: number, most: number = Number.MAX_SAFE_INTEGER, more = ""): Check => ({
-  expected: `a whole number from ${least}${most === Number.MAX_SAFE_INTEGER ? "" : ` to ${most}`}${more}`,
-  fits: (value) => isWhole(value, least, most),
-});
-const flag: Check = { expected: "true or false", fits: (value) => typeof value === "boolean" };
-const toolEntries: Check = { expected: "a list of names, groups and patterns", fits: isTextList };
+const oneOf = (...words: readonly string[]) => like(`one of ${words.join(", ")}`, s.choice(words));
+const whole = (minimum: number, maximum = Number.MAX_SAFE_INTEGER, more = "") => {
+  const end = maximum === Number.MAX_SAFE_INTEGER ? "" : ` to ${maximum}`;
+  return like(`a whole number from ${minimum}${end}${more}`, s.integer({ minimum, maximum }));
+};
+const flag = like("true or false", s.boolean());
+const toolEntries = like("a list of names, groups and patterns", s.array(s.string()));
 const agentIds: Check = {
   expected: "a list of agent ids, * for any",
   fits: (value) =>
@@ -46,12 +46,12 @@ const agentIds: Check = {
 const seen = oneOf("self", "tree", "agent", "all");
 
 export const agentChecks = {
-  id: { expected: "an agent id", fits: isText },
-  model: {
-    expected: 'a model such as "anthropic/claude-sonnet-4-5"',
-    fits: (value) => isText(value) && /^[A-Za-z0-9][A-Za-z0-9._-]*\/\S+$/.test(value),
-  },
-  system: { expected: "a text", fits: isText },
+  id: like("an agent id", s.string()),
+  model: like(
+    'a model such as "anthropic/claude-sonnet-4-5"',
+    s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$" }),
+  ),
+  system: like("a text", s.string()),
   thinking: oneOf("off", "minimal", "low", "medium", "high", "xhigh"),
   tools: {
     expected: "a list of what defineTool made",
@@ -66,7 +66,7 @@ export const agentChecks = {
       typeof value === "function" ||
       (Array.isArray(value) && value.every((each) => typeof each === "function" || isModule(each))),
   },
-  onDemand: { expected: "a list of names of groups", fits: isTextList },
+  onDemand: like("a list of names of groups", s.array(s.string())),
   cwd: { expected: `an absolute path; ${folderTemplateHelp}`, fits: isFolder },
   maxSteps: whole(1),
   runTimeoutSeconds: whole(0, undefined, " (no limit)"),

@@ -5,8 +5,8 @@ import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
+import { modelParameters } from "../../tools/model-parameters.ts";
 import { isRefusal, refusalOf } from "../../tools/refusal.ts";
-import { toldSchema } from "../../tools/told-schema.ts";
 import { withoutPaths } from "../auth/mask.ts";
 import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
@@ -99,7 +99,7 @@ export function toolListing(tool: SessionTool): Tool {
     name,
     title: label,
     description,
-    inputSchema: { ...toldSchema(parameters), type: "object" },
+    inputSchema: { ...modelParameters(parameters), type: "object" },
     ...(output === undefined ? {} : { outputSchema: { ...output, type: "object" } }),
     annotations: {
       title: label,

@@ -3,7 +3,7 @@ import type { JsonSchema } from "../core/schema.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Parameters as a model gets them: closed objects, choices as one list of words, without keywords of our own. */
-export function toldSchema({ keep: _, ...schema }: JsonSchema): Json {
+export function modelParameters({ keep: _, ...schema }: JsonSchema): Json {
   const { anyOf, items, properties } = schema;
   const words = anyOf?.map((each) => each.const) ?? schema.enum ?? [];
   if (words.length > 0 && words.every((word) => typeof word === "string")) {
@@ -12,14 +12,14 @@ export function toldSchema({ keep: _, ...schema }: JsonSchema): Json {
   }
   return {
     ...schema,
-    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(toldSchema) }),
-    ...(items === undefined ? {} : { items: toldSchema(items) }),
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(modelParameters) }),
+    ...(items === undefined ? {} : { items: modelParameters(items) }),
     ...(properties === undefined
       ? {}
-      : { properties: toldProperties(properties), additionalProperties: false }),
+      : { properties: modelProperties(properties), additionalProperties: false }),
   };
 }
 
-function toldProperties(properties: Readonly<Record<string, JsonSchema>>): Json {
-  return Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, toldSchema(each)]));
+function modelProperties(properties: Readonly<Record<string, JsonSchema>>): Json {
+  return Object.fromEntries(Object.entries(properties).map(([name, each]) => [name, modelParameters(each)]));
 }
