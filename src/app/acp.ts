@@ -1,4 +1,4 @@
-import type { AcpRuntime } from "../acp/client/contract.ts";
+import type { AcpRuntime } from "../acp/client/acp-runtime.ts";
 import type { Runtime } from "../agents/contract.ts";
 import { acpAgentOf, acpNames } from "../config/acp-agents.ts";
 import type { Config } from "../config/sections/all.ts";
@@ -47,7 +47,7 @@ export function openAcp({ config, bus, files, clock, env, report }: AcpParts): A
   const startTimeoutMs = startTimeoutSeconds * 1000;
   let opened: Promise<AcpRuntime> | null = null;
   const open = () => {
-    opened ??= import("../acp/client/running/runtime.ts").then(({ createAcpRuntime }) =>
+    opened ??= import("../acp/client/acp-runtime.ts").then(({ createAcpRuntime }) =>
       createAcpRuntime({
         agent: (name) => acpAgentOf(config, name),
         settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },

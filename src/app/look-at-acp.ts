@@ -1,4 +1,4 @@
-import type { Probed } from "../acp/client/probe.ts";
+import type { ProbeResult } from "../acp/client/probe-agent.ts";
 import { findCommand } from "../agents/process/find-command.ts";
 import { childEnv } from "../agents/process/start-process.ts";
 import type { AcpAgent } from "../config/acp-agents.ts";
@@ -57,12 +57,12 @@ async function lookAt(agent: AcpAgent, { acp }: Config, options: LookOptions): P
 }
 
 /** The protocol is loaded when there is somebody to speak it with. */
-async function probe(agent: AcpAgent, options: LookOptions): Promise<Probed> {
-  const { probeAgent } = await import("../acp/client/probe.ts");
+async function probe(agent: AcpAgent, options: LookOptions): Promise<ProbeResult> {
+  const { probeAgent } = await import("../acp/client/probe-agent.ts");
   return probeAgent(agent, options);
 }
 
-function payloadOf(probed: Probed): Pick<AcpAgentPayload, "answers"> & Partial<AcpAgentPayload> {
+function payloadOf(probed: ProbeResult): Pick<AcpAgentPayload, "answers"> & Partial<AcpAgentPayload> {
   if (!probed.answers) return probed;
   const { name, authMethods, ...rest } = probed;
   return { ...rest, ...(name === undefined ? {} : { title: name }), authMethods: [...authMethods] };

@@ -2,7 +2,7 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { createAcpRuntime } from "../../src/acp/client/running/runtime.ts";
+import { createAcpRuntime } from "../../src/acp/client/acp-runtime.ts";
 import type { Turn, TurnModel } from "../../src/agents/contract.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { SkeinError } from "../../src/index.ts";

@@ -1,8 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import type { Act } from "../../src/acp/client/log/act.ts";
-import type { TurnEnding } from "../../src/acp/client/log/ending.ts";
-import type { TurnLogOptions } from "../../src/acp/client/log/turn-log.ts";
-import { TurnLog } from "../../src/acp/client/log/turn-log.ts";
+import type { Act, TurnLogOptions } from "../../src/acp/client/turn-log.ts";
+import { TurnLog } from "../../src/acp/client/turn-log.ts";
+import type { AgentTurnEnd } from "../../src/acp/client/turn-outcome.ts";
 
 /** Updates of an ACP agent, a turn log to take them, and what comes of them, a line for each act. */
 
@@ -71,4 +70,4 @@ export function lines(acts: readonly Act[]): string[] {
 }
 
 export const says = (acts: readonly Act[]) => lines(acts.filter(({ act }) => act !== "emit"));
-export const done: TurnEnding = { stopReason: "end_turn" };
+export const done: AgentTurnEnd = { stopReason: "end_turn" };

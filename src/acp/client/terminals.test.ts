@@ -85,7 +85,9 @@ describe("a terminal", () => {
     ["@/to-deep", "/deep"],
     ["@/up/cwd", ""],
   ])("[APR10] in the folder %s it runs in %j", async (asked, where) => {
-    const { output } = await ran(script("pwd", { cwd: asked?.replace("@", cwd) }));
+    const { output } = await ran(
+      script("pwd", asked === undefined ? {} : { cwd: asked?.replace("@", cwd) ?? null }),
+    );
     expect(output).toBe(`${cwd}${where}\n`);
   });
 
@@ -100,7 +102,7 @@ describe("a terminal", () => {
     ["no variable", { env: [{ name: "A=B", value: "" }] }, '"A=B" cannot be a variable'],
   ])("[APR10] %s is refused", async (_, more, why) => {
     const request = { ...script("pwd"), ...more };
-    const asked = { ...request, cwd: request.cwd?.replace("@", cwd) };
+    const asked = { ...request, cwd: request.cwd?.replace("@", cwd) ?? null };
     await expect(terminals.create(asked)).rejects.toThrow(why);
   });
 });

@@ -1,54 +1,50 @@
 import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
-import type { ChildEnd, ChildProcess, Environment } from "../../agents/process/start-process.ts";
+import type {
+  CreateTerminalRequest,
+  EnvVariable,
+  TerminalExitStatus,
+  TerminalOutputResponse,
+} from "@agentclientprotocol/sdk/unstable";
+import { describeMissingCommand, findCommand } from "../../agents/process/find-command.ts";
+import type { ChildProcess, Environment } from "../../agents/process/start-process.ts";
 import { childEnv, startProcess } from "../../agents/process/start-process.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
-import type { ClientFilesOptions } from "./files.ts";
-import { OutputEnd } from "./terminals/output-end.ts";
-import { terminalCommand } from "./terminals/terminal-command.ts";
+import type { ClientFilesOptions } from "./client-files.ts";
 
-export interface TerminalRequest {
-  readonly command: string;
-  readonly args?: readonly string[] | undefined;
-  readonly env?: readonly { readonly name: string; readonly value: string }[] | undefined;
-  readonly cwd?: string | null | undefined;
-  readonly outputByteLimit?: number | null | undefined;
-}
+export type TerminalRequest = Omit<CreateTerminalRequest, "sessionId">;
 
-/** One of the two is `null`. */
-export interface TerminalExit {
-  readonly exitCode: number | null;
-  readonly signal: string | null;
-}
-
-export interface TerminalOutput {
-  readonly output: string;
-  readonly truncated: boolean;
-  readonly exitStatus?: TerminalExit;
+interface TerminalRef {
+  readonly terminalId: string;
 }
 
 interface Terminal {
   readonly child: ChildProcess;
-  readonly output: OutputEnd;
-  readonly exit: Promise<TerminalExit>;
-  exitStatus: TerminalExit | null;
+  readonly output: OutputBuffer;
+  readonly exit: Promise<TerminalExitStatus>;
+  exitStatus: TerminalExitStatus | null;
 }
 
-const mostTerminals = 32;
-const mostOutput = 1024 * 1024;
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+const maxTerminals = 32;
+const maxOutputBytes = 1024 * 1024;
 
 /**
- * The terminals of an agent's session: commands under a warden of their own, with PATH, HOME and LANG of ours, what is
- * configured for the agent, and what it asks for. Their folder is confined, what they do there is not. What is refused is
- * thrown as a sentence. To be made before the agent is started: from then on it is this folder.
+ * The terminals of an agent's session. Each command gets Skein's PATH, HOME and LANG, the variables configured for the
+ * agent, and the ones it asks for. Only the folder in which a command starts is confined, not what it does. A refusal is
+ * thrown as a sentence. Construct this before the agent starts: the folder is resolved once, so the agent cannot replace it.
  */
 export class Terminals {
   readonly #cwd: string;
   readonly #isAllowed: (folder: string) => boolean;
   readonly #root: string;
-  readonly #own: Environment;
-  readonly #given: Readonly<Record<string, string>>;
+  readonly #env: Environment;
+  readonly #agentEnv: Readonly<Record<string, string>>;
   readonly #open = new Map<string, Terminal>();
   readonly #starting = new Set<Promise<unknown>>();
   #count = 0;
@@ -59,21 +55,23 @@ export class Terminals {
       cwd,
       owner,
       files,
-    }: Omit<ClientFilesOptions, "files"> & { readonly files: Pick<FileBoundary, "checkPath"> },
-    own: Environment,
-    given: Readonly<Record<string, string>> = {},
+    }: Pick<ClientFilesOptions, "cwd" | "owner"> & {
+      readonly files: Pick<FileBoundary, "checkPath">;
+    },
+    env: Environment,
+    agentEnv: Readonly<Record<string, string>> = {},
   ) {
     this.#cwd = cwd;
     this.#isAllowed = (path) => "path" in files.checkPath(owner, path, "read");
     this.#root = realpathSync(cwd);
-    this.#own = own;
-    this.#given = given;
+    this.#env = env;
+    this.#agentEnv = agentEnv;
   }
 
-  async create(request: TerminalRequest): Promise<{ terminalId: string }> {
+  async create(request: TerminalRequest): Promise<TerminalRef> {
     if (this.#isClosed) throw new Error("the session has ended");
-    if (this.#open.size + this.#starting.size >= mostTerminals)
-      throw new Error(`there are ${mostTerminals} terminals already: release one first`);
+    if (this.#open.size + this.#starting.size >= maxTerminals)
+      throw new Error(`there are ${maxTerminals} terminals already: release one first`);
     const starting = this.#start(request);
     this.#starting.add(starting);
     try {
@@ -86,23 +84,23 @@ export class Terminals {
     }
   }
 
-  output({ terminalId }: { readonly terminalId: string }): TerminalOutput {
+  output({ terminalId }: TerminalRef): TerminalOutputResponse {
     const { output, exitStatus } = this.#get(terminalId);
     return { ...output.read(), ...(exitStatus !== null && { exitStatus }) };
   }
 
-  waitForExit({ terminalId }: { readonly terminalId: string }): Promise<TerminalExit> {
+  waitForExit({ terminalId }: TerminalRef): Promise<TerminalExitStatus> {
     return this.#get(terminalId).exit;
   }
 
-  /** Its output can still be read. */
-  async kill({ terminalId }: { readonly terminalId: string }): Promise<void> {
+  /** Its output stays readable. */
+  async kill({ terminalId }: TerminalRef): Promise<void> {
     const { child, exit } = this.#get(terminalId);
     await child.stop();
     await exit;
   }
 
-  async release({ terminalId }: { readonly terminalId: string }): Promise<void> {
+  async release({ terminalId }: TerminalRef): Promise<void> {
     const { child } = this.#get(terminalId);
     this.#open.delete(terminalId);
     await child.stop();
@@ -112,7 +110,7 @@ export class Terminals {
     return [...this.#open.keys()];
   }
 
-  /** Resolves when all that are asked for by now are there, or failed. */
+  /** Resolves when every requested terminal has started or failed. */
   async started(): Promise<void> {
     await Promise.allSettled(this.#starting);
   }
@@ -120,7 +118,7 @@ export class Terminals {
   /** Resolves when no process of any terminal is left. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#starting);
+    await this.started();
     const open = [...this.#open.values()];
     this.#open.clear();
     await Promise.all(open.map(({ child }) => child.stop()));
@@ -134,15 +132,16 @@ export class Terminals {
 
   async #start(request: TerminalRequest): Promise<Terminal> {
     if (process.platform === "win32") throw new Error("there are no terminals on Windows");
-    const env = { ...this.#given, ...variablesOf(request.env ?? []) };
-    const cwd = await this.#folderOf(request.cwd ?? this.#root);
-    const { command, args = [] } = request;
-    const program = await terminalCommand({ command, args }, childEnv(this.#own, env), cwd);
-    const child = await startProcess({ ...program, env, cwd }, { env: this.#own });
-    return terminalOf(child, limitOf(request.outputByteLimit));
+    const env = { ...this.#agentEnv, ...variablesOf(request.env ?? []) };
+    const cwd = await this.#resolveFolder(request.cwd ?? this.#root);
+    const { command, args = [], outputByteLimit } = request;
+    const shell = await shellCommand({ command, args }, childEnv(this.#env, env), cwd);
+    const child = await startProcess({ ...shell, env, cwd }, { env: this.#env });
+    const limit = Math.min(maxOutputBytes, Math.max(0, Math.floor(outputByteLimit ?? maxOutputBytes)));
+    return openTerminal(child, limit);
   }
 
-  async #folderOf(cwd: string): Promise<string> {
+  async #resolveFolder(cwd: string): Promise<string> {
     const real = isAbsolute(cwd) ? await realpath(cwd).catch(() => null) : null;
     if (real === null) throw new Error(`${cwd} is not the absolute path of a folder`);
     const way = relative(this.#root, real);
@@ -154,29 +153,81 @@ export class Terminals {
   }
 }
 
-function terminalOf(child: ChildProcess, limit: number): Terminal {
-  const output = new OutputEnd(limit);
+function openTerminal(child: ChildProcess, limit: number): Terminal {
+  const output = new OutputBuffer(limit);
   child.stdin.end();
-  child.stdout.on("data", (chunk: Buffer) => output.take(chunk));
-  const exit = child.ended.then(async (end) => {
+  child.stdout.on("data", (chunk: Buffer) => output.add(chunk));
+  const exit = child.ended.then(async ({ code, signal }) => {
     await child.closed();
-    terminal.exitStatus = exitOf(end);
+    terminal.exitStatus = { exitCode: code, signal };
     return terminal.exitStatus;
   });
   const terminal: Terminal = { child, output, exit, exitStatus: null };
   return terminal;
 }
 
-function exitOf({ code, signal }: ChildEnd): TerminalExit {
-  return { exitCode: code, signal };
-}
-
-function limitOf(asked: number | null | undefined): number {
-  return Math.min(mostOutput, Math.max(0, Math.floor(asked ?? mostOutput)));
-}
-
-function variablesOf(list: NonNullable<TerminalRequest["env"]>): Record<string, string> {
-  const wrong = list.find(({ name, value }) => !/^[^=\0]+$/.test(name) || value.includes("\0"));
-  if (wrong !== undefined) throw new Error(`"${wrong.name}" cannot be a variable of an environment`);
+function variablesOf(list: readonly EnvVariable[]): Record<string, string> {
+  const invalid = list.find(({ name, value }) => !/^[^=\0]+$/.test(name) || value.includes("\0"));
+  if (invalid !== undefined) throw new Error(`"${invalid.name}" cannot be a variable of an environment`);
   return Object.fromEntries(list.map(({ name, value }) => [name, value]));
+}
+
+/**
+ * Agents send programs with arguments as well as shell lines: a command without arguments that is no program is run as a
+ * line. Its stderr is redirected to its stdout, so that the two stay in order.
+ */
+async function shellCommand(
+  { command, args }: Command,
+  env: Readonly<Record<string, string>>,
+  cwd: string,
+): Promise<Command> {
+  const found = await findCommand(command, env, cwd);
+  if (found === null && (args.length > 0 || command.trim() === ""))
+    throw new Error(describeMissingCommand(command));
+  const program = found === null ? ["/bin/sh", "-c", command] : [found, ...args];
+  return { command: "/bin/sh", args: ["-c", 'exec "$@" 2>&1', "sh", ...program] };
+}
+
+const maxChunks = 256;
+
+/** The last `limit` bytes of an output, as whole UTF-8 characters. */
+class OutputBuffer {
+  readonly #limit: number;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #isTruncated = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size <= 2 * this.#limit && this.#chunks.length <= maxChunks) return;
+    // One byte more than the limit, so that `read` can tell whether anything was cut off.
+    const end = Buffer.concat(this.#chunks).subarray(-(this.#limit + 1));
+    this.#chunks = [Buffer.from(end)];
+    this.#size = end.length;
+  }
+
+  /** Leaves out a last character whose bytes have not all arrived, and replaces invalid bytes. */
+  read(): { readonly output: string; readonly truncated: boolean } {
+    const bytes = Buffer.concat(this.#chunks);
+    const from = bytes.length > this.#limit ? startOfCharacter(bytes, bytes.length - this.#limit) : 0;
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(from), { stream: true });
+    // The replacement for one invalid byte has three bytes.
+    const encoded = Buffer.from(text);
+    const excess = Math.max(0, encoded.length - this.#limit);
+    this.#isTruncated ||= from > 0 || excess > 0;
+    const output = encoded.toString("utf8", startOfCharacter(encoded, excess));
+    return { output, truncated: this.#isTruncated };
+  }
+}
+
+function startOfCharacter(bytes: Buffer, from: number): number {
+  const isContinuation = (at: number) => ((bytes[at] ?? 0) & 0xc0) === 0x80;
+  let start = from;
+  while (start > 0 && start < bytes.length && isContinuation(start) && start < from + 3) start++;
+  return start;
 }

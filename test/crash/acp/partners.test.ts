@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { lostWords } from "../../../src/acp/client/running/acp-turn.ts";
+import { lostProcessText } from "../../../src/acp/client/acp-turn.ts";
 import type { TemporaryFolder } from "../../../src/entry-testing.ts";
 import { temporaryFolder } from "../../../src/entry-testing.ts";
 import type { Skein } from "../../../src/index.ts";
@@ -74,7 +74,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
       );
       const [first, ...others] = promptsOfAll();
       expect(others).toEqual([]);
-      expect(first).toEqual([expect.stringContaining("PLAN"), expect.stringContaining(lostWords)]);
+      expect(first).toEqual([expect.stringContaining("PLAN"), expect.stringContaining(lostProcessText)]);
       expect(promptedTogether(folder.path)).toEqual([]);
       const alive = partners.filter(({ child }) => child.signalCode === null && child.exitCode === null);
       expect(alive).toHaveLength(1);

@@ -1,10 +1,10 @@
 import { closeSync, openSync } from "node:fs";
-import { startChild } from "../../../src/acp/client/start-child.ts";
+import { startChild } from "../../../src/acp/client/start-agent.ts";
 
 /** Opens files until there are no more, starts a process in the folder it is given, and says what came of it. */
 const folder = process.argv[2] ?? "";
 const spec = { name: "toy", command: "/bin/true", args: [], env: {}, cwd: folder };
-const start = () => startChild(spec, { env: { PATH: "/usr/bin:/bin" } });
+const start = () => startChild(spec, { PATH: "/usr/bin:/bin" });
 // Whatever is loaded late is loaded by now.
 await (await start()).stop();
 const held: number[] = [];

@@ -1,0 +1,106 @@
+import type { Runtime, Turn, TurnEnd } from "../../agents/contract.ts";
+import type { AcpAgent } from "../../config/acp-agents.ts";
+import { unlessAborted } from "../../core/abort.ts";
+import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { later as realLater } from "../../core/later.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import { RunStopped } from "../../runs/worker.ts";
+import { AcpTurn } from "./acp-turn.ts";
+import type { Agent } from "./agent.ts";
+import type { PoolSettings } from "./agent-pool.ts";
+import { AgentPool } from "./agent-pool.ts";
+import { unavailable, unsupported } from "./errors.ts";
+import type { StartOptions } from "./start-agent.ts";
+import { startAgent } from "./start-agent.ts";
+
+/** Runs other agents as child processes over the Agent Client Protocol. */
+export interface AcpRuntime extends Runtime {
+  /** Ends the process of a session's agent as soon as it is idle. */
+  rest(sessionId: string): void;
+  /** Ends the process of a deleted session's agent, after a moment in which its aborted run can end by itself. */
+  release(sessionId: string): Promise<void>;
+  /** Resolves when no agent process is left. */
+  close(): Promise<void>;
+}
+
+export interface AcpRuntimeOptions extends Pick<StartOptions, "env" | "files"> {
+  /** Returns `null` for an agent that is not configured. */
+  agent(name: string): AcpAgent | null;
+  readonly settings: PoolSettings & Pick<StartOptions, "startTimeoutMs">;
+  readonly clock: Clock;
+  report(error: unknown): void;
+}
+
+export function createAcpRuntime(options: AcpRuntimeOptions, later = realLater): AcpRuntime {
+  const { settings, clock, report } = options;
+  const pool = new AgentPool<Agent>({ settings, clock, later, report });
+  return {
+    run: (turn) => runTurn(options, pool, turn),
+    rest: (sessionId) => pool.rest(sessionId),
+    release: (sessionId) => pool.release(sessionId),
+    close: () => pool.close(),
+  };
+}
+
+async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn: Turn): Promise<TurnEnd> {
+  const { acp: link, signal, about } = turn;
+  if (link === undefined) throw noAgentSession(about.sessionKey);
+  const spec = options.agent(link.agent);
+  if (spec === null)
+    throw unavailable(link.agent, "nothing says how it is started", `Configure acp.agents.${link.agent}`);
+  if (turn.outputSchema !== null) {
+    const advice = "Leave outputSchema out, and say in words what you need";
+    throw unsupported(link.agent, "its answers fit no schema", advice);
+  }
+  await closeOpenCalls(turn);
+  // If another process has continued the session since, the idle agent here has an outdated view of it.
+  const idle = pool.idleAgent(about.sessionId);
+  if (idle !== null && idle.mark !== link.processMark)
+    await unlessAborted(pool.release(about.sessionId), signal);
+  const { startTimeoutMs } = options.settings;
+  const request = { spec, cwd: about.cwd, owner: about, link, system: turn.system };
+  const start = (until: AbortSignal) => startAgent({ ...options, startTimeoutMs }, request, until);
+  const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
+  const acpTurn = new AcpTurn({ turn, link, agent, policy: spec.permissions, clock: options.clock });
+  let isTakenOver = false;
+  try {
+    if (agent.agentSessionId !== link.agentSessionId || agent.mark !== link.processMark)
+      await link.remember(agent.agentSessionId, agent.mark);
+    return await acpTurn.run();
+  } catch (error) {
+    isTakenOver = continuesElsewhere(error) || continuesElsewhere(signal.reason);
+    throw error;
+  } finally {
+    // An agent that can be prompted again keeps what it knows, however its run ended.
+    pool.done(about.sessionId, agent, link.mode === "session" && !acpTurn.isBroken && !isTakenOver);
+  }
+}
+
+/** A key in the ACP form does not make a session: a message may arrive before the agent was spawned. */
+function noAgentSession(sessionKey: string): SkeinError {
+  const problem = `the session ${sessionKey} stands for no session of an ACP agent`;
+  const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
+  return new SkeinError("invalid_arguments", { problem, advice });
+}
+
+/** Whether another process continues the run with an agent of its own. */
+function continuesElsewhere(reason: unknown): boolean {
+  if (reason instanceof RunStopped) return reason.why === "lost" || reason.why === "closing";
+  return reason instanceof SkeinError && reason.code === "fenced";
+}
+
+/** Answers the calls of an agent whose process was lost; their results are unknown. */
+async function closeOpenCalls({ open, say }: Turn): Promise<void> {
+  for (const { id, name } of open?.calls ?? []) {
+    const text = "[skein] This call has no result: the process that ran the agent was lost before it did.";
+    const result: MessageDraft = {
+      role: "toolResult",
+      toolCallId: id,
+      toolName: name,
+      content: [{ type: "text", text }],
+      isError: true,
+    };
+    await say(result);
+  }
+}

@@ -1,0 +1,215 @@
+import { setImmediate } from "node:timers/promises";
+import { unlessAborted } from "../../core/abort.ts";
+import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { Later } from "../../core/later.ts";
+import { unavailable } from "./errors.ts";
+
+export interface PooledAgent {
+  /** Resolves when the connection or the process has ended. */
+  readonly closed: Promise<void>;
+  /** Whether its process has ended, even before `closed` resolves. */
+  hasDied(): boolean;
+  stop(): Promise<void>;
+}
+
+export interface PoolSettings {
+  /** The limit on processes at the same time. */
+  readonly maxConcurrentSessions: number;
+  readonly idleMs: number;
+}
+
+export interface PoolOptions {
+  readonly settings: PoolSettings;
+  readonly clock: Clock;
+  readonly later: Later;
+  report(error: unknown): void;
+}
+
+type StartAgent<A> = (signal: AbortSignal) => Promise<A>;
+
+/** The place of one session's agent in the pool, from the start of its process to its end. */
+class PoolSlot<A> {
+  readonly agentName: string;
+  /** `null` while it starts. */
+  agent: A | null = null;
+  started: Promise<unknown> = Promise.resolve();
+  readonly startAborted = new AbortController();
+  isClosed = false;
+  /** Set when its process is to end with its turn. */
+  isResting = false;
+  isIdle = false;
+  idleSince = 0;
+  cancelTimer: () => void = () => undefined;
+  /** Resolves when its process has ended. */
+  readonly gone = Promise.withResolvers<void>();
+
+  constructor(agentName: string) {
+    this.agentName = agentName;
+  }
+}
+
+/** How long the aborted run of a deleted session may take to end by itself. Then its agent is stopped. */
+const releaseMs = 5000;
+
+/** The longest delay of a timer; a longer wait is split. */
+const maxDelayMs = 2 ** 31 - 1;
+
+/** The running agents, by the Skein session that each of them works for. */
+export class AgentPool<A extends PooledAgent> {
+  readonly #options: PoolOptions;
+  readonly #slots = new Map<string, PoolSlot<A>>();
+  readonly #starting = new Set<Promise<A>>();
+  readonly #stopping = new Set<Promise<void>>();
+  #isClosing = false;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the idle agent of a session, or starts one. Throws `acp_busy` if the pool is full. */
+  async acquire(agentName: string, sessionId: string, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
+    // Nothing is awaited between the last check and taking the slot, because many callers may arrive at once.
+    for (;;) {
+      if (this.#isClosing) throw closingError(agentName);
+      const found = this.#slots.get(sessionId);
+      if (found?.isIdle === true && found.agent !== null) {
+        found.isIdle = false;
+        found.cancelTimer();
+        await setImmediate(); // lets the end of a dead process arrive
+        if (found.isClosed || this.#slots.get(sessionId) !== found) continue;
+        if (!found.agent.hasDied()) return found.agent;
+        await unlessAborted(this.#drop(sessionId, found), signal);
+        continue;
+      }
+      // A slot in use belongs to an abandoned run.
+      if (found !== undefined) await unlessAborted(this.#drop(sessionId, found), signal);
+      else if (!this.#hasRoom()) await unlessAborted(this.#makeRoom(), signal);
+      else break;
+    }
+    const slot = new PoolSlot<A>(agentName);
+    this.#slots.set(sessionId, slot);
+    const starting = this.#start(sessionId, slot, start, signal).finally(() =>
+      this.#starting.delete(starting),
+    );
+    slot.started = starting;
+    this.#starting.add(starting);
+    return unlessAborted(starting, signal);
+  }
+
+  idleAgent(sessionId: string): A | null {
+    const slot = this.#slots.get(sessionId);
+    return slot?.isIdle === true ? slot.agent : null;
+  }
+
+  /** Called when a run ends. With `keep`, the agent waits for the next message of its session. */
+  done(sessionId: string, agent: A, keep: boolean): void {
+    const slot = this.#slots.get(sessionId);
+    if (slot?.agent !== agent) return;
+    if (!keep || slot.isClosed || slot.isResting || this.#isClosing) {
+      void this.#drop(sessionId, slot);
+      return;
+    }
+    slot.isIdle = true;
+    slot.idleSince = this.#options.clock.now();
+    this.#scheduleDrop(sessionId, slot);
+  }
+
+  /** Stops an idle agent at once, and a busy one after its turn. */
+  rest(sessionId: string): void {
+    const slot = this.#slots.get(sessionId);
+    if (slot === undefined) return;
+    slot.isResting = true;
+    if (slot.isIdle) void this.#drop(sessionId, slot);
+  }
+
+  /** Stops the agent of a deleted session. Its run is being aborted, which records more than a killed process would. */
+  async release(sessionId: string): Promise<void> {
+    const slot = this.#slots.get(sessionId);
+    if (slot === undefined) return;
+    this.rest(sessionId);
+    slot.cancelTimer();
+    if (!slot.isIdle)
+      slot.cancelTimer = this.#options.later(releaseMs, () => void this.#drop(sessionId, slot));
+    await slot.gone.promise;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const [sessionId, slot] of [...this.#slots]) void this.#drop(sessionId, slot);
+    while (this.#starting.size + this.#stopping.size > 0)
+      await Promise.allSettled([...this.#starting, ...this.#stopping]);
+  }
+
+  /** Stops an agent at once. One that is starting takes up room until its start has been undone. */
+  async #drop(sessionId: string, slot: PoolSlot<A>): Promise<void> {
+    if (this.#slots.get(sessionId) !== slot) return slot.gone.promise;
+    slot.cancelTimer();
+    this.#slots.delete(sessionId);
+    const { agentName, agent, startAborted, started, gone } = slot;
+    startAborted.abort(
+      this.#isClosing
+        ? closingError(agentName)
+        : unavailable(agentName, "its session is gone", "Open another"),
+    );
+    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // its run gets the error
+    gone.resolve();
+  }
+
+  #hasRoom(): boolean {
+    return this.#slots.size + this.#stopping.size < this.#options.settings.maxConcurrentSessions;
+  }
+
+  /** Stops the agent that has been idle longest. Throws if every agent is busy. */
+  #makeRoom(): Promise<void> {
+    const idle = [...this.#slots].filter(([, { isIdle }]) => isIdle);
+    const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
+    if (oldest !== undefined && this.#stopping.size === 0) void this.#drop(...oldest);
+    if (this.#stopping.size > 0) return Promise.race(this.#stopping);
+    const limit = this.#options.settings.maxConcurrentSessions;
+    throw new SkeinError("acp_busy", { active: this.#slots.size, limit });
+  }
+
+  async #start(sessionId: string, slot: PoolSlot<A>, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
+    try {
+      const aborted = AbortSignal.any([signal, slot.startAborted.signal]);
+      const agent = await start(aborted);
+      // It was released meanwhile, or its run was aborted.
+      if (aborted.aborted) {
+        await this.#trackStop(agent.stop());
+        throw aborted.reason;
+      }
+      slot.agent = agent;
+      void agent.closed.then(() => {
+        // An agent that dies in a turn is dropped when the turn ends: it may have answered before.
+        slot.isClosed = true;
+        if (slot.isIdle) void this.#drop(sessionId, slot);
+      });
+      return agent;
+    } catch (error) {
+      if (this.#slots.get(sessionId) === slot) this.#slots.delete(sessionId);
+      slot.cancelTimer();
+      slot.gone.resolve();
+      throw error;
+    }
+  }
+
+  #scheduleDrop(sessionId: string, slot: PoolSlot<A>): void {
+    const { clock, later, settings } = this.#options;
+    const left = slot.idleSince + settings.idleMs - clock.now();
+    if (left <= 0) void this.#drop(sessionId, slot);
+    else slot.cancelTimer = later(Math.min(left, maxDelayMs), () => this.#scheduleDrop(sessionId, slot));
+  }
+
+  #trackStop(work: Promise<unknown>): Promise<void> {
+    const stopping: Promise<void> = work
+      .then(() => undefined, this.#options.report)
+      .finally(() => this.#stopping.delete(stopping));
+    this.#stopping.add(stopping);
+    return stopping;
+  }
+}
+
+function closingError(agentName: string): SkeinError {
+  return unavailable(agentName, "this Skein is being closed", "Ask again once it is open");
+}

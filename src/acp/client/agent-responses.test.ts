@@ -1,0 +1,217 @@
+import type { SessionConfigOption } from "@agentclientprotocol/sdk/unstable";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  readInitializeResponse,
+  readSessionId,
+  readSessionResponse,
+  settingChanges,
+} from "./agent-responses.ts";
+
+describe("what an agent answers", () => {
+  test("[ARU51] what it says of itself is taken as far as it fits", () => {
+    const bare = {
+      ...{ name: null, version: null, takesSystem: false, promptCapabilities: {}, authMethods: [] },
+      ...{ canLoad: false, canResume: false, canFork: false, canList: false },
+    };
+    expect(readInitializeResponse({ protocolVersion: 1 })).toEqual({ protocolVersion: 1, ...bare });
+    const odd = { protocolVersion: 1, agentCapabilities: [], authMethods: {} };
+    expect(readInitializeResponse(odd)).toEqual({ protocolVersion: 1, ...bare });
+    const agentCapabilities = {
+      loadSession: true,
+      promptCapabilities: { image: true },
+      sessionCapabilities: { resume: {}, systemPrompt: null },
+    };
+    const authMethods = [{ id: "k", name: "A key" }, { id: "x" }, null, { name: 1 }];
+    expect(readInitializeResponse({ protocolVersion: 1, agentCapabilities, authMethods })).toEqual({
+      protocolVersion: 1,
+      ...bare,
+      canLoad: true,
+      canResume: true,
+      promptCapabilities: { image: true },
+      authMethods: ["A key", "x"],
+    });
+  });
+
+  test.each([
+    [null, "it is no object"],
+    [{}, "it has no sessionId"],
+    [{ sessionId: 7 }, "it has no sessionId"],
+    [{ sessionId: "" }, "(0)"],
+    [{ sessionId: "a\nb" }, "no name of 1 to 512 printable characters (3)"],
+    [{ sessionId: "x".repeat(513) }, "(513)"],
+  ])("[ARU51] the id of a session is one that can be named again: %j", (told, problem) => {
+    expect(() => readSessionId(told)).toThrow(problem);
+    expect(readSessionId({ sessionId: "x".repeat(512) })).toHaveLength(512);
+  });
+
+  test("[ARU51] options and modes that cannot be understood are as good as not offered", () => {
+    const choice = { value: "a", name: "A" };
+    const good = { id: "m", type: "select", currentValue: "a", options: [choice, { options: [choice] }] };
+    const odd = [null, 1, { ...good, id: 1 }, { ...good, currentValue: null }, { ...good, options: [1] }];
+    const modes = { availableModes: [{ id: "low" }, {}, null], currentModeId: 1 };
+    expect(readSessionResponse({ configOptions: [...odd, good], modes })).toEqual({
+      configOptions: [good],
+      modes: { availableModes: [{ id: "low", name: "low" }], currentModeId: "" },
+      models: undefined,
+    });
+    expect(readSessionResponse({ configOptions: null, modes: null })).toEqual({
+      configOptions: [],
+      models: undefined,
+    });
+    expect(() => readSessionResponse({ configOptions: {} })).toThrow("its configOptions are no list");
+    expect(() => readSessionResponse({ modes: { availableModes: "all" } })).toThrow(
+      "its availableModes are no list",
+    );
+  });
+
+  test("[ARU51] whatever it is, it is taken or refused in a sentence", () => {
+    fc.assert(
+      fc.property(fc.anything(), (told) => {
+        for (const read of [readInitializeResponse, readSessionId, readSessionResponse]) {
+          try {
+            read(told);
+          } catch (error) {
+            expect((error as Error).message).toMatch(/^(its?|the) /);
+          }
+        }
+      }),
+    );
+  });
+});
+
+const model: SessionConfigOption = {
+  id: "m",
+  name: "Model",
+  category: "model",
+  type: "select",
+  currentValue: "small",
+  options: [
+    {
+      group: "g",
+      name: "All",
+      options: [
+        { value: "small", name: "Small one" },
+        { value: "large", name: "Large one" },
+      ],
+    },
+  ],
+};
+const modes = {
+  currentModeId: "low",
+  availableModes: [
+    { id: "low", name: "Low" },
+    { id: "deep", name: "High" },
+  ],
+};
+const models = {
+  currentModelId: "small",
+  availableModels: [
+    { modelId: "small", name: "Small one" },
+    { modelId: "large", name: "Large one" },
+    "odd",
+    {},
+  ],
+};
+const freedoms = {
+  currentModeId: "default",
+  availableModes: [
+    { id: "default", name: "Ask" },
+    { id: "yolo", name: "Everything" },
+  ],
+};
+const nothing = { model: null, thinking: null };
+
+describe("model and thinking of an agent's session", () => {
+  test.each([
+    ["nothing is wanted", nothing, {}, []],
+    [
+      "by its value",
+      { ...nothing, model: "large" },
+      { configOptions: [model] },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
+    [
+      "by its name, whatever the case",
+      { ...nothing, model: "large ONE" },
+      { configOptions: [model] },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
+    ["it is so already", { ...nothing, model: "small" }, { configOptions: [model] }, []],
+    [
+      "by the list of older agents",
+      { ...nothing, model: "Large one" },
+      { models },
+      [{ set: "model", value: "large" }],
+    ],
+    ["it is so by the list of older agents", { ...nothing, model: "small" }, { models }, []],
+    [
+      "by its option, where it has a list too",
+      { ...nothing, model: "large" },
+      { configOptions: [model], models },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
+    ["a level that is a mode", { ...nothing, thinking: "high" }, { modes }, [{ set: "mode", value: "deep" }]],
+  ] as const)("[ARU4] %s", (_, wanted, told, changes) => {
+    expect(settingChanges("twin", wanted, told)).toEqual(changes);
+  });
+
+  test.each([
+    [
+      "a model that it does not know",
+      { ...nothing, model: "huge" },
+      { configOptions: [model] },
+      /no model "huge".*Name one of: small, large/,
+    ],
+    [
+      "a model, where it has none to choose",
+      { ...nothing, model: "large" },
+      { modes },
+      /its model cannot be set.*Leave model out/,
+    ],
+    [
+      "a model that is not in the list of older agents",
+      { ...nothing, model: "huge" },
+      { models },
+      /no model "huge".*Name one of: small, large/,
+    ],
+    [
+      "a model, where the list is none",
+      { ...nothing, model: "x" },
+      { models: "x" },
+      /its model cannot be set/,
+    ],
+    [
+      "a level that says what the agent may do unasked",
+      { ...nothing, thinking: "yolo" },
+      { modes: freedoms },
+      /its thinking level cannot be set/,
+    ],
+    [
+      "a freedom among levels",
+      { ...nothing, thinking: "everything" },
+      { modes: { ...freedoms, availableModes: [...freedoms.availableModes, ...modes.availableModes] } },
+      /no thinking level "everything".*Name one of: low, deep/,
+    ],
+    [
+      "thinking, where it has none to choose",
+      { ...nothing, thinking: "high" },
+      {},
+      /its thinking level cannot be set.*Leave thinking out/,
+    ],
+  ])("[ARU4] refuses %s", (_, wanted, told, words) => {
+    expect(() => settingChanges("twin", wanted, told)).toThrow(words);
+  });
+
+  test("[ARU55] of a session that was set before, what is not offered now stays as it is", () => {
+    const wanted = { model: "large", thinking: "high" };
+    expect(settingChanges("twin", wanted, {}, true)).toEqual([]);
+    expect(settingChanges("twin", wanted, { configOptions: [model] }, true)).toEqual([
+      { set: "option", configId: "m", value: "large" },
+    ]);
+    expect(() =>
+      settingChanges("twin", { ...nothing, model: "huge" }, { configOptions: [model] }, true),
+    ).toThrow('it has no model "huge"');
+    expect(() => settingChanges("twin", wanted, {})).toThrow("its model cannot be set");
+  });
+});

@@ -1,0 +1,228 @@
+import type {
+  PromptCapabilities,
+  SessionConfigOption,
+  SessionModeState,
+} from "@agentclientprotocol/sdk/unstable";
+import { isRecord } from "../../core/shape.ts";
+import { escapeToLine } from "../../core/text.ts";
+import { unsupported } from "./errors.ts";
+
+/**
+ * Reads the responses of an agent, which the SDK does not validate. A response that cannot be used throws an error whose
+ * message continues the sentence "its answer is none of the protocol:".
+ */
+
+export interface InitializeResponse {
+  readonly protocolVersion: number;
+  readonly name: string | null;
+  readonly version: string | null;
+  readonly canLoad: boolean;
+  readonly canResume: boolean;
+  readonly canFork: boolean;
+  readonly canList: boolean;
+  /** Whether a session takes a system prompt. Otherwise it becomes part of the prompts. */
+  readonly takesSystem: boolean;
+  readonly promptCapabilities: PromptCapabilities;
+  /** The names of the ways to log in. */
+  readonly authMethods: readonly string[];
+}
+
+const maxSessionIdChars = 512;
+const maxAuthMethods = 20;
+const maxNameChars = 100;
+
+export function readInitializeResponse(response: unknown): InitializeResponse {
+  const { protocolVersion, agentInfo, agentCapabilities, authMethods } = recordOf(response);
+  if (typeof protocolVersion !== "number") throw new Error("it has no protocolVersion");
+  const info = isRecord(agentInfo) ? agentInfo : {};
+  const capabilities = isRecord(agentCapabilities) ? agentCapabilities : {};
+  const { promptCapabilities, sessionCapabilities } = capabilities;
+  const session = isRecord(sessionCapabilities) ? sessionCapabilities : {};
+  return {
+    protocolVersion,
+    name: nameOf(info.title ?? info.name),
+    version: nameOf(info.version),
+    canLoad: capabilities.loadSession === true,
+    canResume: isRecord(session.resume),
+    canFork: isRecord(session.fork),
+    canList: isRecord(session.list),
+    takesSystem: isRecord(session.systemPrompt),
+    promptCapabilities: isRecord(promptCapabilities) ? promptCapabilities : {},
+    authMethods: (Array.isArray(authMethods) ? authMethods.filter(isRecord) : [])
+      .map(({ name, id }) => nameOf(name || id))
+      .filter((name) => name !== null)
+      .slice(0, maxAuthMethods),
+  };
+}
+
+/** The ID of a session that the agent just created. It is stored, shown to people and passed to models. */
+export function readSessionId(response: unknown): string {
+  const { sessionId } = recordOf(response);
+  if (typeof sessionId !== "string") throw new Error("it has no sessionId");
+  const { length } = sessionId;
+  if (length > 0 && length <= maxSessionIdChars && escapeToLine(sessionId) === sessionId) return sessionId;
+  throw new Error(
+    `the id of its session is no name of 1 to ${maxSessionIdChars} printable characters (${length})`,
+  );
+}
+
+/** The settings that an agent offers for a session that it opened. */
+export interface SessionResponse {
+  readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
+  readonly modes?: SessionModeState | null | undefined;
+  /** `{availableModels: [{modelId, name}], currentModelId}` from agents older than config options. */
+  readonly models?: unknown;
+}
+
+/** Skips options and modes that are malformed. */
+export function readSessionResponse(response: unknown): SessionResponse {
+  const { configOptions, modes, models } = recordOf(response);
+  return {
+    configOptions: listOf("configOptions", configOptions).filter(isSelect),
+    ...(isRecord(modes) && { modes: readModes(modes) }),
+    models,
+  };
+}
+
+function readModes({ availableModes, currentModeId }: Record<string, unknown>): SessionModeState {
+  return {
+    currentModeId: typeof currentModeId === "string" ? currentModeId : "",
+    availableModes: readChoices(listOf("availableModes", availableModes), "id").map(({ value, name }) => ({
+      id: value,
+      name,
+    })),
+  };
+}
+
+function isSelect(option: unknown): option is SessionConfigOption {
+  if (!isRecord(option) || option.type !== "select" || !Array.isArray(option.options)) return false;
+  if (typeof option.id !== "string" || typeof option.currentValue !== "string") return false;
+  return option.options.every((each) =>
+    isRecord(each) && Array.isArray(each.options) ? each.options.every(isOption) : isOption(each),
+  );
+}
+
+function isOption(each: unknown): boolean {
+  return isRecord(each) && typeof each.value === "string" && typeof each.name === "string";
+}
+
+function nameOf(value: unknown): string | null {
+  const name = typeof value === "string" ? value.trim().slice(0, maxNameChars) : "";
+  return name === "" ? null : name;
+}
+
+function recordOf(response: unknown): Record<string, unknown> {
+  if (isRecord(response)) return response;
+  throw new Error("it is no object");
+}
+
+function listOf(name: string, value: unknown): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value)) return value;
+  throw new Error(`its ${name} are no list`);
+}
+
+/** The settings that a session needs; `null` leaves the agent's default. */
+export interface WantedSettings {
+  readonly model: string | null;
+  readonly thinking: string | null;
+}
+
+export type SettingChange =
+  | { readonly set: "option"; readonly configId: string; readonly value: string }
+  | { readonly set: "mode" | "model"; readonly value: string };
+
+/** How a setting is called in messages, and in the parameters of `sessions_spawn`. */
+const categories = {
+  model: { title: "model", parameter: "model" },
+  thought_level: { title: "thinking level", parameter: "thinking" },
+} as const;
+
+/** The changes that apply the wanted settings, in order. Throws `acp_unsupported` with the values that the agent offers. */
+export function settingChanges(
+  agent: string,
+  wanted: WantedSettings,
+  offered: SessionResponse,
+  /** The settings were applied before. A setting that the agent no longer offers then stays as it is. */
+  wasSet = false,
+): readonly SettingChange[] {
+  const wantedByCategory = { model: wanted.model, thought_level: wanted.thinking };
+  return (["model", "thought_level"] as const).flatMap((category): SettingChange[] => {
+    const value = wantedByCategory[category];
+    if (value === null) return [];
+    const setting = settingOf(category, offered);
+    if (setting === null && wasSet) return [];
+    const { title, parameter } = categories[category];
+    if (setting === null) throw unsupported(agent, `its ${title} cannot be set`, `Leave ${parameter} out`);
+    const { current, choices, change } = setting;
+    const found =
+      choices.find((each) => each.value === value) ??
+      choices.find((each) => isSameName(each.value, value)) ??
+      choices.find((each) => isSameName(each.name, value));
+    if (found === undefined) {
+      const values = choices.map((each) => each.value).join(", ") || "none";
+      throw unsupported(agent, `it has no ${title} "${value}"`, `Name one of: ${values}`);
+    }
+    return found.value === current ? [] : [{ ...change, value: found.value }];
+  });
+}
+
+interface Choice {
+  readonly value: string;
+  readonly name: string;
+}
+
+interface Setting {
+  readonly current: string;
+  readonly choices: readonly Choice[];
+  readonly change: { readonly set: "option"; readonly configId: string } | { readonly set: "mode" | "model" };
+}
+
+/** Older agents offer a list of models instead of an option, and thinking levels as modes. */
+function settingOf(
+  category: keyof typeof categories,
+  { configOptions, modes, models }: SessionResponse,
+): Setting | null {
+  const option = configOptions?.find((each) => each.category === category && each.type === "select");
+  if (option?.type === "select") {
+    const choices = option.options.flatMap((each) => ("options" in each ? each.options : [each]));
+    return { current: option.currentValue, choices, change: { set: "option", configId: option.id } };
+  }
+  return category === "model" ? modelSetting(models) : levelSetting(modes);
+}
+
+function modelSetting(models: unknown): Setting | null {
+  const { availableModels, currentModelId } = isRecord(models) ? models : {};
+  if (!Array.isArray(availableModels)) return null;
+  return {
+    current: typeof currentModelId === "string" ? currentModelId : "",
+    choices: readChoices(availableModels, "modelId"),
+    change: { set: "model" },
+  };
+}
+
+function readChoices(list: readonly unknown[], idField: "id" | "modelId"): Choice[] {
+  return list.filter(isRecord).flatMap(({ [idField]: value, name }) => {
+    if (typeof value !== "string") return [];
+    return [{ value, name: typeof name === "string" ? name : value }];
+  });
+}
+
+/** Considers only modes named like a thinking level: other modes grant permissions. */
+function levelSetting(modes: SessionModeState | null | undefined): Setting | null {
+  const choices = (modes?.availableModes ?? [])
+    .filter(({ id, name }) => levels.has(normalize(id)) || levels.has(normalize(name)))
+    .map(({ id, name }) => ({ value: id, name }));
+  if (!modes || choices.length === 0) return null;
+  return { current: modes.currentModeId, choices, change: { set: "mode" } };
+}
+
+const levels: ReadonlySet<string> = new Set("off none minimal low medium high xhigh max adaptive".split(" "));
+
+function isSameName(name: string, wanted: string): boolean {
+  return normalize(name) === normalize(wanted);
+}
+
+function normalize(name: string): string {
+  return name.trim().toLowerCase();
+}

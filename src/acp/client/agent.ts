@@ -1,0 +1,259 @@
+import type { ClientConnection, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
+import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { AcpLink } from "../../agents/contract.ts";
+import type { ChildProcess } from "../../agents/process/start-process.ts";
+import { hasExited } from "../../agents/process/start-process.ts";
+import type { SkeinError } from "../../core/errors.ts";
+import { ourselves } from "../../core/ourselves.ts";
+import { thrownText } from "../../core/text.ts";
+import { within } from "../../core/within.ts";
+import type { InitializeResponse, SessionResponse, SettingChange } from "./agent-responses.ts";
+import {
+  readInitializeResponse,
+  readSessionId,
+  readSessionResponse,
+  settingChanges,
+} from "./agent-responses.ts";
+import type { ClientRequests } from "./client-requests.ts";
+import { failed, unavailable, unsupported } from "./errors.ts";
+import { MessageLines } from "./message-lines.ts";
+import { messageStream } from "./message-stream.ts";
+import type { PermissionRequests } from "./permission-requests.ts";
+
+/** How long to wait for the end of a process whose pipe closed, so that the error can say how it ended. */
+const exitMs = 1000;
+const authRequired = -32000;
+const methodNotFound = -32601;
+/** No longer part of the protocol, but the only way to set a model for some agents. */
+const setModel = "session/set_model";
+
+/** The capabilities that Skein announces; some agents offer more depending on them. */
+export const initializeParams = {
+  protocolVersion: PROTOCOL_VERSION,
+  clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+  clientInfo: ourselves,
+};
+
+/** The agent's session to open or create. */
+export interface SessionRequest {
+  readonly cwd: string;
+  readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking">;
+  readonly system: string | null;
+}
+
+/** Receives the requests and updates of an agent during a turn. */
+export interface TurnWatch {
+  readonly permissions: PermissionRequests;
+  /** Returns a promise when the agent sends too fast: nothing more is read until it resolves. */
+  onUpdate(update: unknown, bytes: number): Promise<void> | undefined;
+}
+
+/** A running agent process and the connection to it. A breach of the protocol always ends in a `SkeinError`. */
+export class Agent {
+  /** Its name in the configuration. */
+  readonly name: string;
+  readonly #child: ChildProcess;
+  readonly #requests: ClientRequests;
+  readonly #connection: ClientConnection;
+  readonly #lines = new MessageLines();
+  #readError: Error | null = null;
+  #about: InitializeResponse | null = null;
+  #watch: TurnWatch | null = null;
+  /** Empty until the session is open. */
+  agentSessionId = "";
+  /** The cost of its session so far in dollars; `null` if unknown. */
+  cost: number | null = null;
+  /** The system prompt that the agent was told last. */
+  system: string | null = null;
+
+  constructor(name: string, child: ChildProcess, requests: ClientRequests) {
+    this.name = name;
+    this.#child = child;
+    this.#requests = requests;
+    const stream = messageStream(child, {
+      lines: this.#lines,
+      // Updates outside of a turn, above all the replay of a loaded session, are not written.
+      onUpdate: (params, bytes) => {
+        const { sessionId, update } = (params ?? {}) as { sessionId?: unknown; update?: unknown };
+        return sessionId === this.agentSessionId ? this.#watch?.onUpdate(update, bytes) : undefined;
+      },
+      onReadError: (error) => {
+        this.#readError = error;
+      },
+    });
+    this.#connection = requests.register(client({ name: "skein" })).connect(stream);
+  }
+
+  /** The mark of its process. */
+  get mark(): string {
+    return this.#child.mark;
+  }
+
+  get promptCapabilities(): PromptCapabilities | undefined {
+    return this.#about?.promptCapabilities;
+  }
+
+  /** Resolves when the connection or the process has ended. */
+  get closed(): Promise<void> {
+    return Promise.race([this.#connection.closed, this.#child.ended.then(() => undefined)]);
+  }
+
+  hasDied(): boolean {
+    return hasExited(this.#child.pid);
+  }
+
+  /** Its exit status, the end of its stderr, and any stray output; empty if there is nothing to report. */
+  get diagnostics(): string {
+    const { stray } = this.#lines;
+    const parts = [this.#child.report(), stray === "" ? "" : `on its stdout: ${stray}`];
+    return parts.filter((part) => part !== "").join("; ");
+  }
+
+  /** Opens the agent's session and applies the model and the thinking level. */
+  async openSession({ cwd, link, system }: SessionRequest): Promise<void> {
+    const about = await this.#initialize();
+    this.#about = about;
+    const existing = link.agentSessionId ?? link.resumeSessionId;
+    const takesSystem = system !== null && about.takesSystem;
+    const params = {
+      cwd,
+      mcpServers: [],
+      ...(takesSystem && {
+        systemPrompt: { mode: "append", content: [{ type: "text" as const, text: system }] },
+      }),
+    };
+    const { sessionId, ...offered } = await (existing === null
+      ? this.#newSession(params)
+      : this.#resumeSession(about, { ...params, sessionId: existing }));
+    const wasSet = link.agentSessionId !== null;
+    for (const change of settingChanges(this.name, link, offered, wasSet))
+      await this.#applySetting(sessionId, change);
+    this.agentSessionId = sessionId;
+    this.cost = existing === null ? 0 : null;
+    this.system = about.takesSystem ? system : null;
+  }
+
+  /** From now on, requests and updates belong to this turn. With `null`, updates are dropped and requests refused. */
+  watch(watch: TurnWatch | null): void {
+    this.#watch = watch;
+    this.#requests.permissions = watch?.permissions ?? null;
+  }
+
+  terminalText(terminalId: string): string | null {
+    return this.#requests.terminalText(terminalId);
+  }
+
+  prompt(prompt: ContentBlock[]): Promise<unknown> {
+    const params = { sessionId: this.agentSessionId, prompt };
+    return this.#ask("in the middle of a turn", () =>
+      this.#connection.agent.request(methods.agent.session.prompt, params),
+    );
+  }
+
+  /** Asks the agent to end its turn, and ends the terminals of the turn. The response to the prompt shows the result. */
+  cancel(): Promise<void> {
+    const params = { sessionId: this.agentSessionId };
+    // An agent that is gone needs no notification.
+    void this.#connection.agent.notify(methods.agent.session.cancel, params).catch(() => undefined);
+    return this.#requests.endTerminals();
+  }
+
+  /** Resolves when none of its processes is left. */
+  async stop(): Promise<void> {
+    this.#connection.close();
+    await Promise.all([this.#child.stop(), this.#requests.close()]);
+  }
+
+  async #initialize(): Promise<InitializeResponse> {
+    const about = await this.#ask("while it was starting", async () =>
+      readInitializeResponse(
+        await this.#connection.agent.request<unknown>(methods.agent.initialize, initializeParams),
+      ),
+    );
+    if (about.protocolVersion === PROTOCOL_VERSION) return about;
+    const problem = `it speaks version ${about.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
+    throw unavailable(this.name, problem, "Install a version of it that speaks ours");
+  }
+
+  #newSession(params: object): Promise<SessionResponse & { readonly sessionId: string }> {
+    return this.#ask("while it opened a session", async () => {
+      const response = await this.#connection.agent.request<unknown>(methods.agent.session.new, params);
+      return { ...readSessionResponse(response), sessionId: readSessionId(response) };
+    });
+  }
+
+  /** `session/resume` is preferred over `session/load`, which replays the whole session. */
+  #resumeSession(
+    { canLoad, canResume }: InitializeResponse,
+    params: { readonly sessionId: string },
+  ): Promise<SessionResponse & { readonly sessionId: string }> {
+    const { sessionId } = params;
+    if (!canLoad && !canResume) {
+      const problem = `it cannot go on with its session "${sessionId}": its process has ended, and what it knew with it`;
+      throw unsupported(this.name, problem, "Spawn it anew, and tell it what it has to know");
+    }
+    const method = canResume ? methods.agent.session.resume : methods.agent.session.load;
+    return this.#ask(`while it opened its session "${sessionId}"`, async () => {
+      const response = await this.#connection.agent.request<unknown>(method, params);
+      return { ...readSessionResponse(response ?? {}), sessionId };
+    });
+  }
+
+  async #applySetting(sessionId: string, change: SettingChange): Promise<void> {
+    const { session } = methods.agent;
+    const { agent } = this.#connection;
+    await this.#ask(
+      "while it was set up",
+      async () => {
+        const { value } = change;
+        if ("configId" in change)
+          await agent.request(session.setConfigOption, { sessionId, configId: change.configId, value });
+        else if (change.set === "mode") await agent.request(session.setMode, { sessionId, modeId: value });
+        else await agent.request(setModel, { sessionId, modelId: value });
+      },
+      () => unsupported(this.name, `it offers a ${change.set} and cannot set it`, "Leave it out"),
+    );
+  }
+
+  /** An error with everything that is known about why the connection ended. */
+  async #failure(when: string): Promise<SkeinError> {
+    const hasExited = this.#readError === null && (await within(exitMs, this.#child.ended));
+    const what = this.#readError?.message ?? (hasExited ? `it ended ${when}` : `it closed its pipe ${when}`);
+    const details = this.#readError === null ? this.diagnostics : this.#child.report();
+    return failed(this.name, details === "" ? what : `${what}; ${details}`);
+  }
+
+  /** Sends a request. An error thrown while reading the response is reported as a breach of the protocol. */
+  async #ask<T>(when: string, send: () => Promise<T>, onUnknownMethod?: () => SkeinError): Promise<T> {
+    try {
+      return await send();
+    } catch (error) {
+      if (this.#connection.signal.aborted) throw await this.#failure(when);
+      if (!(error instanceof RequestError)) {
+        throw failed(this.name, `its answer ${when} is none of the protocol: ${thrownText(error)}`);
+      }
+      if (error.code === methodNotFound && onUnknownMethod !== undefined) throw onUnknownMethod();
+      if (error.code === authRequired) throw this.#loginRequired(error);
+      const report = this.#child.report();
+      throw failed(
+        this.name,
+        `it answered ${when}: ${errorText(error)}${report === "" ? "" : `; ${report}`}`,
+      );
+    }
+  }
+
+  #loginRequired(error: RequestError): SkeinError {
+    const names = this.#about?.authMethods ?? [];
+    const offers = names.length === 0 ? "" : `; it offers: ${names.join(", ")}`;
+    const problem = `it wants somebody to log in first (${errorText(error)})${offers}`;
+    const advice = "Log in with the agent's own command, or give it its key under acp.agents";
+    return unavailable(this.name, problem, advice);
+  }
+}
+
+/** The message of an agent's error, with the data that often holds the reason. */
+function errorText({ message, code, data }: RequestError): string {
+  const details = (data as { details?: unknown } | null | undefined)?.details;
+  const more = typeof details === "string" ? details : data === undefined ? "" : JSON.stringify(data);
+  return `${message} (${code})${more === "" ? "" : `: ${more}`}`;
+}

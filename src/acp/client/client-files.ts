@@ -1,0 +1,220 @@
+import { randomBytes } from "node:crypto";
+import { constants, realpathSync } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
+import { access, lstat, open, realpath, rename, rm } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import type { ReadTextFileRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk/unstable";
+import { codeOf } from "../../core/errors.ts";
+import { cutText } from "../../core/text.ts";
+import type { FileBoundary, FileOwner, PathRefusal } from "../../file-access/file-boundary.ts";
+import type { Folder } from "../../file-access/folders.ts";
+import { openFolder, placeOf } from "../../file-access/folders.ts";
+
+export interface ClientFiles {
+  readTextFile(request: Omit<ReadTextFileRequest, "sessionId">): Promise<{ content: string }>;
+  writeTextFile(request: Omit<WriteTextFileRequest, "sessionId">): Promise<Record<string, never>>;
+}
+
+const maxBytes = 10 * 1024 * 1024;
+const minChunkBytes = 65_536;
+const maxShownPathChars = 1000;
+const tooLarge = `more than ${maxBytes} bytes`;
+
+/** Does not follow a link, and does not block on a pipe without a writer. */
+const safeFlags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** The session whose files an agent may use. */
+export interface ClientFilesOptions {
+  readonly cwd: string;
+  readonly owner: FileOwner;
+  readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
+}
+
+/** How a prompt names the attachments of its session. */
+const attachmentPath = /^attachments\/(?=[^/])/;
+
+/**
+ * Gives an agent the files of its session's working directory, and its attachments as `attachments/<name>`. A refusal is
+ * thrown as a sentence. Call this before the agent starts: the folder is resolved once, so the agent cannot replace it. A
+ * file with a second hard link outside the folder can be read; writing replaces it and leaves the other link unchanged.
+ */
+export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFiles {
+  const root = realpathSync(cwd);
+  const check = (path: string, action: "read" | "write", requested: string) => {
+    const checked = files.checkPath(owner, path, action);
+    if ("path" in checked) return;
+    const text = refusalTexts[checked.refusal];
+    // A path that cannot be resolved cannot be opened either, and opening it gives the reason.
+    if (text !== undefined) throw new Refusal(`${requested} ${text}`);
+  };
+  /** The folder in which a path is looked up, and the full path. */
+  const resolve = async (path: string): Promise<{ readonly base: string; readonly full: string }> => {
+    const attachments = attachmentPath.test(path) ? files.attachments(owner) : null;
+    if (attachments === null) return { base: root, full: path };
+    const base = await realpath(attachments);
+    return { base, full: join(base, "/").concat(path.replace(attachmentPath, "")) };
+  };
+  const useFile = async <T>(
+    path: string,
+    action: "read" | "write",
+    use: (folder: Folder, name: string) => Promise<T>,
+  ) => {
+    try {
+      const { base, full } = await resolve(path);
+      const place = await placeOf(full, base);
+      if (place === null) throw new Refusal(outsideText(path, cwd));
+      check(join(base, ...place.way, ...place.missing, place.name), action, path);
+      const folder = await openFolder(base, place, action === "write" ? {} : null);
+      try {
+        // The folder may have been moved since the first check.
+        check(join(await folder.realPath(), place.name), action, path);
+        return await use(folder, place.name);
+      } finally {
+        await folder.close();
+      }
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      throw new Refusal(fileErrorText(error, path, action === "write" ? "written" : "read"), codeOf(error));
+    }
+  };
+  return {
+    readTextFile: ({ path, line, limit }) => {
+      const first = line ?? 1;
+      if (!(first >= 1)) return refuse(`there is no line ${line}: 1 is the first`);
+      return useFile(path, "read", async (folder, name) => {
+        const content = await readText(join(folder.path, name), path);
+        return { content: selectLines(content, first, limit ?? Number.POSITIVE_INFINITY) };
+      });
+    },
+    writeTextFile: ({ path, content }) => {
+      if (Buffer.byteLength(content) > maxBytes)
+        return refuse(`${path} cannot be written: it would have ${tooLarge}`);
+      if (!content.isWellFormed()) return refuse(`${path} cannot be written: the content is no valid text`);
+      return useFile(path, "write", async (folder, name) => {
+        await writeText(folder, name, content, path);
+        return {};
+      });
+    },
+  };
+}
+
+const refusalTexts: Partial<Readonly<Record<PathRefusal, string>>> = {
+  in_root_folder: "lies in the folder of Skein itself, which is not for agents",
+  configuration_file: "has the name of a configuration file, and agents write none",
+  code_folder: "lies in node_modules or .git, where agents write nothing",
+};
+
+class Refusal extends Error {
+  /** The error code of the file system; empty if Skein refused. */
+  readonly code: string;
+
+  constructor(sentence: string, code = "") {
+    super(sentence);
+    this.code = code;
+  }
+}
+
+function refuse(sentence: string): Promise<never> {
+  return Promise.reject(new Refusal(sentence));
+}
+
+async function readText(file: string, path: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | safeFlags);
+  try {
+    if (!(await handle.stat()).isFile()) throw new Refusal(`${path} is no regular file`);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readAll(handle, path));
+  } catch (error) {
+    throw codeOf(error) === "ERR_ENCODING_INVALID_ENCODED_DATA"
+      ? new Refusal(`${path} is no text in UTF-8`)
+      : error;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads to the end of the file, which may have grown since its size was read. */
+async function readAll(handle: FileHandle, path: string): Promise<Buffer> {
+  const { size } = await handle.stat();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for (let read = -1; read !== 0; length += read) {
+    const chunk = Buffer.alloc(Math.min(maxBytes, Math.max(size - length, minChunkBytes)) + 1);
+    read = (await handle.read(chunk, 0, chunk.length, length)).bytesRead;
+    chunks.push(chunk.subarray(0, read));
+    if (length + read > maxBytes) throw new Refusal(`${path} has ${tooLarge}`);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** At most `limit` lines with their line ends, starting at line `first`; 1 is the first line. */
+export function selectLines(text: string, first: number, limit: number): string {
+  const lineEnd = (from: number): number => {
+    const end = text.indexOf("\n", from);
+    return end === -1 ? text.length : end + 1;
+  };
+  let from = 0;
+  for (let line = 1; line < first && from < text.length; line++) from = lineEnd(from);
+  let to = from;
+  for (let count = 0; count < limit && to < text.length; count++) to = lineEnd(to);
+  return text.slice(from, to);
+}
+
+/** Writes a temporary file and renames it, so that no reader sees half of it and a link put in its place is not followed. */
+async function writeText(folder: Folder, name: string, content: string, path: string): Promise<void> {
+  const file = join(folder.path, name);
+  const mode = await modeOf(file, path);
+  const temporary = join(folder.path, `.skein-${randomBytes(8).toString("hex")}.tmp`);
+  const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | safeFlags);
+  try {
+    try {
+      await handle.writeFile(content);
+      if (mode !== null) await handle.chmod(mode);
+      await handle.datasync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** The mode of an existing file; `null` if there is none. */
+async function modeOf(file: string, path: string): Promise<number | null> {
+  const found = await lstat(file).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  });
+  if (found === null) return null;
+  if (found.isSymbolicLink()) throw new Refusal(`${path} is a link, and links are not followed`);
+  if (!found.isFile()) throw new Refusal(`${path} is no regular file`);
+  await access(file, constants.W_OK);
+  return found.mode & 0o777;
+}
+
+function outsideText(path: string, cwd: string): string {
+  const shown = path.length > maxShownPathChars ? `${cutText(path, maxShownPathChars)}…` : path;
+  return isAbsolute(shown) && !/\/$|\0/.test(shown)
+    ? `${shown} lies outside the working directory ${cwd} of this session`
+    : `${shown} is not the absolute path of a file inside the working directory ${cwd} of this session`;
+}
+
+function fileErrorText(error: unknown, path: string, action: "read" | "written"): string {
+  switch (codeOf(error)) {
+    case "ENOENT":
+      return `there is no file ${path}`;
+    case "ELOOP":
+    case "EMLINK":
+      return `${path} is a link, and links are not followed`;
+    case "ENXIO":
+      return `${path} is no regular file`;
+    case "ENOTDIR":
+      return `${path} cannot be ${action}: a folder on the way is a link or no folder`;
+    case "EACCES":
+    case "EPERM":
+      return `${path} may not be ${action}`;
+    default:
+      return `${path} cannot be ${action} (${codeOf(error) || "for no known reason"})`;
+  }
+}

@@ -1,0 +1,29 @@
+import { SkeinError } from "../../core/errors.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
+
+/** Errors of ACP agents. `problem` may quote the agent, so it is put on one line of bounded length. */
+
+const maxProblemChars = 2000;
+
+function problemText(text: string): string {
+  return cutText(escapeToLine(text.trim()), maxProblemChars);
+}
+
+/** The agent cannot be started or used as configured. */
+export function unavailable(agent: string, problem: string, advice: string): SkeinError {
+  return new SkeinError("acp_unavailable", { agent, problem: problemText(problem), advice });
+}
+
+/** The agent broke off, or broke the protocol. */
+export function failed(
+  agent: string,
+  problem: string,
+  advice = "Look at what it wrote, and try it by hand",
+): SkeinError {
+  return new SkeinError("acp_failed", { agent, problem: problemText(problem), advice });
+}
+
+/** The agent does not offer what was asked for. */
+export function unsupported(agent: string, problem: string, advice: string): SkeinError {
+  return new SkeinError("acp_unsupported", { agent, problem: problemText(problem), advice });
+}

@@ -1,0 +1,166 @@
+import type { Readable, Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
+import { methods } from "@agentclientprotocol/sdk/unstable";
+import type { JsonObject, MessageLines } from "./message-lines.ts";
+
+const refusedCode = -32000;
+/** The only notification from an agent, apart from updates, that Skein handles. */
+const cancelRequest = "$/cancel_request";
+
+export interface StreamHandlers {
+  readonly lines: MessageLines;
+  /** Called for each `session/update` before any later response is handled. Reading pauses until the promise resolves. */
+  onUpdate(params: unknown, bytes: number): Promise<void> | undefined;
+  onReadError(error: Error): void;
+}
+
+/**
+ * The pipes of an agent as a stream for the SDK. Updates bypass the SDK, which would deliver them after responses that the
+ * agent sent later, and log unknown ones to stderr. Responses to unknown requests are dropped for the same reason.
+ */
+export function messageStream(
+  { stdin, stdout }: { readonly stdin: Writable; readonly stdout: Readable },
+  handlers: StreamHandlers,
+): Stream {
+  const requestIds = new Set<unknown>();
+  const limiter = new RequestLimiter();
+  const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
+  // The end of the process explains a broken pipe better.
+  stdin.on("error", () => undefined);
+
+  const cancelled = new AbortController();
+  let controller: ReadableStreamDefaultController<AnyMessage> | null = null;
+  const deliver = (messages: readonly JsonObject[]): void => {
+    if (cancelled.signal.aborted) return;
+    for (const message of messages) controller?.enqueue(message as AnyMessage);
+  };
+  // Reading waits until a refusal is written, so an agent that does not read its refusals is not read either.
+  const take = (message: JsonObject, bytes: number): Promise<void> | undefined => {
+    const kind = kindOf(message);
+    if (kind !== "request") {
+      if (kind === "cancel" || (kind === "response" && requestIds.delete(message.id))) deliver([message]);
+      return undefined;
+    }
+    const admitted = limiter.admit(message, bytes);
+    if (typeof admitted !== "string") return void deliver(admitted);
+    const error = { code: refusedCode, message: admitted };
+    return write({ jsonrpc: "2.0", id: message.id, error }).catch(() => undefined);
+  };
+
+  const readable = new ReadableStream<AnyMessage>({
+    start: (given) => {
+      controller = given;
+      void readMessages(stdout, handlers, take, cancelled.signal)
+        .catch((error: Error) =>
+          cancelled.signal.aborted || isPipeError(error) ? undefined : handlers.onReadError(error),
+        )
+        .then(() => (cancelled.signal.aborted ? undefined : given.close()));
+    },
+    cancel: () => {
+      cancelled.abort();
+      stdout.destroy();
+    },
+  });
+  const writable = new WritableStream<AnyMessage>({
+    write: async (message) => {
+      const isRequest = "method" in message && "id" in message;
+      if (isRequest) requestIds.add(message.id);
+      await write(message);
+      if (!isRequest && "id" in message) deliver(limiter.release(message.id));
+    },
+  });
+  return { readable, writable };
+}
+
+/** `null` for a message that the SDK could only complain about. */
+function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
+  const { jsonrpc, id, method } = message;
+  if (jsonrpc !== "2.0") return null;
+  if (!("method" in message)) return "response";
+  if (!("id" in message)) return method === cancelRequest ? "cancel" : null;
+  const isId = id === null || typeof id === "string" || typeof id === "number";
+  return isId && typeof method === "string" ? "request" : null;
+}
+
+/** The exit status of the process explains an error of the pipe itself better. */
+function isPipeError(error: Error): boolean {
+  return "code" in error;
+}
+
+/** Yields to the event loop after each chunk, so that a fast agent does not block the process. */
+async function readMessages(
+  stdout: Readable,
+  { lines, onUpdate }: StreamHandlers,
+  take: (message: JsonObject, bytes: number) => Promise<void> | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of stdout) {
+    for await (const { message, bytes } of lines.take(chunk as Buffer, signal)) {
+      if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
+      else await take(message, bytes);
+      // A response reaches its caller before the updates after it, which are not part of the turn.
+      if (!("method" in message)) await nextTurn();
+    }
+    await nextTurn();
+  }
+}
+
+function writeLine(stdin: Writable, message: unknown): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+const maxRequests = 256;
+/** Limit on the size of all pending requests; a single one may be as large as a message may be. */
+const maxRequestBytes = 64 * 1024 * 1024;
+/** Requests whose responses may be megabytes run a few at a time. The others wait in order. */
+const maxLargeRequests = 4;
+const largeMethods: ReadonlySet<unknown> = new Set([
+  methods.client.fs.readTextFile,
+  methods.client.terminal.output,
+]);
+
+/** Limits the pending requests of an agent, so that they never hold more memory than a few files. */
+export class RequestLimiter {
+  /** By ID, until the response is written. */
+  readonly #pending = new Map<unknown, { readonly bytes: number; readonly isLarge: boolean }>();
+  readonly #waiting: JsonObject[] = [];
+  #bytes = 0;
+  #largeCount = 0;
+
+  /** Returns the requests to handle now, or a sentence that refuses this one. */
+  admit(message: JsonObject, bytes: number): readonly JsonObject[] | string {
+    const { id, method } = message;
+    if (this.#pending.has(id)) return "A request with this id is under way already.";
+    if (this.#pending.size >= maxRequests)
+      return `More than ${maxRequests} requests at once. Wait for answers.`;
+    if (this.#bytes > 0 && this.#bytes + bytes > maxRequestBytes)
+      return `Requests of more than ${maxRequestBytes} bytes at once. Wait for answers.`;
+    const isLarge = largeMethods.has(method);
+    this.#pending.set(id, { bytes, isLarge });
+    this.#bytes += bytes;
+    if (!isLarge) return [message];
+    this.#waiting.push(message);
+    return this.#next();
+  }
+
+  /** Called when a response is written. Returns the requests to handle next. */
+  release(id: unknown): readonly JsonObject[] {
+    const request = this.#pending.get(id);
+    if (request === undefined) return [];
+    this.#pending.delete(id);
+    this.#bytes -= request.bytes;
+    if (request.isLarge) this.#largeCount--;
+    return this.#next();
+  }
+
+  #next(): readonly JsonObject[] {
+    if (this.#largeCount >= maxLargeRequests) return [];
+    const next = this.#waiting.shift();
+    if (next === undefined) return [];
+    this.#largeCount++;
+    return [next];
+  }
+}

@@ -1,0 +1,174 @@
+import type { EntryDraft } from "../../core/seal.ts";
+import { isRecord } from "../../core/shape.ts";
+import { cutText } from "../../core/text.ts";
+import { TextBuffer } from "./step.ts";
+import { contentText, lineText, titleText } from "./tool-content.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const maxPlanEntries = 200;
+const maxTextChars = 100_000;
+/** Per step; further notes are only counted. */
+const maxNotes = 20;
+const maxCompactions = 20;
+const maxUnknownKinds = 10;
+
+interface Plan {
+  /** `null` for the single plan of an agent without plan IDs. */
+  readonly id: string | null;
+  readonly data: Fields;
+}
+
+interface Compaction {
+  summary: TextBuffer;
+  error: string | null;
+}
+
+/** Plans, notices and compactions of the agent, which only people read. They wait until no call lacks its result. */
+export class Notes {
+  #plan: Plan | null = null;
+  /** The plan as last written. It is compared only after an update, because plans can be long. */
+  #writtenPlan = "";
+  #isPlanChanged = false;
+  #waiting: EntryDraft[] = [];
+  #leftOutCount = 0;
+  #unknownCount = 0;
+  readonly #unknownKinds = new Set<string>();
+  readonly #compactions = new Map<string, Compaction>();
+
+  /** Returns `false` for an update of another kind. */
+  take(update: Fields): boolean {
+    switch (update.sessionUpdate) {
+      case "plan":
+        this.#setPlan({ id: null, data: { entries: planEntries(update.entries) } });
+        return true;
+      case "plan_update":
+        if (isRecord(update.plan)) this.#setPlan(planOf(update.plan));
+        return true;
+      case "plan_removed":
+        if (this.#plan?.id === update.planId) this.#setPlan({ id: null, data: { entries: [] } });
+        return true;
+      case "notice":
+        this.#add("acp.notice", noticeOf(update));
+        return true;
+      case "compaction_update":
+        this.#takeCompaction(update);
+        return true;
+      case "compaction_summary_chunk":
+        addSummary(this.#compaction(update.compactionId), [update.content]);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Counts an update of an unknown kind; `finish` adds one notice for all of them. */
+  takeUnknown(kind: unknown): void {
+    this.#unknownCount++;
+    if (this.#unknownKinds.size <= maxUnknownKinds)
+      this.#unknownKinds.add(titleText(kind, 64) || "(no kind)");
+  }
+
+  /** Returns the waiting notes, oldest first, and the plan if it changed. */
+  flush(): readonly EntryDraft[] {
+    const drafts = this.#waiting;
+    if (this.#leftOutCount > 0) {
+      const title = `${this.#leftOutCount} more were left out.`;
+      drafts.push(customEntry("acp.notice", { severity: "info", title }));
+    }
+    [this.#waiting, this.#leftOutCount] = [[], 0];
+    return [...drafts, ...this.#changedPlan()];
+  }
+
+  /** Like `flush`, with unfinished compactions and a notice about unknown updates. */
+  finish(): readonly EntryDraft[] {
+    for (const compaction of this.#compactions.values())
+      this.#add("acp.compaction", compactionData("in_progress", compaction));
+    this.#compactions.clear();
+    if (this.#unknownCount > 0) {
+      const kinds = [...this.#unknownKinds];
+      const named = kinds.length > maxUnknownKinds ? [...kinds.slice(0, maxUnknownKinds), "…"] : kinds;
+      const title = `Updates of kinds that are not known here were passed by: ${this.#unknownCount}.`;
+      this.#add("acp.notice", { severity: "info", title, description: named.join(", ") });
+    }
+    return this.flush();
+  }
+
+  #changedPlan(): readonly EntryDraft[] {
+    if (!this.#isPlanChanged || this.#plan === null) return [];
+    this.#isPlanChanged = false;
+    const plan = JSON.stringify(this.#plan.data);
+    if (plan === this.#writtenPlan) return [];
+    this.#writtenPlan = plan;
+    return [customEntry("acp.plan", this.#plan.data)];
+  }
+
+  #setPlan(plan: Plan): void {
+    this.#plan = plan;
+    this.#isPlanChanged = true;
+  }
+
+  #add(customType: string, data: Fields): void {
+    if (this.#waiting.length < maxNotes) this.#waiting.push(customEntry(customType, data));
+    else this.#leftOutCount++;
+  }
+
+  #takeCompaction({ compactionId, status, summary, error }: Fields): void {
+    const compaction = this.#compaction(compactionId);
+    if (summary !== undefined) compaction.summary = new TextBuffer(maxTextChars);
+    if (Array.isArray(summary)) addSummary(compaction, summary);
+    if (error !== undefined)
+      compaction.error = typeof error === "string" ? cutText(error, maxTextChars) : null;
+    if (status === "in_progress") return;
+    this.#add("acp.compaction", compactionData(lineText(status, 64), compaction));
+    this.#compactions.delete(String(compactionId));
+  }
+
+  #compaction(id: unknown): Compaction {
+    const key = String(id);
+    const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
+    // Real agents run far fewer at once; beyond the limit a compaction is not tracked.
+    if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
+    return known;
+  }
+}
+
+function addSummary({ summary }: Compaction, blocks: readonly unknown[]): void {
+  for (const block of blocks) summary.add("text", null, contentText(block));
+}
+
+function compactionData(status: string, { summary, error }: Compaction): Fields {
+  return { status, ...(!summary.isEmpty && { summary: String(summary) }), ...(error !== null && { error }) };
+}
+
+function planOf(plan: Fields): Plan {
+  const id = typeof plan.planId === "string" ? plan.planId : null;
+  if (plan.type === "file") return { id, data: { uri: lineText(plan.uri) } };
+  if (plan.type !== "markdown") return { id, data: { entries: planEntries(plan.entries) } };
+  const markdown = typeof plan.content === "string" ? cutText(plan.content, maxTextChars) : "";
+  return { id, data: { markdown } };
+}
+
+function planEntries(entries: unknown): readonly Fields[] {
+  const listed = (Array.isArray(entries) ? entries : []).filter(isRecord);
+  const shown = listed.slice(0, maxPlanEntries).map(({ content, priority, status }) => ({
+    content: titleText(content),
+    priority: lineText(priority, 64),
+    status: lineText(status, 64),
+  }));
+  const more = listed.length - shown.length;
+  if (more === 0) return shown;
+  return [...shown, { content: `[… ${more} more left out …]`, priority: "low", status: "pending" }];
+}
+
+function noticeOf({ severity, title, description }: Fields): Fields {
+  return {
+    severity: lineText(severity, 64) || "info",
+    title: titleText(title),
+    ...(typeof description === "string" && { description: cutText(description, maxTextChars) }),
+  };
+}
+
+function customEntry(customType: string, data: Fields): EntryDraft {
+  return { type: "custom", customType, data };
+}

@@ -1,0 +1,242 @@
+import type {
+  CreateTerminalRequest,
+  PermissionOption,
+  RequestPermissionOutcome,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk/unstable";
+import type { Turn } from "../../agents/contract.ts";
+import type { AcpPermissions } from "../../config/sections/acp.ts";
+import { unlessAborted } from "../../core/abort.ts";
+import type { ToolCallBlock } from "../../core/messages.ts";
+import { isRecord } from "../../core/shape.ts";
+import { cutText } from "../../core/text.ts";
+import { fitJson, titleText } from "./tool-content.ts";
+
+export type Verdict = "granted" | "refused" | "cancelled";
+
+export interface PermissionContext {
+  /** Unique among all turns, so that an answer can never apply to a question of another turn. */
+  readonly id: string;
+  readonly policy: AcpPermissions;
+  /** The working directory of the session. */
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  readonly approve: Turn["approve"];
+  /** Finds a call by the agent's ID. */
+  findCall(toolCallId: string): ToolCallBlock | null;
+  /** Records a call that the agent may announce only by asking for it. Returns a promise when the write queue is full. */
+  recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
+  /** Adds a notice for people to the session. */
+  addNotice(title: string): void;
+  /** Called when no person could be asked: the turn cannot continue. */
+  onFailure(error: unknown): void;
+}
+
+type Arguments = Record<string, unknown>;
+
+const maxArgumentChars = 16_000;
+const maxTitleChars = 500;
+/** Granted commands that have not been started yet. */
+const maxGrants = 100;
+
+interface Grant {
+  readonly key: string;
+  /** `null` for the working directory of the session. */
+  readonly folder: string | null;
+}
+
+/** The permission requests of one turn. People are asked one question at a time. */
+export class PermissionRequests {
+  readonly #context: PermissionContext;
+  /** Commands granted with their call. Each starts one terminal without another question. */
+  readonly #grants: Grant[] = [];
+  #questionCount = 0;
+  #refusal: string | null = null;
+  #queue: Promise<unknown> = Promise.resolve();
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  /** The open question, until the turn can continue. */
+  #pending: Promise<unknown> = Promise.resolve();
+
+  constructor(context: PermissionContext) {
+    this.#context = context;
+    this.#signal = AbortSignal.any([context.signal, this.#closing.signal]);
+  }
+
+  get isClosed(): boolean {
+    return this.#signal.aborted;
+  }
+
+  /** Withdraws the open question. Rejects if the turn cannot continue without its answer. */
+  async close(): Promise<void> {
+    this.#closing.abort(turnEnded);
+    await this.#pending;
+  }
+
+  get policy(): AcpPermissions {
+    return this.#context.policy;
+  }
+
+  /** The last refusal and its reason. */
+  get refusal(): string | null {
+    return this.#refusal;
+  }
+
+  async decideCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
+    await this.#context.recordCall(toolCall);
+    const known = this.#context.findCall(toolCall.toolCallId);
+    const rawInput = toolCall.rawInput ?? known?.arguments;
+    const title = toolCall.title ?? null;
+    const shown = {
+      ...(title !== null && { title: cutText(title, maxTitleChars) }),
+      ...(rawInput !== undefined && { rawInput: fitJson(rawInput, maxArgumentChars) }),
+    };
+    const kind = toolCall.kind ?? known?.name ?? "other";
+    const verdict = this.#canAllowOnce(options)
+      ? await this.#decide(kind, shown)
+      : this.#refuseAlways(kind, shown);
+    if (verdict === "granted") this.#remember(rawInput);
+    return permissionOutcome(verdict, options);
+  }
+
+  async decideTerminal({ command, args = [], cwd, env = [] }: CreateTerminalRequest): Promise<Verdict> {
+    // A grant from before the turn was stopped starts nothing afterwards.
+    if (this.isClosed) return "cancelled";
+    const folder = cwd === undefined || cwd === null || cwd === this.#context.cwd ? null : cwd;
+    if (env.length === 0 && this.#useGrant(terminalKeys(command, args), folder)) return "granted";
+    const shown = {
+      command,
+      args,
+      ...(folder !== null && { cwd: folder }),
+      ...(env.length > 0 && { env }),
+    };
+    return this.#decide("execute", fitJson(shown, maxArgumentChars) as Arguments);
+  }
+
+  /** A person approves one call. Without an option for one call, the agent would allow all later ones too. */
+  #canAllowOnce(options: readonly PermissionOption[]): boolean {
+    return this.#context.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
+  }
+
+  #refuseAlways(name: string, args: Arguments): Verdict {
+    if (this.isClosed) return "cancelled";
+    const verdict = this.#refuse(name, args, "the agent offers no yes for this one time");
+    this.#context.addNotice(this.#refusal ?? "");
+    return verdict;
+  }
+
+  async #decide(name: string, args: Arguments): Promise<Verdict> {
+    const { policy } = this.#context;
+    if (this.isClosed) return "cancelled";
+    if (policy === "allow") return "granted";
+    if (policy === "deny") return this.#refuse(name, args, "by acp.permissions: deny");
+    const answer = this.#queue.then(() => this.#ask(name, args));
+    this.#queue = answer;
+    return answer;
+  }
+
+  async #ask(name: string, args: Arguments): Promise<Verdict> {
+    if (this.isClosed) return "cancelled";
+    // Not the agent's call ID: an agent may reuse one, and an approval holds for one question.
+    const id = `acp-${this.#context.id}-${++this.#questionCount}`;
+    const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
+    this.#pending = answer.catch((error: unknown) => {
+      if (error !== turnEnded) throw error;
+    });
+    this.#pending.catch(() => undefined); // handled below, and by the caller of close()
+    try {
+      const { approved, note } = await unlessAborted(answer, this.#signal);
+      return approved ? "granted" : this.#refuse(name, args, refusalReason(note));
+    } catch (error) {
+      if (!this.isClosed) this.#context.onFailure(error);
+      return "cancelled";
+    }
+  }
+
+  #refuse(name: string, args: Arguments, reason: string): Verdict {
+    this.#refusal = `Permission for ${describeCall(name, args)} was denied: ${reason}.`;
+    return "refused";
+  }
+
+  #remember(rawInput: unknown): void {
+    if (!isRecord(rawInput) || this.#grants.length >= maxGrants) return;
+    const key = callKey(rawInput.command, rawInput.args);
+    if (key === null) return;
+    const folder = [rawInput.cwd, rawInput.workdir].find((each) => typeof each === "string") ?? null;
+    this.#grants.push({ key, folder: folder === this.#context.cwd ? null : (folder as string | null) });
+  }
+
+  /** Matches by command and folder, because a terminal request does not name its call. */
+  #useGrant(keys: readonly string[], folder: string | null): boolean {
+    const index = this.#grants.findIndex((each) => keys.includes(each.key) && each.folder === folder);
+    if (index !== -1) this.#grants.splice(index, 1);
+    return index !== -1;
+  }
+}
+
+const turnEnded = new Error("The turn has ended.");
+
+/** The title of a call, otherwise its command, otherwise its kind. */
+function describeCall(name: string, { title, command, args, rawInput }: Arguments): string {
+  const line =
+    commandWords(command, args) ??
+    (isRecord(rawInput) ? commandWords(rawInput.command, rawInput.args) : null);
+  const text = [title, line?.join(" ")].find((each) => typeof each === "string" && each.trim() !== "");
+  return text === undefined ? `a call (${titleText(name, 64)})` : `"${titleText(text, maxTitleChars)}"`;
+}
+
+/** The reason within a person's answer, which is a whole sentence. */
+function refusalReason(note: string): string {
+  return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
+}
+
+const optionKinds = {
+  granted: ["allow_once", "allow_always"],
+  refused: ["reject_once"],
+  cancelled: [],
+} as const;
+
+/** The option of the agent that expresses the verdict; cancelled if it offers none. */
+export function permissionOutcome(
+  verdict: Verdict,
+  options: readonly PermissionOption[],
+): RequestPermissionOutcome {
+  for (const kind of optionKinds[verdict]) {
+    const option = options.find((each) => each.kind === kind);
+    if (option !== undefined) return { outcome: "selected", optionId: option.optionId };
+  }
+  return { outcome: "cancelled" };
+}
+
+/**
+ * Two commands with the same key do the same. A list of words never equals a shell line, unless the line consists of plain
+ * words that a shell passes on unchanged.
+ */
+function callKey(command: unknown, args: unknown): string | null {
+  const words = commandWords(command, args);
+  if (words === null) return null;
+  return Array.isArray(command) || words.length > 1 ? wordsKey(words) : lineKey(words[0] ?? "");
+}
+
+/** The key of the command itself, and of the line if it is a shell that runs one. */
+function terminalKeys(command: string, args: readonly string[]): readonly string[] {
+  if (args.length === 0) return [lineKey(command)];
+  const isShell =
+    /^(?:.*\/)?(?:ba|z|da)?sh$/.test(command) && args.length === 2 && /^-l?c$/.test(args[0] ?? "");
+  return [wordsKey([command, ...args]), ...(isShell ? [lineKey(args[1] ?? "")] : [])];
+}
+
+/** `null` if these are not the words of a command. */
+function commandWords(command: unknown, args: unknown): readonly string[] | null {
+  const words = [command, args ?? []].flat();
+  return words.length > 0 && words.every((word) => typeof word === "string") ? words : null;
+}
+
+function lineKey(line: string): string {
+  const isPlain = /^[\w@%+:,./-]+(?: [\w@%+=:,./-]+)*$/.test(line);
+  return isPlain ? wordsKey(line.split(" ")) : JSON.stringify(line);
+}
+
+function wordsKey(words: readonly string[]): string {
+  return JSON.stringify(words);
+}

@@ -1,0 +1,101 @@
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { toys } from "../../../test/support/acp-toys.ts";
+import { toyPids, writeToy } from "../../../test/support/acp-toys.ts";
+import { isAlive } from "../../../test/support/marked.ts";
+import { probeAgent, ResponseReader } from "./probe-agent.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "skein-probe-")));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const patient = 30_000;
+
+async function probe(toy: keyof typeof toys, timeoutMs = patient) {
+  rmSync(join(folder, "toy.pids"), { force: true });
+  const command = writeToy(folder, "toy", toy);
+  const agent = { name: "toy", command, args: [], env: { TOY_KEY: "k1" }, permissions: "ask" } as const;
+  const found = await probeAgent(agent, { env: { PATH: process.env.PATH }, cwd: folder, timeoutMs });
+  const pids = toyPids(folder, "toy");
+  expect(pids.filter(isAlive)).toEqual([]);
+  return { found, started: pids.length, timeoutMs };
+}
+
+/** Of one that never answers: with as much patience as it takes until it has begun at all. */
+async function probeSilent(toy: keyof typeof toys, pids: number) {
+  let probed = await probe(toy, 500);
+  while (probed.started < pids && probed.timeoutMs < patient) probed = await probe(toy, probed.timeoutMs * 2);
+  expect(probed.started).toBe(pids);
+  return { ...probed, late: `it did not answer within ${probed.timeoutMs / 1000} s` };
+}
+
+describe("asking an agent what it is", () => {
+  test("[ACF5] it says who it is and what it can, whatever it says beside that", async () => {
+    expect((await probe("answers")).found).toEqual({
+      answers: true,
+      name: "Toy Agent",
+      version: "1.2.3",
+      protocolVersion: 1,
+      can: { load: true, resume: true, fork: false, list: false },
+      authMethods: ["API key", "web"],
+    });
+    expect((await probe("terse")).found).toEqual({
+      answers: true,
+      protocolVersion: 1,
+      can: { load: false, resume: false, fork: false, list: false },
+      authMethods: [],
+    });
+  });
+
+  test.each([
+    ["refuses", "it refused to begin: no licence"],
+    ["newer", "it speaks version 99 of the protocol, not 1"],
+    ["nonsense", "it speaks no version of the protocol, not 1"],
+    ["exits", "it did not answer; it ended with code 3; its stderr ends: key k1 is not known"],
+  ] as const)("[ACF5] one that %s does not answer, and why is told", async (toy, problem) => {
+    expect((await probe(toy)).found).toEqual({ answers: false, problem });
+  });
+
+  test("[ACF5] one that is silent is given up on, and ends with all that it started", async () => {
+    const { found, late } = await probeSilent("hangs", 2);
+    expect(found).toEqual({ answers: false, problem: late });
+  });
+
+  test("[ACF5] one that writes what is no message is quoted, in short", async () => {
+    const { found, late } = await probeSilent("garbage", 1);
+    expect(found).toEqual({
+      answers: false,
+      problem: `${late}; it wrote what is no message: usage: toy [--acp]`,
+    });
+  });
+
+  test("[ACF5] one that is not there starts nothing", async () => {
+    const agent = { name: "toy", command: "no-such-agent", args: [], env: {}, permissions: "ask" } as const;
+    expect(await probeAgent(agent, { env: { PATH: folder }, cwd: folder, timeoutMs: patient })).toEqual({
+      answers: false,
+      problem: 'the command "no-such-agent" was not found on PATH',
+    });
+  });
+
+  test("[ACF5] the answer is found however it is cut, and nothing is kept without bound", async () => {
+    const line = JSON.stringify({ jsonrpc: "2.0", id: 1, result: { text: "日本\n" } });
+    const bytes = Buffer.from(`Hello\n{"id":1}\n[1]\n{"id":2,"result":1}\n${line}\n`);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(bytes.length)), async (places) => {
+        const first = new ResponseReader(1);
+        const cuts = [0, ...places.toSorted((a, b) => a - b), bytes.length];
+        for (const [index, from] of cuts.entries()) first.take(bytes.subarray(from, cuts[index + 1]));
+        expect(await first.response).toMatchObject({ result: { text: "日本\n" } });
+        expect(first.stray).toBe("Hello");
+      }),
+    );
+    const flooded = new ResponseReader(1);
+    for (let count = 0; count < 100; count++) flooded.take(Buffer.alloc(1024 * 1024, "x"));
+    expect(flooded.stray).toHaveLength(200);
+  });
+});

@@ -1,0 +1,285 @@
+import { describe, expect, it } from "vitest";
+import type { Loose } from "../../../test/support/acp-updates.ts";
+import { begun, done, ended, openedLog, said, says, thought } from "../../../test/support/acp-updates.ts";
+import type { Act } from "./turn-log.ts";
+import type { AgentTurnEnd } from "./turn-outcome.ts";
+
+const messages = (acts: readonly Act[]) => acts.flatMap((act) => (act.act === "say" ? [act.message] : []));
+const notes = (acts: readonly Act[]) => acts.flatMap((act) => (act.act === "note" ? [act.draft] : []));
+
+describe("the end of a turn", () => {
+  const rows: [string, AgentTurnEnd, object][] = [
+    ["end_turn", { stopReason: "end_turn" }, { stopReason: "stop" }],
+    ["max_tokens", { stopReason: "max_tokens" }, { stopReason: "length" }],
+    ["max_turn_requests", { stopReason: "max_turn_requests" }, { stopReason: "length" }],
+    [
+      "refusal",
+      { stopReason: "refusal" },
+      { stopReason: "error", errorMessage: "The agent refused to go on." },
+    ],
+    [
+      "cancelled",
+      { stopReason: "cancelled" },
+      { stopReason: "aborted", errorMessage: "The turn was aborted." },
+    ],
+    [
+      "why it was cancelled",
+      { stopReason: "cancelled", reason: "Permission was denied." },
+      { stopReason: "aborted", errorMessage: "Permission was denied." },
+    ],
+    ["a reason of later versions", { stopReason: "paused" }, { stopReason: "error" }],
+    [
+      "a failure",
+      { failed: "The process ended." },
+      { stopReason: "error", errorMessage: "The process ended." },
+    ],
+  ];
+  for (const [name, end, expected] of rows)
+    it(`[ATL7] says ${name} in the last message`, () => {
+      const { log, take } = openedLog();
+      take(said("so far"));
+      const { acts, stopReason } = log.end(end);
+      expect(messages(acts)).toMatchObject([
+        { role: "assistant", provider: "acp", model: "crab", content: [{ text: "so far" }], ...expected },
+      ]);
+      expect(expected).toMatchObject({ stopReason });
+    });
+
+  it("[ATL7] answers calls that are open, in steps that wait too", () => {
+    const { log, take } = openedLog();
+    take(begun("a"), begun("b"), ended("b"), begun("c"), said("tail"));
+    const partial = { type: "content", content: { type: "text", text: "half" } };
+    take({ sessionUpdate: "tool_call_update", toolCallId: "c", content: [partial] });
+    const { acts } = log.end({ stopReason: "cancelled" });
+    expect(says(acts)).toEqual(["result a failed", "toolUse: →c", "result c failed", "aborted: tail"]);
+    expect(messages(acts)[2]).toMatchObject({
+      content: [{ text: expect.stringContaining("the agent's turn was aborted") }, { text: "half" }],
+    });
+  });
+
+  it("[ATL15] keeps a notice without an id apart from the message that has one", () => {
+    const { log, take } = openedLog();
+    take(said("Warning: "), said("old.\n\n"), said("I am", "1"), said(" here.", "1"));
+    expect(says(log.end(done).acts)).toEqual(["stop: Warning: old.\n\n | I am here."]);
+  });
+
+  it("[ATL7] says that the turn is over though the agent said nothing", () => {
+    const { log, take } = openedLog();
+    expect(messages(log.end(done).acts)).toMatchObject([
+      { role: "assistant", content: [{ type: "text", text: "" }], stopReason: "stop" },
+    ]);
+    expect(log.end(done).acts).toEqual([]);
+    expect(take(said("late"))).toEqual([]);
+  });
+
+  const replies: [string, Loose[], string][] = [
+    ["what was said", [said("a"), said("b")], "ab"],
+    ["what was said since the last call", [said("a"), begun("c"), ended("c"), said("b")], "b"],
+    ["what was said while it went on", [said("a"), begun("c"), said("b"), ended("c")], "b"],
+    ["the last that was said", [said("a"), begun("c"), ended("c"), begun("d"), ended("d"), said(" ")], "a"],
+    ["no thoughts", [thought("hm")], ""],
+  ];
+  const several: typeof replies = [
+    ["the last of several messages", [said("a", "1"), said("b", "2"), said("c", "2")], "bc"],
+    ["what has an id behind a notice that has none", [said("Warning\n\n"), said("a", "1")], "a"],
+    ["what has an id before a notice that has none", [said("a", "1"), said("Warning")], "a"],
+    ["a message that a notice breaks into", [said("a", "1"), said("Warning"), said("b", "1")], "ab"],
+    ["a message that thoughts break into", [said("a", "1"), thought("hm"), said("b", "1")], "ab"],
+    ["the message before a blank one", [said("a", "1"), said("\n", "2")], "a"],
+    ["a notice where there is nothing else", [said(" ", "1"), said("Warning")], "Warning"],
+    ["the same message since the last call", [said("a", "1"), begun("c"), ended("c"), said("b", "1")], "b"],
+    ["what has no id since the last call", [said("a", "1"), begun("c"), ended("c"), said("b")], "b"],
+  ];
+  const replyTo = (updates: readonly Loose[]) => {
+    const { log, take } = openedLog();
+    take(...updates);
+    return log.end(done).reply;
+  };
+  for (const [name, updates, expected] of replies)
+    it(`[ATL8] replies with ${name}`, () => expect(replyTo(updates)).toBe(expected));
+  for (const [name, updates, expected] of several)
+    it(`[ATL15] replies with ${name}`, () => expect(replyTo(updates)).toBe(expected));
+});
+
+describe("notes", () => {
+  const plan = (...contents: string[]): Loose => ({
+    sessionUpdate: "plan",
+    entries: contents.map((content) => ({ content, priority: "high", status: "pending" })),
+  });
+  const notice = (title: string): Loose => ({ sessionUpdate: "notice", severity: "warning", title });
+
+  it("[ATL9] writes the newest plan between steps, and only a new one", () => {
+    const { log, take } = openedLog();
+    const acts = take(plan("one"), plan("one", "two"), begun("a"), plan("three"), ended("a"), plan("three"));
+    acts.push(...take(begun("b"), ended("b"), plan("four"), plan("three")));
+    acts.push(...log.end(done).acts);
+    expect(says(acts)).toEqual([
+      "note acp.plan",
+      "toolUse: →a",
+      "result a",
+      "toolUse: →b",
+      "result b",
+      "stop: ",
+    ]);
+    expect(notes(acts)).toEqual([
+      {
+        type: "custom",
+        customType: "acp.plan",
+        data: { entries: [{ content: "three", priority: "high", status: "pending" }] },
+      },
+    ]);
+  });
+
+  const plans: [string, object, object][] = [
+    [
+      "items",
+      { type: "items", planId: "p", entries: [{ content: "x" }] },
+      { entries: [{ content: "x", priority: "", status: "" }] },
+    ],
+    ["a file", { type: "file", planId: "p", uri: "file:///plan.md" }, { uri: "file:///plan.md" }],
+    ["markdown", { type: "markdown", planId: "p", content: "# Plan" }, { markdown: "# Plan" }],
+  ];
+  for (const [name, given, data] of plans)
+    it(`[ATL9] writes a plan of ${name}, and that it is gone`, () => {
+      const { log, take } = openedLog();
+      const acts = take({ sessionUpdate: "plan_update", plan: given }, begun("a"), ended("a"));
+      take(
+        { sessionUpdate: "plan_removed", planId: "another" },
+        { sessionUpdate: "plan_removed", planId: "p" },
+      );
+      acts.push(...log.end(done).acts);
+      expect(notes(acts)).toMatchObject([{ data }, { data: { entries: [] } }]);
+    });
+
+  it("[ATL9] writes notices once no call is open, and counts those of too many", () => {
+    const { log, take } = openedLog();
+    take(begun("a"), begun("b"), ended("a"));
+    expect(take(...Array.from({ length: 5000 }, (_, at) => notice(`n${at}`)))).toEqual([]);
+    const acts = [...take(ended("b")), ...log.end(done).acts];
+    expect(notes(acts)).toHaveLength(21);
+    expect(notes(acts)[0]).toMatchObject({
+      customType: "acp.notice",
+      data: { severity: "warning", title: "n0" },
+    });
+    expect(notes(acts)[20]).toMatchObject({ data: { title: "4980 more were left out." } });
+    expect(says(acts)[0]).toBe("result b");
+  });
+
+  it("[ATL9] writes a compaction when it has ended, or did not", () => {
+    const { log, take } = openedLog();
+    const compaction = (status: string, more: object = {}): Loose => ({
+      sessionUpdate: "compaction_update",
+      compactionId: "k",
+      status,
+      ...more,
+    });
+    const chunk = (text: string, compactionId = "k"): Loose => ({
+      sessionUpdate: "compaction_summary_chunk",
+      compactionId,
+      content: { type: "text", text },
+    });
+    take(compaction("in_progress"), chunk("In "), chunk("short"), compaction("completed"));
+    take(chunk("half", "l"), compaction("failed", { error: "too long", summary: null }));
+    expect(notes(log.end(done).acts).map((draft) => ("data" in draft ? draft.data : null))).toEqual([
+      { status: "completed", summary: "In short" },
+      { status: "failed", error: "too long" },
+      { status: "in_progress", summary: "half" },
+    ]);
+  });
+});
+
+describe("what is for the caller", () => {
+  const usage = (amount: number, currency = "USD"): Loose => ({
+    sessionUpdate: "usage_update",
+    used: 500,
+    size: 1000,
+    cost: { amount, currency },
+  });
+
+  it("[ATL10] tells the cost, and does nothing with what is known and not for us", () => {
+    const { log, take } = openedLog();
+    const quiet = [
+      "user_message_chunk",
+      "current_mode_update",
+      "available_commands_update",
+      "config_option_update",
+      "session_info_update",
+    ];
+    expect(take(...quiet.map((sessionUpdate) => ({ sessionUpdate })), usage(0.5))).toEqual([]);
+    expect(log.cost).toBe(0.5);
+    expect(notes(log.end(done).acts)).toEqual([]);
+  });
+
+  it("[ATL10] says at the end which kinds it did not know, and how many there were", () => {
+    const { log, take } = openedLog();
+    const unknown = (sessionUpdate: unknown) => ({ sessionUpdate }) as Loose;
+    take(unknown("of later\nversions"), unknown("other"), unknown("other"), unknown(7));
+    for (let at = 0; at < 50; at++) take(unknown(`kind ${at}`));
+    take(begun("a"), ended("a"), ended("a"));
+    const [note, ...more] = notes(log.end(done).acts);
+    expect(more).toEqual([]);
+    expect(note).toMatchObject({
+      customType: "acp.notice",
+      data: {
+        severity: "info",
+        title: "Updates of kinds that are not known here were passed by: 54.",
+        description: expect.stringMatching(
+          /^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/,
+        ),
+      },
+    });
+  });
+
+  it("[ATL11] takes tokens as those of the turn", () => {
+    const told = {
+      totalTokens: 60,
+      inputTokens: 10,
+      outputTokens: 20,
+      cachedReadTokens: 25,
+      cachedWriteTokens: 5,
+    };
+    const { usage: counted, acts } = openedLog().log.end({ stopReason: "end_turn", usage: told });
+    expect(counted).toEqual({ input: 10, output: 20, cacheRead: 25, cacheWrite: 5, totalTokens: 60 });
+    expect(messages(acts)).toMatchObject([
+      { usage: { ...counted, cost: { total: 0 } }, skein: { costKnown: false } },
+    ]);
+  });
+
+  const thoughts: [string, number, number][] = [
+    ["beside the answer", 37, 27],
+    ["within it", 30, 20],
+  ];
+  for (const [name, totalTokens, output] of thoughts)
+    it(`[ATL11] counts thoughts ${name} as the total tells`, () => {
+      const told = { totalTokens, inputTokens: 10, outputTokens: 20, thoughtTokens: 7 };
+      const end = openedLog().log.end({ stopReason: "end_turn", usage: told });
+      expect(end.usage).toMatchObject({ output, totalTokens });
+    });
+
+  it("[ATL11] takes figures that are none for nothing", () => {
+    const told = {
+      totalTokens: "x",
+      inputTokens: -1,
+      outputTokens: Number.NaN,
+      cachedReadTokens: Number.POSITIVE_INFINITY,
+    };
+    const { usage: counted } = openedLog().log.end({ stopReason: "end_turn", usage: told });
+    expect(counted).toMatchObject({ input: 0, output: 0, cacheRead: 1e12 });
+  });
+
+  const costs: [string, number | null, Loose[], number | undefined][] = [
+    ["a new session", 0, [usage(0.1), usage(0.3)], 0.3],
+    ["a later turn", 0.1, [usage(0.3)], 0.2],
+    ["a session whose cost was not known", null, [usage(5), usage(5.5)], 0.5],
+    ["an agent that counts anew", 3, [usage(0.5)], 0.5],
+    ["other money", 0, [usage(9, "EUR"), usage(9, "credits")], undefined],
+    ["no number", 0, [usage(Number.NaN), usage(-1)], undefined],
+    ["nothing told", 0, [], undefined],
+  ];
+  for (const [name, costBefore, updates, expected] of costs)
+    it(`[ATL11] knows the cost with ${name}`, () => {
+      const { log, take } = openedLog({ costBefore });
+      take(...updates);
+      expect(log.end({ stopReason: "cancelled" }).usage.cost?.total).toBe(expected);
+    });
+});

@@ -1,0 +1,129 @@
+import { isRecord } from "../../core/shape.ts";
+import { cutText } from "../../core/text.ts";
+import { failed } from "./errors.ts";
+import { lineText } from "./tool-content.ts";
+
+/** How a turn of an agent ended, what it used and what it cost. */
+
+/** The fields that Skein reads from the response to a prompt. */
+export interface PromptResponse {
+  readonly stopReason: string;
+  readonly usage: unknown;
+}
+
+export function readPromptResponse(agent: string, response: unknown): PromptResponse {
+  if (isRecord(response) && typeof response.stopReason === "string")
+    return { stopReason: response.stopReason, usage: response.usage };
+  throw failed(agent, "its answer to the prompt is none of the protocol: it has no stopReason");
+}
+
+export type AgentTurnEnd =
+  /** `reason` explains a turn that the agent ended as cancelled without being asked to. */
+  | { readonly stopReason: string; readonly usage?: unknown; readonly reason?: string }
+  | { readonly failed: string };
+
+export interface TurnOutcome {
+  readonly stopReason: "stop" | "length" | "error" | "aborted";
+  readonly errorMessage?: string;
+  /** The agent's own stop reason; `null` when the turn failed without one. */
+  readonly raw: string | null;
+  /** The result of each call that is still open. */
+  readonly openCall: string;
+}
+
+const maxMessageChars = 4000;
+
+export function outcomeOf(end: AgentTurnEnd): TurnOutcome {
+  if ("failed" in end) {
+    const errorMessage = cutText(end.failed, maxMessageChars);
+    return { stopReason: "error", errorMessage, raw: null, openCall: openCallText("failed") };
+  }
+  const raw = lineText(end.stopReason, 64);
+  const openCall = openCallText("ended");
+  switch (raw) {
+    case "end_turn":
+      return { stopReason: "stop", raw, openCall };
+    case "max_tokens":
+    case "max_turn_requests":
+      return { stopReason: "length", raw, openCall };
+    case "cancelled": {
+      const errorMessage = cutText(end.reason ?? "The turn was aborted.", maxMessageChars);
+      return { stopReason: "aborted", errorMessage, raw, openCall: openCallText("was aborted") };
+    }
+    case "refusal":
+      return { stopReason: "error", errorMessage: "The agent refused to go on.", raw, openCall };
+    default: {
+      const errorMessage = `The agent stopped for an unknown reason (${raw}).`;
+      return { stopReason: "error", errorMessage, raw, openCall };
+    }
+  }
+}
+
+function openCallText(how: string): string {
+  return `[skein] This call has no result: the agent's turn ${how} before it did.`;
+}
+
+export interface TurnUsage {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  totalTokens: number;
+  cost: { input: number; output: number; cacheRead: number; cacheWrite: number; total: number };
+}
+
+/**
+ * Token counts of one turn; the four add up to the total. The protocol describes the numbers both as per turn and as
+ * per session, but the agents that send them count the turn.
+ */
+export function turnUsage(usage: unknown, costUsd: number | null): TurnUsage {
+  const counts = isRecord(usage) ? usage : {};
+  const [input, cacheRead] = [tokenCount(counts.inputTokens), tokenCount(counts.cachedReadTokens)];
+  const [cacheWrite, thoughts] = [tokenCount(counts.cachedWriteTokens), tokenCount(counts.thoughtTokens)];
+  const answer = tokenCount(counts.outputTokens);
+  // Most agents include thoughts in the output, some count them apart. The total shows which.
+  const areThoughtsApart =
+    thoughts > 0 && tokenCount(counts.totalTokens) === input + answer + cacheRead + cacheWrite + thoughts;
+  const output = areThoughtsApart ? answer + thoughts : answer;
+  const totalTokens = input + output + cacheRead + cacheWrite;
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: costUsd ?? 0 };
+  return { input, output, cacheRead, cacheWrite, totalTokens, cost };
+}
+
+const maxTokens = 1e12;
+
+function tokenCount(value: unknown): number {
+  return typeof value === "number" && value > 0 ? Math.floor(Math.min(value, maxTokens)) : 0;
+}
+
+/** Agents report the cost of their whole session. A turn costs the difference. */
+export class CostMeter {
+  #before: number | null;
+  #now: number | null = null;
+
+  /** `before` is the cost when the turn starts. With `null`, the first reported amount takes its place. */
+  constructor(before: number | null) {
+    this.#before = before;
+  }
+
+  /** Only dollars count; other currencies cannot be charged to a budget. */
+  take(cost: unknown): void {
+    if (!isRecord(cost) || cost.currency !== "USD") return;
+    const { amount } = cost;
+    if (typeof amount !== "number" || !Number.isFinite(amount) || amount < 0) return;
+    this.#before ??= amount;
+    this.#now = amount;
+  }
+
+  /** The cost that the next turn starts with; `null` if the agent never reported one. */
+  get sum(): number | null {
+    return this.#now ?? this.#before;
+  }
+
+  /** `null` if unknown. An amount lower than before means that the agent restarted its count. */
+  get turnCost(): number | null {
+    if (this.#now === null || this.#before === null) return null;
+    const grown = this.#now >= this.#before ? this.#now - this.#before : this.#now;
+    return Number(grown.toFixed(10));
+  }
+}
