@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { AcpParts, EditorCommand } from "../acp/server/contract.ts";
+import type { EditorCommand, ServerContext } from "../acp/server/context.ts";
 import { serveAcpStdio } from "../acp/server/serve-stdio.ts";
 import { SkeinError } from "../core/errors.ts";
 import { thrownText } from "../core/text.ts";
@@ -30,22 +30,22 @@ async function acpCommand(terminal: Terminal, version: string, options: GlobalOp
   await speaking(terminal, (spoken) =>
     // Named, so that a folder is begun where there is none.
     withSkeinCalls(spoken.terminal, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(partsOf(spoken.terminal, open, version, options), spoken),
+      serveAcpStdio(contextOf(spoken.terminal, open, version, options), spoken),
     ),
   );
 }
 
-/** As often as runs are looked after: who has the folder is told by no event what other processes do there. */
-const lookMs = 250;
+/** No event reports what other processes on the folder do, so it is polled as often as the runs. */
+const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
 
-function partsOf(
+function contextOf(
   terminal: Terminal,
   open: OpenSkeinCalls,
   version: string,
   options: GlobalOptions,
-): AcpParts {
+): ServerContext {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
     const problem = "An editor has to read and to write, and the token may not do both";
@@ -54,11 +54,11 @@ function partsOf(
   return {
     version,
     calls,
-    whose: reader,
-    may,
+    scope: reader,
+    canCall: may,
     commands: editorCommands(terminal, open),
     cwd: terminal.cwd,
-    ...(open.store === null ? {} : { lookMs }),
+    ...(open.store === null ? {} : { pollMs }),
     report: (error) => tell(terminal, options, thrownText(error)),
   };
 }

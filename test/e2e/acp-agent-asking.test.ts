@@ -54,18 +54,18 @@ beforeEach(async () => {
   const tokens = new Tokens({ ledger: store.work.ledger });
   const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens };
   calls = localWatchedCalls(allHandlers(deps), deps);
-  const parts = {
+  const context = {
     version: "0",
     calls,
-    whose: {},
-    may: () => true,
+    scope: {},
+    canCall: () => true,
     commands: [],
     cwd: folder.path,
     report: (error: unknown) => void reported.push(error),
   };
   const [input, output] = [new PassThrough(), new PassThrough()];
   leaving.end = () => input.end();
-  over = serveAcpStdio(parts, { input, output, signal: new AbortController().signal });
+  over = serveAcpStdio(context, { input, output, signal: new AbortController().signal });
   editor = await acpEditor(output, input);
 });
 afterEach(async () => {

@@ -1,7 +1,6 @@
 import type { RequestPermissionResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { expect } from "vitest";
-import type { AcpParts } from "../../src/acp/server/contract.ts";
-import type { LivePorts } from "../../src/acp/server/live-session.ts";
+import type { EditorSession, ServerContext } from "../../src/acp/server/context.ts";
 import { LiveSession } from "../../src/acp/server/live-session.ts";
 import type { EventStream, ReceivedEvent } from "../../src/entry-client.ts";
 import { SkeinError } from "../../src/index.ts";
@@ -36,8 +35,8 @@ export class FakeSession {
     [];
   /** Other sessions of the user, by their keys. */
   readonly others = new Map<string, { readonly spawnedBy?: string; readonly label?: string }>();
-  /** How often is looked for what others did; left out: never. */
-  lookMs: number | undefined;
+  /** How often approvals are polled; absent: never. */
+  pollMs: number | undefined;
   permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
   /** Comes before a call is answered: what it throws is the answer. */
   before: (method: string, params: Params) => unknown = () => undefined;
@@ -104,12 +103,15 @@ export class FakeSession {
   }
 
   open(isWhole = false): Promise<LiveSession> {
-    const tell = async (update: SessionUpdate) => void this.told.push(update);
-    const ask: LivePorts["ask"] = ({ toolCall: { toolCallId, title } }, signal) => {
+    const sendUpdate = async (update: SessionUpdate) => void this.told.push(update);
+    const requestPermission: EditorSession["requestPermission"] = (
+      { toolCall: { toolCallId, title } },
+      signal,
+    ) => {
       this.asked.push({ toolCallId, title: title ?? "", signal });
       return this.permit();
     };
-    return LiveSession.open(this.#parts(), key, { tell, ask, timing: this.#timing() }, isWhole);
+    return LiveSession.open(this.#context(), key, { sendUpdate, requestPermission }, isWhole, this.#timing());
   }
 
   text(kind: "agent_message_chunk" | "user_message_chunk" = "agent_message_chunk"): string {
@@ -131,7 +133,7 @@ export class FakeSession {
     return this.called.filter(([name]) => name === method).length;
   }
 
-  #parts(): AcpParts {
+  #context(): ServerContext {
     const call = async (method: string, params: Params) => {
       this.called.push([method, params]);
       await this.before(method, params);
@@ -140,11 +142,11 @@ export class FakeSession {
     return {
       version: "0",
       calls: { call: call as never, events: ({ keys, events = [] } = {}) => this.#stream(keys, events) },
-      whose: {},
-      may: () => true,
+      scope: {},
+      canCall: () => true,
       commands: [],
       cwd: "/",
-      ...(this.lookMs === undefined ? {} : { lookMs: this.lookMs }),
+      ...(this.pollMs === undefined ? {} : { pollMs: this.pollMs }),
       report: (error) => void this.reported.push(error),
     };
   }

@@ -2,7 +2,7 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
 import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
 import { AcpAgent } from "./acp-agent.ts";
-import type { AcpParts } from "./contract.ts";
+import type { ServerContext } from "./context.ts";
 
 const sessionId = "agent:main:session:trip";
 const never = new AbortController().signal;
@@ -23,8 +23,11 @@ class Scene {
   readonly #ended = Promise.withResolvers<string>();
 
   constructor() {
-    const ask = () => new Promise<never>(() => undefined);
-    this.agent = new AcpAgent(this.#parts(), { tell: async (_, update) => void this.told.push(update), ask });
+    const requestPermission = () => new Promise<never>(() => undefined);
+    this.agent = new AcpAgent(this.#context(), {
+      sendUpdate: async (_, update) => void this.told.push(update),
+      requestPermission,
+    });
   }
 
   load(cwd = "/w"): Promise<unknown> {
@@ -43,7 +46,7 @@ class Scene {
     return expect.poll(() => this.called).toContain(method);
   }
 
-  #parts(): AcpParts {
+  #context(): ServerContext {
     const call = async (method: string, params: Record<string, unknown>, how?: { signal?: AbortSignal }) => {
       this.called.push(method);
       return this.answers[method]?.(params) ?? this.#answer(method, how?.signal ?? never);
@@ -55,8 +58,8 @@ class Scene {
     return {
       version: "0",
       calls: { call: call as never, events: () => this.#stream() },
-      whose: {},
-      may: () => true,
+      scope: {},
+      canCall: () => true,
       commands: [{ name: "compact", about: "", hint: null, run }],
       cwd: "/",
       report: (error) => void this.reported.push(error),

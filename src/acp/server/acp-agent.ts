@@ -4,42 +4,56 @@ import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
-import type { AcpParts, EditorCommand } from "./contract.ts";
-import { listSessions, titleOf } from "./listing.ts";
-import type { LivePorts } from "./live-session.ts";
+import type { EditorCommand, EditorSession, ServerContext } from "./context.ts";
+import { retryRateLimited } from "./context.ts";
 import { LiveSession } from "./live-session.ts";
-import { OpenSession } from "./open-session.ts";
-import { configOptions, patchOf } from "./options.ts";
-import { modeOf } from "./permissions.ts";
-import type { PromptInput } from "./prompt-input.ts";
-import { promptInput } from "./prompt-input.ts";
-import { commandsUpdate, modeState, notDone, usageUpdate } from "./session-start.ts";
-import { unhurried } from "./unhurried.ts";
+import { modeOf } from "./permission-requests.ts";
+import { promptInput } from "./prompt.ts";
+import {
+  commandsUpdate,
+  configOptions,
+  ignoredText,
+  listSessions,
+  patchOf,
+  titleOf,
+  usageUpdate,
+} from "./session-info.ts";
 
-/** What the editor of a connection can be told and asked. */
+/** The editor at the other end of the connection. */
 export interface Editor {
-  tell(sessionId: string, update: acp.SessionUpdate): Promise<void>;
-  ask(request: acp.RequestPermissionRequest, signal: AbortSignal): Promise<acp.RequestPermissionResponse>;
+  sendUpdate(sessionId: string, update: acp.SessionUpdate): Promise<void>;
+  requestPermission(
+    request: acp.RequestPermissionRequest,
+    signal: AbortSignal,
+  ): Promise<acp.RequestPermissionResponse>;
 }
 
-interface Opening {
+interface OpenRequest {
   readonly cwd: string;
   readonly mcpServers?: readonly unknown[];
 }
 
-type How = "new" | "load" | "resume" | "fork";
-type Opened = Pick<acp.NewSessionResponse, "modes" | "configOptions">;
+/** A session that is open in the editor. */
+interface OpenSession {
+  readonly live: LiveSession;
+  /** Slash commands that are running. */
+  readonly commands: Set<AbortController>;
+  unansweredCount: number;
+}
 
-/** The sessions that one editor has open, by the ids that it knows them by. */
+type OpenResponse = Pick<acp.NewSessionResponse, "modes" | "configOptions">;
+
+/** Handles the requests of one editor. */
 export class AcpAgent {
-  readonly #parts: AcpParts;
+  readonly #context: ServerContext;
   readonly #editor: Editor;
+  /** By the session ID that the editor uses. */
   readonly #open = new Map<string, OpenSession>();
   #takesNotices = false;
-  #isOver = false;
+  #hasEnded = false;
 
-  constructor(parts: AcpParts, editor: Editor) {
-    this.#parts = unhurried(parts);
+  constructor(context: ServerContext, editor: Editor) {
+    this.#context = retryRateLimited(context);
     this.#editor = editor;
   }
 
@@ -47,7 +61,7 @@ export class AcpAgent {
     this.#takesNotices = (clientCapabilities?.session?.notices ?? null) !== null;
     return {
       protocolVersion,
-      agentInfo: { name: "skein", title: "Skein", version: this.#parts.version },
+      agentInfo: { name: "skein", title: "Skein", version: this.#context.version },
       agentCapabilities: {
         loadSession: true,
         promptCapabilities: { image: true, embeddedContext: true, audio: false },
@@ -57,210 +71,250 @@ export class AcpAgent {
           resume: {},
           fork: {},
           close: {},
-          ...(this.#parts.may("sessions.delete") ? { delete: {} } : {}),
+          ...(this.#context.canCall("sessions.delete") && { delete: {} }),
         },
       },
       authMethods: [],
     };
   }
 
-  async create({ cwd, ...asked }: acp.NewSessionRequest): Promise<acp.NewSessionResponse> {
-    const { calls, whose, may } = this.#parts;
+  async create(request: acp.NewSessionRequest): Promise<acp.NewSessionResponse> {
+    const { calls, scope, canCall } = this.#context;
+    const { cwd } = request;
     checkFolder(cwd);
-    const place = may("sessions.patch") ? { cwd } : {};
-    const { key } = await calls.call("sessions.create", { ...whose, ...place });
-    return { sessionId: key, ...(await this.#begun(key, await this.#find(key), { ...asked, cwd }, "new")) };
+    const folder = canCall("sessions.patch") ? { cwd } : {};
+    const { key } = await calls.call("sessions.create", { ...scope, ...folder });
+    return { sessionId: key, ...(await this.#openSession(key, request, "new")) };
   }
 
-  async load({ sessionId, ...asked }: acp.LoadSessionRequest): Promise<acp.LoadSessionResponse> {
-    return this.#begun(sessionId, await this.#find(sessionId), asked, "load");
+  load({ sessionId, ...request }: acp.LoadSessionRequest): Promise<acp.LoadSessionResponse> {
+    return this.#openSession(sessionId, request, "load");
   }
 
-  async resume({ sessionId, ...asked }: acp.ResumeSessionRequest): Promise<acp.ResumeSessionResponse> {
-    return this.#begun(sessionId, await this.#find(sessionId), asked, "resume");
+  resume({ sessionId, ...request }: acp.ResumeSessionRequest): Promise<acp.ResumeSessionResponse> {
+    return this.#openSession(sessionId, request, "resume");
   }
 
-  async fork({ sessionId, ...asked }: acp.ForkSessionRequest): Promise<acp.ForkSessionResponse> {
-    checkFolder(asked.cwd);
-    const from = await this.#find(sessionId);
-    const { key } = await this.#parts.calls.call("sessions.fork", { ...this.#parts.whose, key: from.key });
-    return { sessionId: key, ...(await this.#begun(key, await this.#find(key), asked, "fork")) };
+  async fork({ sessionId, ...request }: acp.ForkSessionRequest): Promise<acp.ForkSessionResponse> {
+    const { calls, scope } = this.#context;
+    checkFolder(request.cwd);
+    const source = await this.#find(sessionId);
+    const { key } = await calls.call("sessions.fork", { ...scope, key: source.key });
+    return { sessionId: key, ...(await this.#openSession(key, request, "fork")) };
   }
 
-  list(
-    { cwd = null, cursor = null }: acp.ListSessionsRequest,
-    signal: AbortSignal,
-  ): Promise<acp.ListSessionsResponse> {
-    return listSessions(this.#parts, { cwd, cursor }, signal);
+  list(request: acp.ListSessionsRequest, signal: AbortSignal): Promise<acp.ListSessionsResponse> {
+    return listSessions(this.#context, request, signal);
   }
 
   async delete({ sessionId }: acp.DeleteSessionRequest): Promise<void> {
+    const { calls, scope } = this.#context;
     const { key } = await this.#find(sessionId);
-    await this.#open.get(sessionId)?.cancelAsked();
-    this.#forget(sessionId);
-    await this.#parts.calls.call("sessions.delete", { ...this.#parts.whose, key });
+    const open = this.#open.get(sessionId);
+    if (open !== undefined) await cancelPrompts(open);
+    this.#close(sessionId);
+    await calls.call("sessions.delete", { ...scope, key });
   }
 
-  /** What was asked here and is not answered ends with it; what others set off goes on. */
+  /** Cancels the prompts of this editor. Runs that other clients started continue. */
   async close({ sessionId }: acp.CloseSessionRequest): Promise<void> {
-    await this.#of(sessionId).cancelAsked();
-    this.#forget(sessionId);
+    await cancelPrompts(this.#get(sessionId));
+    this.#close(sessionId);
   }
 
   async prompt({ sessionId, prompt }: acp.PromptRequest, signal: AbortSignal): Promise<acp.PromptResponse> {
-    const open = this.#of(sessionId);
-    return open.answering((answered) =>
-      this.#answer(sessionId, open, promptInput(prompt), { signal, answered }),
-    );
+    const open = this.#get(sessionId);
+    const responded = Promise.withResolvers<void>();
+    open.unansweredCount += 1;
+    try {
+      return await this.#answer(sessionId, open, prompt, signal, responded.promise);
+    } finally {
+      open.unansweredCount -= 1;
+      // By then the SDK is sending the response.
+      setImmediate(responded.resolve);
+    }
   }
 
+  /** Cancels the commands and prompts of this editor, or the current run of the session if there are none. */
   async cancel({ sessionId }: acp.CancelNotification): Promise<void> {
-    await this.#open.get(sessionId)?.cancel();
+    const open = this.#open.get(sessionId);
+    if (open === undefined) return;
+    if (open.commands.size === 0) await open.live.cancel();
+    else await cancelPrompts(open);
   }
 
   async setMode({ sessionId, modeId }: acp.SetSessionModeRequest): Promise<void> {
-    const { live } = this.#of(sessionId);
-    live.permissions.mode = modeOf(modeId);
-    await this.#editor.tell(sessionId, { sessionUpdate: "current_mode_update", currentModeId: modeId });
+    this.#get(sessionId).live.permissions.mode = modeOf(modeId);
+    await this.#editor.sendUpdate(sessionId, { sessionUpdate: "current_mode_update", currentModeId: modeId });
   }
 
-  async setOption(asked: acp.SetSessionConfigOptionRequest): Promise<acp.SetSessionConfigOptionResponse> {
-    const { calls, whose } = this.#parts;
-    const { key } = this.#of(asked.sessionId).live;
-    await calls.call("sessions.patch", { ...whose, key, ...patchOf(asked.configId, asked.value) });
+  async setOption(request: acp.SetSessionConfigOptionRequest): Promise<acp.SetSessionConfigOptionResponse> {
+    const { calls, scope } = this.#context;
+    const { key } = this.#get(request.sessionId).live;
+    await calls.call("sessions.patch", { ...scope, key, ...patchOf(request.configId, request.value) });
     return { configOptions: await this.#options(key) };
   }
 
-  /** Nobody is told of anything any more; what was accepted goes on. */
+  /** Stops all updates. Accepted prompts continue. */
   end(): void {
-    this.#isOver = true;
-    for (const sessionId of [...this.#open.keys()]) this.#forget(sessionId);
+    this.#hasEnded = true;
+    for (const sessionId of [...this.#open.keys()]) this.#close(sessionId);
   }
 
-  async #begun(id: string, details: SessionDetailsPayload, asked: Opening, how: How): Promise<Opened> {
-    checkFolder(asked.cwd);
+  async #openSession(
+    id: string,
+    request: OpenRequest,
+    method: "new" | "load" | "resume" | "fork",
+  ): Promise<OpenResponse> {
+    const details = await this.#find(id);
+    checkFolder(request.cwd);
     this.#checkIdle(id);
-    const { key } = details;
-    const options = await configOptions(this.#parts, details);
-    const ports: LivePorts = {
-      tell: (update) => this.#editor.tell(id, update),
-      ask: (request, signal) => this.#editor.ask({ ...request, sessionId: id }, signal),
+    const options = await configOptions(this.#context, details);
+    const editor: EditorSession = {
+      sendUpdate: (update) => this.#editor.sendUpdate(id, update),
+      requestPermission: (asked, signal) =>
+        this.#editor.requestPermission({ ...asked, sessionId: id }, signal),
     };
-    const live = await LiveSession.open(this.#parts, key, ports, how === "load");
+    const live = await LiveSession.open(this.#context, details.key, editor, method === "load");
     try {
       this.#checkIdle(id);
     } catch (error) {
       live.close();
       throw error;
     }
-    this.#forget(id);
-    this.#open.set(id, new OpenSession(live));
-    // Of a session that it is not yet told of an editor can hear nothing.
-    setImmediate(() => {
-      void this.#begin(id, live, notDone(this.#parts, { ...asked, isNew: how === "new", at: details.cwd }));
-    });
+    this.#close(id);
+    this.#open.set(id, { live, commands: new Set(), unansweredCount: 0 });
+    const ignored = ignoredText(this.#context, request, method === "new" ? null : details.cwd);
+    // An editor ignores updates of a session before it has the response that opens it.
+    setImmediate(() => void this.#begin(id, live, ignored));
     return {
-      modes: modeState(live.permissions),
-      ...(options.length === 0 ? {} : { configOptions: options }),
+      modes: live.permissions.modeState,
+      ...(options.length > 0 && { configOptions: options }),
     };
   }
 
-  /** A session that is opened anew is another to the editor, which would not hear the end of what it asked before. */
+  /** Opening a session again replaces it, and the pending prompts of the earlier one would never get a response. */
   #checkIdle(sessionId: string): void {
-    if (this.#isOver)
+    if (this.#hasEnded)
       throw new SkeinError("conflict", { problem: "The editor has gone", advice: "Start again" });
-    if (this.#open.get(sessionId)?.isAnswering !== true) return;
+    if ((this.#open.get(sessionId)?.unansweredCount ?? 0) === 0) return;
     const problem = `A prompt of the session ${sessionId} is being answered`;
     throw new SkeinError("conflict", { problem, advice: "Wait for its end, or cancel it, and open it then" });
   }
 
-  async #begin(id: string, live: LiveSession, text: string | null): Promise<void> {
-    await this.#editor.tell(id, commandsUpdate(this.#parts));
-    if (text !== null && this.#takesNotices)
-      await this.#editor.tell(id, { sessionUpdate: "notice", severity: "warning", title: text });
-    else if (text !== null) await live.say(`${text}\n\n`);
+  async #begin(id: string, live: LiveSession, notice: string | null): Promise<void> {
+    await this.#editor.sendUpdate(id, commandsUpdate(this.#context));
+    if (notice !== null && this.#takesNotices)
+      await this.#editor.sendUpdate(id, { sessionUpdate: "notice", severity: "warning", title: notice });
+    else if (notice !== null) await live.say(`${notice}\n\n`);
     live.begin();
   }
 
-  #commandIn(message: string): { readonly command: EditorCommand; readonly rest: string } | null {
-    const [, name, rest = ""] = /^\/([a-z]+)(?:\s+(.*))?$/s.exec(message.trim()) ?? [];
-    const command = this.#parts.commands.find((each) => each.name === name);
-    return command === undefined ? null : { command, rest: rest.trim() };
+  #findCommand(message: string): { readonly command: EditorCommand; readonly input: string } | null {
+    const [, name, input = ""] = /^\/([a-z]+)(?:\s+(.*))?$/s.exec(message.trim()) ?? [];
+    const command = this.#context.commands.find((each) => each.name === name);
+    return command === undefined ? null : { command, input: input.trim() };
   }
 
   async #answer(
     id: string,
     open: OpenSession,
-    input: PromptInput,
-    { signal, answered }: { readonly signal: AbortSignal; readonly answered: Promise<void> },
+    blocks: acp.ContentBlock[],
+    signal: AbortSignal,
+    responded: Promise<void>,
   ): Promise<acp.PromptResponse> {
-    const command = input.isTyped ? this.#commandIn(input.message) : null;
-    if (command !== null) return this.#run(id, open, command, signal);
-    // Two slashes say one, where one would be a command.
+    const prompt = promptInput(blocks);
+    const found = prompt.isTyped ? this.#findCommand(prompt.message) : null;
+    if (found !== null) return this.#runCommand(id, open, found, signal);
+    // A second slash escapes a command.
+    const unescaped = prompt.message.slice(1);
     const isEscaped =
-      input.isTyped && input.message.startsWith("//") && this.#commandIn(input.message.slice(1)) !== null;
-    const message = isEscaped ? input.message.slice(1) : input.message;
-    const response = await open.live.prompt({ ...input, message }, signal, answered);
-    await this.#beside(id, open, () => this.#tellState(id, open.live));
+      prompt.isTyped && prompt.message.startsWith("//") && this.#findCommand(unescaped) !== null;
+    const message = isEscaped ? unescaped : prompt.message;
+    const response = await open.live.prompt({ ...prompt, message }, signal, responded);
+    await this.#tryUpdate(id, open, () => this.#sendState(id, open.live));
     return response;
   }
 
-  /** Without a model. What cannot be done is told like what was done: the session goes on either way. */
-  async #run(
+  /** Runs a command without a model. Shows an error like a result, because the session can continue. */
+  async #runCommand(
     id: string,
     open: OpenSession,
-    { command, rest }: { readonly command: EditorCommand; readonly rest: string },
+    { command, input }: { readonly command: EditorCommand; readonly input: string },
     signal: AbortSignal,
   ): Promise<acp.PromptResponse> {
-    const { live } = open;
-    const run = (cancelled: AbortSignal) => command.run(live.key, rest, cancelled).catch(thrownText);
-    const text = await open.command(run, signal, () => this.#isOver);
+    const { live, commands } = open;
+    const controller = new AbortController();
+    const cancelled = Promise.withResolvers<null>();
+    controller.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });
+    const cancel = () => {
+      // An editor that disconnects has not cancelled the command.
+      if (!this.#hasEnded) controller.abort();
+    };
+    signal.addEventListener("abort", cancel, { once: true });
+    if (signal.aborted) cancel();
+    commands.add(controller);
+    let text: string | null;
+    try {
+      const run = command.run(live.key, input, controller.signal).catch(thrownText);
+      text = await Promise.race([cancelled.promise, run]);
+    } finally {
+      signal.removeEventListener("abort", cancel);
+      commands.delete(controller);
+    }
     if (text === null) return { stopReason: "cancelled" };
     await live.say(text);
-    await this.#beside(id, open, async () => {
+    await this.#tryUpdate(id, open, async () => {
       const options = await this.#options(live.key);
       if (options.length > 0)
-        await this.#editor.tell(id, { sessionUpdate: "config_option_update", configOptions: options });
+        await this.#editor.sendUpdate(id, { sessionUpdate: "config_option_update", configOptions: options });
     });
     return { stopReason: "end_turn" };
   }
 
-  /** What is told beside an answer, which stands without it too. */
-  async #beside(id: string, open: OpenSession, act: () => Promise<void>): Promise<void> {
+  /** Sends updates that come with a response. The response is valid even if they fail. */
+  async #tryUpdate(id: string, open: OpenSession, update: () => Promise<void>): Promise<void> {
     const isOpen = () => this.#open.get(id) === open;
     if (!isOpen()) return;
-    await act().catch((error: unknown) => {
-      if (isOpen()) this.#parts.report(error);
+    await update().catch((error: unknown) => {
+      if (isOpen()) this.#context.report(error);
     });
   }
 
-  async #tellState(id: string, live: LiveSession): Promise<void> {
+  async #sendState(id: string, live: LiveSession): Promise<void> {
     const details = await this.#find(live.key);
-    const usage = await usageUpdate(this.#parts, details);
-    if (usage !== null) await this.#editor.tell(id, usage);
+    const usage = await usageUpdate(this.#context, details);
+    if (usage !== null) await this.#editor.sendUpdate(id, usage);
     const updatedAt = new Date(details.updatedAt).toISOString();
-    await this.#editor.tell(id, { sessionUpdate: "session_info_update", title: titleOf(details), updatedAt });
+    const title = titleOf(details);
+    await this.#editor.sendUpdate(id, { sessionUpdate: "session_info_update", title, updatedAt });
   }
 
   async #options(key: string): Promise<acp.SessionConfigOption[]> {
-    return configOptions(this.#parts, await this.#find(key));
+    return configOptions(this.#context, await this.#find(key));
   }
 
   #find(key: string): Promise<SessionDetailsPayload> {
-    return this.#parts.calls.call("sessions.get", { ...this.#parts.whose, key });
+    return this.#context.calls.call("sessions.get", { ...this.#context.scope, key });
   }
 
-  #of(sessionId: string): OpenSession {
+  #get(sessionId: string): OpenSession {
     const open = this.#open.get(sessionId);
     if (open !== undefined) return open;
     const advice = "Open it with session/new, session/load or session/resume first";
     throw new SkeinError("not_found", { what: "Open session", name: sessionId, advice });
   }
 
-  #forget(sessionId: string): void {
+  #close(sessionId: string): void {
     this.#open.get(sessionId)?.live.close();
     this.#open.delete(sessionId);
   }
+}
+
+/** Ends the commands and prompts of this editor. Runs of other clients continue. */
+async function cancelPrompts({ live, commands }: OpenSession): Promise<void> {
+  for (const command of commands) command.abort();
+  await live.cancelPrompts();
 }
 
 function checkFolder(cwd: string): void {

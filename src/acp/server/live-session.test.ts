@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { FakeSession, words } from "../../../test/support/acp-fake-session.ts";
 import { CallError } from "../../client/contract.ts";
 import { inputEntryId } from "../../core/hashed-id.ts";
-import { begunAnew } from "./session-view.ts";
+import { restartText } from "./session-view.ts";
 
 const never = new AbortController().signal;
 const notNow = () => new CallError({ code: "rate_limited", message: "Not now." });
@@ -132,7 +132,7 @@ describe("a session that is open in an editor", () => {
     fake.write("assistant", "third");
     await expect.poll(() => fake.text()).toMatch(/rd$/);
     expect(fake.text()).toBe("first|second|thi|rd");
-    expect(fake.text()).not.toContain(begunAnew);
+    expect(fake.text()).not.toContain(restartText);
     expect(fake.calls()).toEqual([]);
     live.close();
   });

@@ -7,44 +7,50 @@ import {
   PROTOCOL_VERSION,
   RequestError,
 } from "@agentclientprotocol/sdk/unstable";
+import type { ErrorCode } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
+import { thrownText } from "../../core/text.ts";
+import { Refused } from "../../gateway/methods/dispatch.ts";
 import type { StdioStreams } from "../../gateway/mcp/serve-stdio.ts";
+import { wiredErrors } from "../../protocol/errors.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Editor } from "./acp-agent.ts";
 import { AcpAgent } from "./acp-agent.ts";
-import type { AcpParts } from "./contract.ts";
-import { refusalOf } from "./refusal.ts";
+import type { ServerContext } from "./context.ts";
 
 /**
- * Speaks ACP over two streams until the input ends. Runs that are under way by then go on. A line that is longer than any may
- * be cannot be answered, and nothing behind it be found: it ends it with an error.
+ * Serves ACP over two streams until the input ends. Running turns continue after that. A line above the size limit ends the
+ * connection with an error, because nothing after it can be read.
  */
-export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: StdioStreams): Promise<void> {
+export async function serveAcpStdio(
+  context: ServerContext,
+  { input, output, signal }: StdioStreams,
+): Promise<void> {
   const connected = Promise.withResolvers<AgentContext>();
-  const ours = new AcpAgent(parts, editorOf(connected.promise));
-  const connection = appOf(ours).connect(editorStream(input, output));
+  const acpAgent = new AcpAgent(context, editorOf(connected.promise));
+  const connection = createApp(acpAgent).connect(editorStream(input, output));
   connected.resolve(connection.client);
-  // Before anything that is under way hears of it: an editor that goes away has cancelled nothing, and answered nothing.
-  connection.signal.addEventListener("abort", () => ours.end(), { once: true });
+  // Runs before the abort handlers of pending requests: an editor that disconnects has cancelled and answered nothing.
+  connection.signal.addEventListener("abort", () => acpAgent.end(), { once: true });
   const stop = () => connection.close();
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   try {
     await connection.closed;
-    // Nobody can say over a connection why it had to end.
+    // The connection has ended, so the editor cannot be told why.
     const { reason } = connection.signal;
-    if (reason instanceof Error && reason.name === "MessageTooLargeError") parts.report(reason);
+    if (reason instanceof Error && reason.name === "MessageTooLargeError") context.report(reason);
   } finally {
     signal.removeEventListener("abort", stop);
-    ours.end();
+    acpAgent.end();
   }
   if (connection.signal.reason instanceof MessageTooLargeError)
     throw new SkeinError("body_too_large", { bytes: wireLimits.frameBytes });
 }
 
-/** As the SDK's own `ndJsonStream`, but a long message is parsed in slices. */
+/** Like the SDK's `ndJsonStream`, but parses a long message in slices. */
 function editorStream(input: Readable, output: Writable): Stream {
   const cancelled = new AbortController();
   const { signal } = cancelled;
@@ -55,11 +61,11 @@ function editorStream(input: Readable, output: Writable): Stream {
   const readable = new ReadableStream<AnyMessage>({
     start: (controller) => {
       const read = async () => {
-        // The connection itself refuses what is JSON and not a message.
+        // The connection itself refuses JSON that is not a message.
         for await (const line of linesOf(input)) {
-          const message = await parseJson(line, signal).catch(() => unreadable);
+          const message = await parseJson(line, signal).catch(() => notJson);
           if (signal.aborted) return;
-          if (message === unreadable) await write(parseError);
+          if (message === notJson) await write(parseError);
           else controller.enqueue(message as AnyMessage);
         }
         if (!signal.aborted) controller.close();
@@ -76,10 +82,10 @@ function editorStream(input: Readable, output: Writable): Stream {
   return { readable, writable: new WritableStream<AnyMessage>({ write }) };
 }
 
-const unreadable = Symbol("unreadable");
+const notJson = Symbol("not JSON");
 const parseError = { jsonrpc: "2.0", id: null, error: RequestError.parseError().toErrorResponse() };
 
-/** The last line may lack its line feed. */
+/** Includes a last line without a line feed. */
 async function* linesOf(input: Readable): AsyncGenerator<string> {
   const { frameBytes: maxBytes } = wireLimits;
   const lines = new LineGatherer({ maxBytes, tooLong: () => new MessageTooLargeError(maxBytes) });
@@ -93,39 +99,60 @@ async function* linesOf(input: Readable): AsyncGenerator<string> {
   if (rest !== "") yield rest;
 }
 
-function appOf(ours: AcpAgent) {
+function createApp(acpAgent: AcpAgent) {
   const { session } = methods.agent;
   return agent({ name: "skein" })
-    .onRequest(methods.agent.initialize, ({ params }) => ours.initialize(params, PROTOCOL_VERSION))
-    .onRequest(session.new, ({ params }) => told(ours.create(params)))
-    .onRequest(session.load, ({ params }) => told(ours.load(params)))
-    .onRequest(session.resume, ({ params }) => told(ours.resume(params)))
-    .onRequest(session.fork, ({ params }) => told(ours.fork(params)))
-    .onRequest(session.list, ({ params, signal }) => told(ours.list(params, signal)))
-    .onRequest(session.delete, ({ params }) => told(ours.delete(params)))
-    .onRequest(session.close, ({ params }) => told(ours.close(params)))
-    .onRequest(session.prompt, ({ params, signal }) => told(ours.prompt(params, signal)))
-    .onRequest(session.setMode, ({ params }) => told(ours.setMode(params)))
-    .onRequest(session.setConfigOption, ({ params }) => told(ours.setOption(params)))
-    .onNotification(session.cancel, ({ params }) => told(ours.cancel(params)));
+    .onRequest(methods.agent.initialize, ({ params }) => acpAgent.initialize(params, PROTOCOL_VERSION))
+    .onRequest(session.new, ({ params }) => withAcpErrors(acpAgent.create(params)))
+    .onRequest(session.load, ({ params }) => withAcpErrors(acpAgent.load(params)))
+    .onRequest(session.resume, ({ params }) => withAcpErrors(acpAgent.resume(params)))
+    .onRequest(session.fork, ({ params }) => withAcpErrors(acpAgent.fork(params)))
+    .onRequest(session.list, ({ params, signal }) => withAcpErrors(acpAgent.list(params, signal)))
+    .onRequest(session.delete, ({ params }) => withAcpErrors(acpAgent.delete(params)))
+    .onRequest(session.close, ({ params }) => withAcpErrors(acpAgent.close(params)))
+    .onRequest(session.prompt, ({ params, signal }) => withAcpErrors(acpAgent.prompt(params, signal)))
+    .onRequest(session.setMode, ({ params }) => withAcpErrors(acpAgent.setMode(params)))
+    .onRequest(session.setConfigOption, ({ params }) => withAcpErrors(acpAgent.setOption(params)))
+    .onNotification(session.cancel, ({ params }) => withAcpErrors(acpAgent.cancel(params)));
 }
 
-/** Errors in our words, with our codes. */
-async function told<T>(act: Promise<T>): Promise<T> {
+async function withAcpErrors<T>(act: Promise<T>): Promise<T> {
   try {
     return await act;
   } catch (error) {
-    throw refusalOf(error);
+    throw acpError(error);
   }
+}
+
+const internalError = -32603;
+
+/** JSON-RPC error numbers by the error codes of the wire. */
+const errorNumbers: Readonly<Record<string, number>> = {
+  not_found: -32002,
+  invalid_request: -32602,
+  unauthorized: -32000,
+};
+
+/** An error of this process or of a gateway for ACP, with the code of `docs/errors.md` in its data. */
+export function acpError(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  const { code, reason } = (error instanceof Refused ? error.wire : (error ?? {})) as {
+    readonly code?: unknown;
+    readonly reason?: unknown;
+  };
+  const known = typeof code === "string" ? code : "internal";
+  const wireCode = Object.hasOwn(wiredErrors, known) ? wiredErrors[known as ErrorCode].code : known;
+  const shownCode = typeof reason === "string" ? reason : known;
+  return new RequestError(errorNumbers[wireCode] ?? internalError, thrownText(error), { code: shownCode });
 }
 
 function editorOf(connected: Promise<AgentContext>): Editor {
   return {
-    tell: async (sessionId, update) => {
+    sendUpdate: async (sessionId, update) => {
       const client = await connected;
       await client.notify(methods.client.session.update, { sessionId, update }).catch(() => undefined);
     },
-    ask: async (request, cancellationSignal) => {
+    requestPermission: async (request, cancellationSignal) => {
       const client = await connected;
       const options = { cancellationSignal, stopWaitingOnCancel: true };
       return client.request(methods.client.session.requestPermission, request, options);

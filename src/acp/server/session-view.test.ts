@@ -3,9 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
-import { restOf } from "./rest-of.ts";
-import { begunAnew, SessionView } from "./session-view.ts";
-import { toolContent, toolKind, toolTitle } from "./tool-shapes.ts";
+import { missingEnd, restartText, SessionView } from "./session-view.ts";
+import { toolContent, toolKind, toolTitle } from "./tool-calls.ts";
 
 let number = 0;
 const about = { at: 0, sessionKey: "agent:main:main", sessionId: "s", runId: "r" };
@@ -29,7 +28,7 @@ const result = (toolCallId: string, isError = false) =>
 function view() {
   let ids = 0;
   const made = new SessionView(() => `a${++ids}`);
-  made.appended(entry({ type: "later" }));
+  made.showEvent(entry({ type: "later" }));
   return made;
 }
 const delta = (text: string, kind: "text" | "thinking" = "text") => ({ ...about, kind, delta: text });
@@ -113,90 +112,93 @@ describe("entries as an editor shows them", () => {
     ["a kind that nobody knows", () => entry({ type: "later" }), []],
     ["a role that nobody knows", () => message("narrator", "x"), []],
   ])("[AAG3] %s", (_, make, lines) => {
-    expect(shown(view().entry(make()))).toEqual(lines);
+    expect(shown(view().showEntry(make()))).toEqual(lines);
   });
 
   test("[AAG3] a command at a prompt is a tool that has ended", () => {
     const ran = (exitCode: number) =>
       message("bashExecution", undefined, { command: "ls", output: "a", exitCode });
-    expect(shown(view().entry(ran(0))).map((line) => line.split(" ").at(-1))).toEqual([
+    expect(shown(view().showEntry(ran(0))).map((line) => line.split(" ").at(-1))).toEqual([
       "pending",
       "completed",
     ]);
-    expect(shown(view().entry(ran(1))).map((line) => line.split(" ").at(-1))).toEqual(["pending", "failed"]);
+    expect(shown(view().showEntry(ran(1))).map((line) => line.split(" ").at(-1))).toEqual([
+      "pending",
+      "failed",
+    ]);
   });
 
   test("[AAG7] each once, and what was typed in the editor not at all", () => {
     const one = view();
     const said = message("user", "hi");
-    one.expect(said.id);
-    expect(one.appended(said)).toEqual([]);
+    one.expectTyped(said.id);
+    expect(one.showEvent(said)).toEqual([]);
     const other = message("user", "from elsewhere");
-    expect(shown(one.appended(other))).toEqual(["user: from elsewhere"]);
-    expect(one.entry(other)).toEqual([]);
-    expect(one.appended(other)).toEqual([]);
+    expect(shown(one.showEvent(other))).toEqual(["user: from elsewhere"]);
+    expect(one.showEntry(other)).toEqual([]);
+    expect(one.showEvent(other)).toEqual([]);
   });
 });
 
 describe("answers that come in pieces", () => {
   test("[AAG7] an entry whose deltas came brings nothing more", () => {
     const one = view();
-    one.delta(delta("hm", "thinking"));
-    one.delta(delta("ye"));
-    one.delta(delta("s"));
+    one.showDelta(delta("hm", "thinking"));
+    one.showDelta(delta("ye"));
+    one.showDelta(delta("s"));
     const whole = answer({ type: "thinking", thinking: "hm" }, { type: "text", text: "yes" }, call("c"));
-    expect(shown(one.appended(whole))).toEqual(["tool_call c pending"]);
+    expect(shown(one.showEvent(whole))).toEqual(["tool_call c pending"]);
   });
 
   test("[AAG7] an entry brings what deltas did not", () => {
     const one = view();
-    one.delta(delta("good "));
-    expect(shown(one.appended(answer({ type: "text", text: "good morning" })))).toEqual(["agent: morning"]);
+    one.showDelta(delta("good "));
+    expect(shown(one.showEvent(answer({ type: "text", text: "good morning" })))).toEqual(["agent: morning"]);
   });
 
   test("[AAG7] what was streamed of an answer that is begun anew is said not to count", () => {
     const one = view();
-    expect(one.anew()).toEqual([]);
-    const [first] = one.delta(delta("goo"));
-    expect(shown(one.anew())).toEqual([`agent: ${begunAnew}`]);
-    const [second] = one.delta(delta("good"));
+    expect(one.restartAnswer()).toEqual([]);
+    const [first] = one.showDelta(delta("goo"));
+    expect(shown(one.restartAnswer())).toEqual([`agent: ${restartText}`]);
+    const [second] = one.showDelta(delta("good"));
     expect([first, second]).toMatchObject([{ messageId: "a2" }, { messageId: "a3" }]);
-    expect(one.appended(answer({ type: "text", text: "good" }))).toEqual([]);
+    expect(one.showEvent(answer({ type: "text", text: "good" }))).toEqual([]);
   });
 
   test("[AAG7] deltas that are no beginning of what is written are followed by the whole of it", () => {
     const one = view();
-    one.delta(delta("gd"));
-    const lines = shown(one.appended(answer({ type: "text", text: "good" })));
-    expect(lines).toEqual([`agent: ${begunAnew}`, "agent: good"]);
+    one.showDelta(delta("gd"));
+    const lines = shown(one.showEvent(answer({ type: "text", text: "good" })));
+    expect(lines).toEqual([`agent: ${restartText}`, "agent: good"]);
   });
 
   test("[AAG7] after a gap neither deltas nor tools of what was read are shown a second time", () => {
     const one = view();
     const read = answer({ type: "text", text: "one" }, call("c"));
-    one.delta(delta("o"));
-    one.deafen();
-    expect(shown(one.entry(read))).toEqual(["agent: ne", "tool_call c pending"]);
-    expect(shown(one.entry(result("c")))).toEqual(["tool_call_update c completed"]);
-    expect(one.delta(delta("ne"))).toEqual([]);
-    expect(one.appended(read)).toEqual([]);
-    expect(one.tool(tool("call", "c"))).toEqual([]);
-    expect(one.tool(tool("result", "c"))).toEqual([]);
-    expect(shown(one.appended(answer({ type: "text", text: "two" })))).toEqual(["agent: two"]);
-    expect(shown(one.delta(delta("three")))).toEqual(["agent: three"]);
+    one.showDelta(delta("o"));
+    one.markGap();
+    expect(shown(one.showEntry(read))).toEqual(["agent: ne", "tool_call c pending"]);
+    expect(shown(one.showEntry(result("c")))).toEqual(["tool_call_update c completed"]);
+    expect(one.showDelta(delta("ne"))).toEqual([]);
+    expect(one.showEvent(read)).toEqual([]);
+    expect(one.showTool(tool("call", "c"))).toEqual([]);
+    expect(one.showTool(tool("result", "c"))).toEqual([]);
+    expect(shown(one.showEvent(answer({ type: "text", text: "two" })))).toEqual(["agent: two"]);
+    expect(shown(one.showDelta(delta("three")))).toEqual(["agent: three"]);
   });
 
   test("[AAG7] pieces are not heard before the first entry is, nor those of entries that were read before them", () => {
     const one = new SessionView(() => "a");
-    expect(one.delta(delta("the middle"))).toEqual([]);
+    expect(one.showDelta(delta("the middle"))).toEqual([]);
     const read = answer({ type: "text", text: "one" }, call("c"));
-    one.appended(message("user", "hi"));
-    expect(shown(one.delta(delta("o")))).toEqual(["agent: o"]);
-    expect(shown(one.entry(read))).toEqual(["agent: ne", "tool_call c pending"]);
-    expect(one.delta(delta("ne"))).toEqual([]);
-    expect(one.appended(read)).toEqual([]);
-    expect(shown(one.tool(tool("call", "c")))).toEqual(["tool_call_update c in_progress"]);
-    expect(shown(one.delta(delta("two")))).toEqual(["agent: two"]);
+    one.showEvent(message("user", "hi"));
+    expect(shown(one.showDelta(delta("o")))).toEqual(["agent: o"]);
+    expect(shown(one.showEntry(read))).toEqual(["agent: ne", "tool_call c pending"]);
+    expect(one.showDelta(delta("ne"))).toEqual([]);
+    expect(one.showEvent(read)).toEqual([]);
+    expect(shown(one.showTool(tool("call", "c")))).toEqual(["tool_call_update c in_progress"]);
+    expect(shown(one.showDelta(delta("two")))).toEqual(["agent: two"]);
   });
 
   test("[AAG7] however it is cut and wherever it stops, an answer is shown once, spaces aside", () => {
@@ -205,8 +207,8 @@ describe("answers that come in pieces", () => {
       fc.property(words, fc.nat(12), (pieces, stop) => {
         const one = view();
         const whole = pieces.join("");
-        const live = pieces.slice(0, stop).flatMap((piece) => one.delta(delta(piece)));
-        const rest = one.appended(answer({ type: "text", text: whole }));
+        const live = pieces.slice(0, stop).flatMap((piece) => one.showDelta(delta(piece)));
+        const rest = one.showEvent(answer({ type: "text", text: whole }));
         const all = [...live, ...rest].map((each) =>
           "content" in each && each.content !== null && "text" in each.content ? each.content.text : "",
         );
@@ -223,7 +225,7 @@ describe("answers that come in pieces", () => {
     ["ab", "abc", null],
     ["", "", ""],
   ])("[AAG7] of %j behind %j is left %j", (whole, begun, rest) => {
-    expect(restOf(whole, begun)).toBe(rest);
+    expect(missingEnd(whole, begun)).toBe(rest);
   });
 });
 
@@ -231,10 +233,10 @@ describe("tools in an editor", () => {
   test("[AAG8] a call begins once, works and ends once", () => {
     const one = view();
     const updates = [
-      ...one.appended(answer(call("c"))),
-      ...one.tool(tool("call", "c")),
-      ...one.tool(tool("result", "c")),
-      ...one.appended(result("c")),
+      ...one.showEvent(answer(call("c"))),
+      ...one.showTool(tool("call", "c")),
+      ...one.showTool(tool("result", "c")),
+      ...one.showEvent(result("c")),
     ];
     expect(shown(updates)).toEqual([
       "tool_call c pending",
@@ -248,7 +250,7 @@ describe("tools in an editor", () => {
   test("[AAG8] an id that a model uses again is another call", () => {
     const one = view();
     const lines = [answer(call("c")), result("c"), answer(call("c")), result("c", true)].flatMap((each) =>
-      shown(one.entry(each)),
+      shown(one.showEntry(each)),
     );
     expect(lines).toEqual([
       "tool_call c pending",
@@ -256,20 +258,23 @@ describe("tools in an editor", () => {
       "tool_call c#2 pending",
       "tool_call_update c#2 failed",
     ]);
-    expect(one.tools.idOf("c")).toBe("c#2");
+    expect(one.tools.editorId("c")).toBe("c#2");
   });
 
   test("[AAG8] an event before its entry begins the call, which the entry does not do again", () => {
     const one = view();
-    expect(shown(one.tool(tool("call", "c")))).toEqual(["tool_call c in_progress"]);
-    expect(one.appended(answer(call("c")))).toEqual([]);
-    expect(shown(one.appended(result("c")))).toEqual(["tool_call_update c completed"]);
+    expect(shown(one.showTool(tool("call", "c")))).toEqual(["tool_call c in_progress"]);
+    expect(one.showEvent(answer(call("c")))).toEqual([]);
+    expect(shown(one.showEvent(result("c")))).toEqual(["tool_call_update c completed"]);
   });
 
   test("[AAG8] a result whose call is not there, and a call that nobody answers, both have a beginning and an end", () => {
     const one = view();
-    expect(shown(one.entry(result("x")))).toEqual(["tool_call x pending", "tool_call_update x completed"]);
-    one.entry(answer(call("c")));
+    expect(shown(one.showEntry(result("x")))).toEqual([
+      "tool_call x pending",
+      "tool_call_update x completed",
+    ]);
+    one.showEntry(answer(call("c")));
     expect(shown(one.tools.abandon())).toEqual(["tool_call_update c failed"]);
     expect(one.tools.abandon()).toEqual([]);
   });

@@ -1,9 +1,9 @@
 import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
 
-/** So many wait for one reader at the most; beyond that it is told that some are missing. */
-const mostWaiting = 1000;
+/** Above this number of unread events, a reader gets a gap event instead of them. */
+const maxUnread = 1000;
 
-/** One stream of events for everybody who wants the same: streams are counted, and sessions of an editor are many. */
+/** Gives many readers the events of one stream, which is open as long as there is a reader. */
 export class SharedStream {
   readonly #open: () => EventStream;
   readonly #readers = new Set<Reader>();
@@ -13,87 +13,86 @@ export class SharedStream {
     this.#open = open;
   }
 
-  /** From now on; the stream behind it ends with its last reader. */
   subscribe(): EventStream {
-    const source = this.#source ?? this.#begin();
+    const source = this.#source ?? this.#openSource();
     const reader = new Reader(source.ready, () => {
       this.#readers.delete(reader);
-      if (this.#readers.size === 0 && this.#source === source) this.#end();
+      if (this.#readers.size > 0 || this.#source !== source) return;
+      source.close();
+      this.#source = null;
     });
     this.#readers.add(reader);
     return reader;
   }
 
-  #begin(): EventStream {
+  #openSource(): EventStream {
     const source = this.#open();
     this.#source = source;
-    void this.#pump(source);
+    void this.#forward(source);
     return source;
   }
 
-  async #pump(source: EventStream): Promise<void> {
-    let failure: { readonly error: unknown } | null = null;
+  async #forward(source: EventStream): Promise<void> {
+    let end: StreamEnd = {};
     try {
       for await (const received of source) for (const reader of this.#readers) reader.push(received);
     } catch (error) {
-      failure = { error };
+      end = { error };
     }
     if (this.#source !== source) return;
     this.#source = null;
-    for (const reader of [...this.#readers]) reader.end(failure);
+    for (const reader of [...this.#readers]) reader.end(end);
   }
+}
 
-  #end(): void {
-    this.#source?.close();
-    this.#source = null;
-  }
+/** `error` is present if the stream failed. */
+interface StreamEnd {
+  readonly error?: unknown;
 }
 
 class Reader implements EventStream {
   readonly ready: Promise<void>;
-  readonly #left: () => void;
-  #waiting: ReceivedEvent[] = [];
-  #over: { readonly failure: { readonly error: unknown } | null } | null = null;
+  readonly #onClose: () => void;
+  #unread: ReceivedEvent[] = [];
+  #end: StreamEnd | null = null;
   #wake: () => void = () => undefined;
 
-  constructor(ready: Promise<void>, left: () => void) {
+  constructor(ready: Promise<void>, onClose: () => void) {
     this.ready = ready;
-    this.#left = left;
+    this.#onClose = onClose;
   }
 
   push(received: ReceivedEvent): void {
-    this.#waiting.push(received);
-    if (this.#waiting.length > mostWaiting) this.#waiting = [missing(received.seq)];
+    this.#unread.push(received);
+    if (this.#unread.length > maxUnread) this.#unread = [gapBefore(received.seq)];
     this.#wake();
   }
 
-  end(failure: { readonly error: unknown } | null): void {
-    this.#over ??= { failure };
+  end(end: StreamEnd): void {
+    this.#end ??= end;
     this.#wake();
   }
 
   close(): void {
-    this.#waiting = [];
-    this.end(null);
-    this.#left();
+    this.#unread = [];
+    this.end({});
+    this.#onClose();
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<ReceivedEvent> {
     for (;;) {
-      const next = this.#waiting.shift();
+      const next = this.#unread.shift();
       if (next !== undefined) yield next;
-      else if (this.#over !== null) {
-        if (this.#over.failure !== null) throw this.#over.failure.error;
-        return;
-      } else {
+      else if (this.#end === null) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
         });
-      }
+      } else if ("error" in this.#end) throw this.#end.error;
+      else return;
     }
   }
 }
 
-function missing(seq: number): ReceivedEvent {
+function gapBefore(seq: number): ReceivedEvent {
   return { event: "gap", payload: { after: seq, upTo: seq, reason: "slow" }, seq };
 }

@@ -1,61 +1,63 @@
-import type { SessionUpdate, ToolCallStatus } from "@agentclientprotocol/sdk/unstable";
-import { toolContent, toolKind, toolTitle } from "./tool-shapes.ts";
+import type {
+  SessionUpdate,
+  ToolCallContent,
+  ToolCallStatus,
+  ToolKind,
+} from "@agentclientprotocol/sdk/unstable";
+import { stringifyJson } from "../../core/json.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-export interface Shown {
-  /** The editor's id: models use one twice in a session, editors know each once. */
+export interface ShownCall {
+  /** The ID for the editor. Models may reuse an ID within a session, editors expect each once. */
   readonly id: string;
-  /** By an entry; what only an event told of is yet to be written. */
+  /** Whether it was shown because of an entry. A call from an event is not in the log yet. */
   isWritten: boolean;
-  isOver: boolean;
+  hasEnded: boolean;
 }
 
-/** The calls of tools in a session, as an editor knows them: each begins once and ends once. */
+/** The tool calls of a session as an editor knows them: each starts once and ends once. */
 export class ToolCalls {
-  /** By the model's own id, the last of that id. */
-  readonly #last = new Map<string, Shown>();
+  /** The latest call for each ID of the model. */
+  readonly #latest = new Map<string, ShownCall>();
   readonly #uses = new Map<string, number>();
 
-  /** A call in an answer that is written. */
-  written(callId: string, name: string, args: Arguments): SessionUpdate[] {
-    const last = this.#last.get(callId);
-    if (last === undefined || last.isWritten) return this.#begin(callId, name, args, "pending", true);
-    last.isWritten = true;
+  /** Shows a call of an assistant message in the log. */
+  showWritten(callId: string, name: string, args: Arguments): SessionUpdate[] {
+    const latest = this.#latest.get(callId);
+    if (latest === undefined || latest.isWritten) return this.#start(callId, name, args, "pending", true);
+    latest.isWritten = true;
     return [];
   }
 
-  /** A tool begins to work. */
-  begun(callId: string, name: string, args: Arguments): SessionUpdate[] {
-    const last = this.#last.get(callId);
-    if (last === undefined || last.isOver) return this.#begin(callId, name, args, "in_progress", false);
-    return [{ sessionUpdate: "tool_call_update", toolCallId: last.id, status: "in_progress" }];
+  showStarted(callId: string, name: string, args: Arguments): SessionUpdate[] {
+    const latest = this.#latest.get(callId);
+    if (latest === undefined || latest.hasEnded) return this.#start(callId, name, args, "in_progress", false);
+    return [{ sessionUpdate: "tool_call_update", toolCallId: latest.id, status: "in_progress" }];
   }
 
-  ended(callId: string, name: string, isError: boolean, content: readonly unknown[]): SessionUpdate[] {
-    const known = this.#last.get(callId);
-    const begin = known === undefined ? this.#begin(callId, name, {}, "pending", true) : [];
-    const last = this.#last.get(callId);
-    if (last === undefined || last.isOver) return [];
-    return [...begin, this.#end(last, isError ? "failed" : "completed", content)];
+  showEnded(callId: string, name: string, isError: boolean, content: readonly unknown[]): SessionUpdate[] {
+    const start = this.#latest.has(callId) ? [] : this.#start(callId, name, {}, "pending", true);
+    const latest = this.#latest.get(callId);
+    if (latest === undefined || latest.hasEnded) return [];
+    return [...start, this.#end(latest, isError ? "failed" : "completed", content)];
   }
 
-  /** The editor's id of a call. */
-  idOf(callId: string): string {
-    return this.#last.get(callId)?.id ?? callId;
+  editorId(callId: string): string {
+    return this.#latest.get(callId)?.id ?? callId;
   }
 
-  /** Those that have not ended. */
-  open(): readonly Shown[] {
-    return [...this.#last.values()].filter(({ isOver }) => !isOver);
+  open(): readonly ShownCall[] {
+    return [...this.#latest.values()].filter(({ hasEnded }) => !hasEnded);
   }
 
-  /** Nobody works on these any more. */
+  /** Ends calls that no run works on any more. */
   abandon(calls = this.open()): SessionUpdate[] {
-    return calls.filter(({ isOver }) => !isOver).map((each) => this.#end(each, "failed", []));
+    return calls.filter(({ hasEnded }) => !hasEnded).map((each) => this.#end(each, "failed", []));
   }
 
-  #begin(
+  #start(
     callId: string,
     name: string,
     args: Arguments,
@@ -65,19 +67,74 @@ export class ToolCalls {
     const uses = (this.#uses.get(callId) ?? 0) + 1;
     this.#uses.set(callId, uses);
     const id = uses === 1 ? callId : `${callId}#${uses}`;
-    this.#last.set(callId, { id, isWritten, isOver: false });
-    const shape = { title: toolTitle(name, args), name, kind: toolKind(name), rawInput: args };
-    return [{ sessionUpdate: "tool_call", toolCallId: id, status, ...shape }];
+    this.#latest.set(callId, { id, isWritten, hasEnded: false });
+    const call = { title: toolTitle(name, args), name, kind: toolKind(name), rawInput: args };
+    return [{ sessionUpdate: "tool_call", toolCallId: id, status, ...call }];
   }
 
-  #end(call: Shown, status: "completed" | "failed", content: readonly unknown[]): SessionUpdate {
-    call.isOver = true;
-    const shown = toolContent(content);
-    const about = { toolCallId: call.id, status };
-    return {
-      sessionUpdate: "tool_call_update",
-      ...about,
-      ...(shown.length === 0 ? {} : { content: shown }),
-    };
+  #end(call: ShownCall, status: "completed" | "failed", blocks: readonly unknown[]): SessionUpdate {
+    call.hasEnded = true;
+    const content = toolContent(blocks);
+    const update = { toolCallId: call.id, status, ...(content.length > 0 && { content }) };
+    return { sessionUpdate: "tool_call_update", ...update };
   }
+}
+
+const kinds: Readonly<Record<string, ToolKind>> = {
+  sessions_list: "read",
+  sessions_history: "read",
+  session_status: "read",
+  session_list: "read",
+  agents_list: "read",
+  session_search: "search",
+  sessions_send: "other",
+  sessions_spawn: "other",
+  sessions_yield: "other",
+  subagents: "other",
+};
+
+/** Matched against each word of a tool's name; an underscore, a dash or a capital letter starts a new word. */
+const kindsByWord: readonly (readonly [RegExp, ToolKind])[] = [
+  [/^(?:read|get|show|view|list|cat)$/, "read"],
+  [/^(?:search|find|grep|glob|query)$/, "search"],
+  [/^(?:write|edit|patch|replace|update)$/, "edit"],
+  [/^(?:delete|remove|rm)$/, "delete"],
+  [/^(?:move|rename|mv)$/, "move"],
+  [/^(?:run|exec|execute|bash|shell|terminal|command)$/, "execute"],
+  [/^(?:fetch|download|http|web|browse|curl)$/, "fetch"],
+  [/^(?:think|plan)$/, "think"],
+];
+
+export function toolKind(name: string): ToolKind {
+  const known = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+  if (known !== undefined) return known;
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split(/[^a-z0-9]+/);
+  for (const word of words) {
+    const found = kindsByWord.find(([pattern]) => pattern.test(word));
+    if (found !== undefined) return found[1];
+  }
+  return "other";
+}
+
+export const maxTitleChars = 120;
+
+/** The name and the arguments of a call on one line. */
+export function toolTitle(name: string, args: Arguments): string {
+  const title = escapeToLine(Object.keys(args).length === 0 ? name : `${name} ${stringifyJson(args)}`);
+  return title.length > maxTitleChars ? `${cutText(title, maxTitleChars)}…` : title;
+}
+
+/** The texts and images of a result. Blocks of unknown types are left out. */
+export function toolContent(blocks: readonly unknown[]): ToolCallContent[] {
+  return blocks.flatMap((block): ToolCallContent[] => {
+    const { type, text, data, mimeType } = (block ?? {}) as Arguments;
+    if (type === "text" && typeof text === "string" && text !== "")
+      return [{ type: "content", content: { type: "text", text } }];
+    if (type === "image" && typeof data === "string" && typeof mimeType === "string")
+      return [{ type: "content", content: { type: "image", data, mimeType } }];
+    return [];
+  });
 }

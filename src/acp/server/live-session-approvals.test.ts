@@ -39,7 +39,7 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
 describe("a question that another process on the folder answers", () => {
   test("[AAG44] is taken back when it is looked for, what is asked meanwhile stays, and nobody looks when nothing is asked", async () => {
     const fake = new FakeSession();
-    fake.lookMs = 250;
+    fake.pollMs = 250;
     const live = await opened(fake);
     fake.question("a1");
     await expect.poll(() => fake.asked.length).toBe(1);
@@ -84,10 +84,10 @@ describe("questions of a session that is open in an editor", () => {
       fake.permit = () => Promise.reject(new Error("the connection is closed"));
       const live = await opened(fake);
       live.permissions.mode = mode;
-      live.permissions.requested({ approvalId: "a0", toolCallId: "a0", toolName: "pay", arguments: {} });
+      live.permissions.open({ approvalId: "a0", toolCallId: "a0", toolName: "pay", arguments: {} });
       live.close();
       fake.question("a1");
-      live.permissions.requested({ approvalId: "a2", toolCallId: "a2", toolName: "pay", arguments: {} });
+      live.permissions.open({ approvalId: "a2", toolCallId: "a2", toolName: "pay", arguments: {} });
       live.begin();
       await idle();
       expect(fake.asked.map(({ toolCallId }) => toolCallId)).not.toContain("a1");

@@ -1,7 +1,8 @@
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { promptInput } from "./prompt-input.ts";
+import type { SentPayload } from "../../protocol/runs.ts";
+import { limitText, promptInput, promptResponse } from "./prompt.ts";
 
 const text = (words: string): ContentBlock => ({ type: "text", text: words });
 const file = (words: string, uri = "file:///w/a.ts"): ContentBlock => ({
@@ -82,5 +83,48 @@ describe("a prompt of an editor", () => {
   test("[AAG12] knows whether all of it was typed", () => {
     expect(promptInput([text("/status")]).isTyped).toBe(true);
     expect(promptInput([text("/status"), file("a")]).isTyped).toBe(false);
+  });
+});
+
+const usage = { input: 1, output: 2, cacheRead: 3, cacheWrite: 4, totalTokens: 10 };
+const named = { runId: "r", sessionKey: "agent:main:main", sessionId: "s", finished: true, usage };
+const sent = (state: SentPayload["state"], code?: string): SentPayload => ({
+  ...named,
+  state,
+  ...(code === undefined ? {} : { error: { code, message: `It was ${code}.` } }),
+});
+
+describe("how a turn ends", () => {
+  test.each([
+    [sent("ok"), "stop", false, "end_turn"],
+    [sent("ok"), null, false, "end_turn"],
+    [sent("merged"), "stop", false, "end_turn"],
+    [sent("ok"), "length", false, "max_tokens"],
+    [sent("aborted", "aborted"), null, false, "cancelled"],
+    [sent("ok"), "stop", true, "cancelled"],
+    [sent("error", "model_failed"), null, true, "cancelled"],
+    [sent("error", "budget_exceeded"), null, false, "max_turn_requests"],
+    [sent("error", "step_limit"), null, false, "max_turn_requests"],
+  ])("[AAG9] %j with %s, cancelled %s: %s", (each, stopReason, isCancelled, expected) => {
+    const response = promptResponse({ sent: each, stopReason, isCancelled });
+    expect(response).toMatchObject({
+      stopReason: expected,
+      usage: { inputTokens: 1, outputTokens: 2, cachedReadTokens: 3, cachedWriteTokens: 4, totalTokens: 10 },
+    });
+  });
+
+  test.each([
+    [sent("error", "model_failed"), "model_failed", "It was model_failed."],
+    [sent("timeout", "timeout"), "timeout", "It was timeout."],
+    [sent("error", "not_found"), "not_found", "It was not_found."],
+    [sent("error"), "error", "The run ended as error."],
+  ])("[AAG9] %j is an error with our code and words", (each, code, message) => {
+    const act = () => promptResponse({ sent: each, stopReason: null, isCancelled: false });
+    expect(act).toThrow(expect.objectContaining({ code: -32603, message, data: { code } }));
+  });
+
+  test("[AAG9] what a limit ended says which", () => {
+    expect(limitText(sent("error", "budget_exceeded"))).toBe("It was budget_exceeded.");
+    expect(limitText(sent("error", "model_failed"))).toBeNull();
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AcpParts } from "./contract.ts";
-import { listSessions } from "./listing.ts";
-import { unhurried } from "./unhurried.ts";
+import type { ServerContext } from "./context.ts";
+import { retryRateLimited } from "./context.ts";
+import { modeOf } from "./permission-requests.ts";
+import { listSessions, patchOf } from "./session-info.ts";
 
 const pages: readonly (readonly object[])[] = [
   [{ key: "b", cwd: "/other", updatedAt: 0, label: "the b" }],
@@ -33,8 +34,8 @@ function listing(refuse: (call: number) => void = () => undefined) {
     const nextCursor = at + 1 < pages.length ? String(at + 1) : undefined;
     return { sessions: pages[at], ...(nextCursor === undefined ? {} : { nextCursor }) };
   };
-  const parts = { calls: { call }, whose: {}, cwd: "/here" } as unknown as AcpParts;
-  return { asked, parts: unhurried(parts) }; // as an agent hands them on
+  const parts = { calls: { call }, scope: {}, cwd: "/here" } as unknown as ServerContext;
+  return { asked, parts: retryRateLimited(parts) }; // as an agent hands them on
 }
 
 describe("the list of an editor", () => {
@@ -105,5 +106,29 @@ describe("the list of an editor", () => {
         name: "AbortError",
       },
     );
+  });
+});
+
+describe("modes and options", () => {
+  test("[AAG10] modes are three", () => {
+    expect(modeOf("deny")).toBe("deny");
+    expect(() => modeOf("yolo")).toThrow(/no mode "yolo"/);
+  });
+
+  test.each([
+    ["model", "a/b", { model: "a/b" }],
+    ["model", "default", { model: null }],
+    ["thought_level", "high", { thinkingLevel: "high" }],
+    ["thought_level", "default", { thinkingLevel: null }],
+  ])("[AAG11] %s %s", (id, value, patch) => {
+    expect(patchOf(id, value)).toEqual(patch);
+  });
+
+  test.each([
+    ["thought_level", "huge", /no thinking level "huge"/],
+    ["colour", "red", /no option "colour"/],
+    ["model", true, /takes no boolean/],
+  ])("[AAG11] %s %s is refused", (id, value, problem) => {
+    expect(() => patchOf(id, value)).toThrow(problem);
   });
 });

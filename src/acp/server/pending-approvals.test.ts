@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FakeSession, key } from "../../../test/support/acp-fake-session.ts";
-import { spawnedCall } from "./asked-call.ts";
+import { spawnedCall } from "./permission-requests.ts";
 
 const child = "agent:main:subagent:one";
 const grandchild = "agent:other:subagent:two";

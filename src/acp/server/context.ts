@@ -1,0 +1,55 @@
+import type {
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk/unstable";
+import { realTiming } from "../../client/retry.ts";
+import { isNotLetIn, patiently } from "../../client/retry.ts";
+import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
+import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+
+/** The methods and events that an ACP server uses. They come from a gateway or from this process. */
+export interface ServerContext {
+  readonly version: string;
+  readonly calls: Calls<HandledMethod> & { events(filter?: EventFilter): EventStream };
+  /** The user and agent of every call. */
+  readonly scope: { readonly userId?: string; readonly agentId?: string };
+  canCall(method: MethodName): boolean;
+  readonly commands: readonly EditorCommand[];
+  /** The folder shown for sessions whose own folder this token may not see. */
+  readonly cwd: string;
+  /** How often to look for changes by other processes on the folder; absent if events report all of them. */
+  readonly pollMs?: number;
+  /** Reports an error that no caller waits for. */
+  report(error: unknown): void;
+}
+
+/** A slash command of the editor. */
+export interface EditorCommand {
+  readonly name: string;
+  readonly about: string;
+  /** What to type after the command; `null` if it takes no input. */
+  readonly hint: string | null;
+  /** Returns the text to show. An error is shown to the user in the same way. */
+  run(key: string, input: string, signal: AbortSignal): Promise<string>;
+}
+
+/** The editor's side of one session. */
+export interface EditorSession {
+  /** Never rejects: an editor that has disconnected misses nothing. */
+  sendUpdate(update: SessionUpdate): Promise<void>;
+  /** Asks the user; aborting the signal withdraws the question. */
+  requestPermission(
+    request: Omit<RequestPermissionRequest, "sessionId">,
+    signal: AbortSignal,
+  ): Promise<RequestPermissionResponse>;
+}
+
+/** Repeats calls that a gateway refused by its rate limit, which has no effect besides the refusal. */
+export function retryRateLimited<C extends Pick<ServerContext, "calls">>(context: C): C {
+  const { calls } = context;
+  const call: ServerContext["calls"]["call"] = (method, params, options) =>
+    patiently(realTiming, options?.signal ?? null, () => calls.call(method, params, options), isNotLetIn);
+  return { ...context, calls: { call, events: (filter) => calls.events(filter) } };
+}

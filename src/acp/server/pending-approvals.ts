@@ -1,0 +1,181 @@
+import { createTreeCheck } from "../../access/visibility/decide-access.ts";
+import type { Timing } from "../../client/retry.ts";
+import { present } from "../../core/present.ts";
+import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { Result } from "../../protocol/methods/method-table.ts";
+import type { ServerContext } from "./context.ts";
+import type { Approval, PermissionRequests } from "./permission-requests.ts";
+import { SharedStream } from "./shared-stream.ts";
+
+/** The largest page of `approvals.list`. */
+const maxApprovals = 500;
+
+const streams = new WeakMap<ServerContext["calls"], SharedStream>();
+
+/** One stream for all sessions of a connection, because the number of streams is limited. */
+function approvalStream({ calls, scope }: ServerContext): EventStream {
+  const events = ["approval.*", "run.resumed", "run.ended"];
+  const stream =
+    streams.get(calls) ??
+    new SharedStream(() => calls.events({ events, ...present({ userId: scope.userId }) }));
+  streams.set(calls, stream);
+  return stream.subscribe();
+}
+
+export interface ApprovalSources {
+  /** Repeats a call while a gateway is temporarily unavailable. */
+  readonly reader: Calls<"sessions.get" | "approvals.list">;
+  readonly permissions: PermissionRequests;
+  readonly timing: Timing;
+}
+
+/**
+ * Finds the pending approvals of a session that is open in an editor, and of the sessions that it spawned at any depth: those
+ * are visible nowhere else. No event here reports an answer that another process wrote to the folder, so as long as a request
+ * is open, the list of approvals is polled.
+ */
+export class PendingApprovals {
+  readonly #key: string;
+  readonly #context: ServerContext;
+  readonly #sources: ApprovalSources;
+  readonly #stream: EventStream;
+  #cancelTimer: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(key: string, context: ServerContext, sources: ApprovalSources) {
+    this.#key = key;
+    this.#context = context;
+    this.#sources = sources;
+    this.#stream = approvalStream(context);
+  }
+
+  get ready(): Promise<void> {
+    return this.#stream.ready;
+  }
+
+  /** Opens the requests of the session itself, and withdraws those that were answered. Call it in the order of the events. */
+  async syncOwn(): Promise<void> {
+    const { permissions } = this.#sources;
+    const approvals = await this.#list({ sessionKey: this.#key });
+    if (approvals.length < maxApprovals) permissions.withdrawOthers(idsOf(approvals), "own");
+    for (const approval of approvals) permissions.open(approval);
+  }
+
+  /** Call this when a run resumes or ends: its approvals may be answered. */
+  checkRun(runId: string): void {
+    if (this.#sources.permissions.hasOpenFor(runId)) void this.#try(() => this.#withdrawAnswered());
+  }
+
+  /** Polls until no request is open. */
+  poll(): void {
+    const { timing, permissions } = this.#sources;
+    const { pollMs } = this.#context;
+    if (pollMs === undefined || this.#isClosed || this.#cancelTimer !== null) return;
+    this.#cancelTimer = timing.setTimer(pollMs, () => {
+      void this.#try(() => this.#withdrawAnswered()).then(() => {
+        this.#cancelTimer = null;
+        if (permissions.openIds.length > 0) this.poll();
+      });
+    });
+  }
+
+  /** Opens the requests of spawned sessions until the stream ends. Errors are reported and do not end it. */
+  async listenToSpawned(): Promise<void> {
+    await this.#try(() => this.#syncSpawned());
+    for await (const received of this.#stream) {
+      if (this.#isClosed) return;
+      await this.#try(() => this.#takeEvent(received));
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTimer?.();
+    this.#stream.close();
+  }
+
+  get #user(): { readonly userId?: string } {
+    return present({ userId: this.#context.scope.userId });
+  }
+
+  /** Considers only requests that were open before the list is read; later ones may be missing from it. */
+  async #withdrawAnswered(): Promise<void> {
+    const { permissions } = this.#sources;
+    const openIds = permissions.openIds;
+    if (openIds.length === 0) return;
+    const approvals = await this.#list({});
+    if (approvals.length >= maxApprovals) return;
+    const pending = new Set(idsOf(approvals));
+    for (const id of openIds) if (!pending.has(id)) permissions.withdraw(id);
+  }
+
+  async #takeEvent(received: ReceivedEvent): Promise<void> {
+    const { permissions } = this.#sources;
+    switch (received.event) {
+      case "gap":
+        return this.#syncSpawned();
+      case "approval.requested": {
+        // Lists contain one user's approvals. Events may be of all users, and then name the user.
+        const { userId } = this.#context.scope;
+        if ((received.payload.userId ?? userId) === userId) await this.#openSpawned(received.payload);
+        return;
+      }
+      case "approval.resolved":
+        return permissions.withdraw(received.payload.approvalId, received.payload.answer);
+      case "run.resumed":
+      case "run.ended":
+        return permissions.hasOpenFor(received.payload.runId) ? this.#syncSpawned() : undefined;
+      default:
+        return;
+    }
+  }
+
+  async #syncSpawned(): Promise<void> {
+    const approvals = await this.#list({});
+    if (approvals.length < maxApprovals)
+      this.#sources.permissions.withdrawOthers(idsOf(approvals), "spawned");
+    for (const approval of approvals) await this.#try(() => this.#openSpawned(approval));
+  }
+
+  async #openSpawned(approval: Approval & { readonly sessionKey: string }): Promise<void> {
+    if (approval.sessionKey === this.#key) return;
+    const session = await this.#read(approval.sessionKey);
+    if (session === null || !(await this.#isSpawnedHere(session))) return;
+    const { key, label } = session;
+    this.#sources.permissions.open({ ...approval, spawned: { key, ...present({ label }) } });
+  }
+
+  #isSpawnedHere({ key, agentId, spawnedBy }: Result<"sessions.get">): boolean | Promise<boolean> {
+    const isInTree = createTreeCheck(async (above) => (await this.#read(above))?.spawnedBy ?? null);
+    const userId = this.#context.scope.userId ?? null;
+    return isInTree(this.#key, { userId, agentId, key, spawnedBy: spawnedBy ?? null });
+  }
+
+  /** `null` for a session that is gone, or that this user may not see. */
+  async #read(key: string): Promise<Result<"sessions.get"> | null> {
+    try {
+      const found = await this.#sources.reader.call("sessions.get", { key, ...this.#user });
+      return found.key === key ? found : null;
+    } catch (error) {
+      if ((error as { readonly code?: unknown } | null)?.code === "not_found") return null;
+      throw error;
+    }
+  }
+
+  async #list(filter: { readonly sessionKey?: string }) {
+    const params = { ...filter, limit: maxApprovals, ...this.#user };
+    return (await this.#sources.reader.call("approvals.list", params)).approvals;
+  }
+
+  async #try(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (!this.#isClosed) this.#context.report(error);
+    }
+  }
+}
+
+function idsOf(approvals: readonly { readonly approvalId: string }[]): string[] {
+  return approvals.map(({ approvalId }) => approvalId);
+}

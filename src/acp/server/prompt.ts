@@ -1,0 +1,116 @@
+import type { ContentBlock, EmbeddedResource, PromptResponse } from "@agentclientprotocol/sdk/unstable";
+import { RequestError } from "@agentclientprotocol/sdk/unstable";
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { SentPayload } from "../../protocol/runs.ts";
+
+/** Converts a prompt of an editor into the input of `chat.send`, and the ended run into the response. */
+
+type Attachment = NonNullable<Params<"chat.send">["attachments"]>[number];
+
+export interface PromptInput {
+  readonly message: string;
+  readonly attachments: Attachment[];
+  /** Whether the prompt is a single text, as a person types it. */
+  readonly isTyped: boolean;
+}
+
+/** Puts embedded files between fences under their names. Refuses content that the model could not read. */
+export function promptInput(blocks: readonly ContentBlock[]): PromptInput {
+  const parts = blocks.map(inputOf);
+  const texts = parts.filter((part) => typeof part === "string" && part !== "");
+  const attachments = parts.filter((part) => typeof part !== "string");
+  const message = texts.join("\n\n");
+  if (message.trim() === "" && attachments.length === 0)
+    throw refused("The prompt is empty", "Say something");
+  return { message, attachments, isTyped: blocks.length === 1 && blocks[0]?.type === "text" };
+}
+
+function inputOf(block: ContentBlock): string | Attachment {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "image":
+      return imageAttachment(block.data, block.mimeType);
+    case "resource_link": {
+      const { uri, title, name } = block;
+      const shown = title ?? name;
+      return shown === "" || shown === uri ? `[${uri}]` : `[${shown}](${uri})`;
+    }
+    case "resource":
+      return resourceInput(block);
+    case "audio":
+      throw refused("Skein takes no audio", "Write it down, or attach an image");
+    default:
+      throw refused("The prompt holds something that Skein does not know", "Send text, images and files");
+  }
+}
+
+function imageAttachment(data: string, mimeType: string, name?: string): Attachment {
+  if (!/^image\/[a-z0-9.+-]+$/.test(mimeType)) throw refused(`"${mimeType}" is no image`, "Attach an image");
+  return { mimeType, data, ...present({ name }) };
+}
+
+function resourceInput({ resource }: EmbeddedResource): string | Attachment {
+  const { uri, mimeType } = resource;
+  if ("text" in resource) return fencedText(uri, resource.text);
+  if (mimeType?.startsWith("image/") === true) {
+    const name = uri.split(/[/\\]/).at(-1)?.slice(0, 256);
+    return imageAttachment(resource.blob, mimeType, name === "" ? undefined : name);
+  }
+  throw refused(
+    `${uri} is neither text nor an image (${mimeType ?? "its type is not told"})`,
+    "Attach what is written in it as text",
+  );
+}
+
+/** The fence is longer than any fence in the text, so that the text cannot close it. */
+function fencedText(uri: string, text: string): string {
+  let longest = 2;
+  for (const [run] of text.matchAll(/`{3,}/g)) longest = Math.max(longest, run.length);
+  const fence = "`".repeat(longest + 1);
+  return `${fence} ${uri.replaceAll("\n", "%0A")}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}`;
+}
+
+function refused(problem: string, advice: string): SkeinError {
+  return new SkeinError("invalid_arguments", { problem, advice });
+}
+
+/** Errors that end a turn at one of Skein's limits, which is not a failure. */
+const limitCodes = new Set(["budget_exceeded", "step_limit"]);
+
+const internalError = -32603;
+
+export interface EndedPrompt {
+  readonly sent: SentPayload;
+  /** The stop reason of the last answer. */
+  readonly stopReason: string | null;
+  /** Whether the editor cancelled it. */
+  readonly isCancelled: boolean;
+}
+
+/** Throws for a failed turn. */
+export function promptResponse({ sent, stopReason, isCancelled }: EndedPrompt): PromptResponse {
+  const { state, error } = sent;
+  const { input, output, cacheRead, cacheWrite, totalTokens } = sent.usage;
+  const usage = {
+    inputTokens: input,
+    outputTokens: output,
+    cachedReadTokens: cacheRead,
+    cachedWriteTokens: cacheWrite,
+    totalTokens,
+  };
+  if (isCancelled || state === "aborted") return { stopReason: "cancelled", usage };
+  if (state === "ok" || state === "merged")
+    return { stopReason: stopReason === "length" ? "max_tokens" : "end_turn", usage };
+  if (error !== undefined && limitCodes.has(error.code)) return { stopReason: "max_turn_requests", usage };
+  // Always an internal error, because the request itself was valid.
+  const message = error?.message ?? `The run ended as ${state}.`;
+  throw new RequestError(internalError, message, { code: error?.code ?? state });
+}
+
+/** The message about a limit that ended the turn; ACP's stop reason does not name the limit. */
+export function limitText({ error }: SentPayload): string | null {
+  return error !== undefined && limitCodes.has(error.code) ? error.message : null;
+}
