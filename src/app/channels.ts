@@ -1,7 +1,7 @@
 import { createCliChannel, createConsoleChannel } from "../channels/cli.ts";
 import type { Channel } from "../channels/contract.ts";
-import { createWebhook } from "../channels/webhook/create.ts";
-import type { AcceptInbound } from "../channels/webhook/inbound.ts";
+import { createWebhook } from "../channels/webhook.ts";
+import type { AcceptInbound } from "../channels/webhook-inbound.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";

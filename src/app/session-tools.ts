@@ -3,7 +3,7 @@ import type { AccessAction } from "../access/visibility/access-policy.ts";
 import type { AccessExplanation } from "../access/visibility/decide-access.ts";
 import type { Tool } from "../agents/contract.ts";
 import type { Channel } from "../channels/contract.ts";
-import { threadOpener } from "../channels/threads.ts";
+import { threadOpener } from "../channels/contract.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,9 +1,7 @@
 import { escapeUnprintable } from "../core/text.ts";
 import type { Channel } from "./contract.ts";
 
-/** Channels to people who sit before this program. */
-
-/** Writes messages for a terminal; they cannot move its cursor. */
+/** Writes messages to a terminal. Control characters are escaped, so a message cannot move the cursor. */
 export function createCliChannel(write: (text: string) => void | Promise<void>, id = "cli"): Channel {
   return {
     id,
@@ -14,7 +12,7 @@ export function createCliChannel(write: (text: string) => void | Promise<void>, 
   };
 }
 
-/** The console shows the session itself: what stands there is delivered. */
+/** The console shows the session itself, so a message in the session is already delivered. */
 export function createConsoleChannel(id = "console"): Channel {
   return { id, deliver: async ({ sessionKey }) => ({ sessionKey }) };
 }

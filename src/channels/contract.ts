@@ -1,11 +1,12 @@
+import { SkeinError } from "../core/errors.ts";
 import type { DeliveryTarget } from "../runs/contract.ts";
 
-/** A way to people and programs outside. */
+/** Delivers messages to people and programs outside Skein. */
 export interface Channel {
   readonly id: string;
-  /** Throws when it could not; whoever asked tries again, under the same idempotency key. */
+  /** Throws if the message was not delivered; the caller retries with the same idempotency key. */
   deliver(message: OutboundMessage, target: DeliveryTarget): Promise<Receipt>;
-  /** Where the channel has threads. Gives the thread's id. */
+  /** Returns the ID of the new thread. Absent for channels without threads. */
   openThread?(target: DeliveryTarget, title: string): Promise<string>;
 }
 
@@ -20,19 +21,19 @@ export interface OutboundMessage {
   readonly signal: AbortSignal;
 }
 
-/** What a channel says of a message that it took. JSON. */
+/** A channel's confirmation of a delivered message. JSON. */
 export interface Receipt {
   readonly messageId?: string;
   readonly [field: string]: unknown;
 }
 
-/** A message from outside, as a channel hands it in. */
+/** A message from outside. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId?: string;
-  /** Of the channel: the same one again is the same message. */
+  /** The channel's ID. A second message with the same ID is a duplicate. */
   readonly messageId: string;
-  /** Who says it. */
+  /** The sender. */
   readonly peer: string;
   /** The display name of the peer. In groups it is stored with the message, and the model reads it. */
   readonly peerName?: string;
@@ -40,6 +41,37 @@ export interface InboundMessage {
   readonly threadId?: string;
   readonly text: string;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
-  /** Which agent is meant; left out: the default one. */
+  /** Defaults to the default agent. */
   readonly agentId?: string;
+}
+
+/** Returns the `openThread` of a channel; `null` if there is no such channel, or it has no threads. */
+export function threadOpener(
+  channels: ReadonlyMap<string, Channel>,
+  id: string,
+): NonNullable<Channel["openThread"]> | null {
+  const channel = channels.get(id);
+  return channel?.openThread === undefined ? null : channel.openThread.bind(channel);
+}
+
+interface RetryAdvice {
+  /** Whether a retry would fail in the same way. */
+  readonly permanent: boolean;
+  /** How long the receiver asked to wait; `null` if it did not. */
+  readonly retryAfterMs: number | null;
+}
+
+export type DeliveryError = SkeinError<"delivery_failed"> & RetryAdvice;
+
+/** The error of a channel that could not deliver a message. */
+export function deliveryError(
+  channel: string,
+  problem: string,
+  { permanent = false, retryAfterMs = null }: Partial<RetryAdvice> = {},
+): DeliveryError {
+  const advice = permanent
+    ? 'Correct what is wrong there, then ask for it again with "skein outbox retry"'
+    : "It is tried again for a day";
+  const error = new SkeinError("delivery_failed", { channel, problem, advice });
+  return Object.assign(error, { permanent, retryAfterMs });
 }

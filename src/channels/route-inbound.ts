@@ -7,29 +7,28 @@ import { userSegment } from "../core/path-segment.ts";
 import type { DeliveryTarget } from "../runs/contract.ts";
 import type { InboundMessage } from "./contract.ts";
 
-/** Whose direct messages share a session. */
+/** Which direct messages share a session. */
 export type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-peer" | "main";
 
-/** What the configuration says of where messages belong. */
 export interface RoutingSettings {
   readonly scope: "per-sender" | "global";
   readonly dmScope: DmScope;
-  /** One person's peers (`channel:peer`) under one name. */
+  /** The peers (`channel:peer`) of one person, by a common name. */
   readonly identityLinks: Readonly<Record<string, readonly string[]>>;
   readonly channels: Readonly<Record<string, ChannelUsers>>;
-  /** The agent of a message that names none. */
+  /** The default agent. */
   readonly agentId: string;
 }
 
-/** Whose the messages of a channel are. */
+/** The users of a channel's messages. */
 export interface ChannelUsers {
-  /** The user that all of them belong to; `null`: each peer's own. */
+  /** The user of all messages; `null` if every peer is a user of its own. */
   readonly user: string | null;
-  /** The users that certain peers are; `null`: the unnamed one. */
+  /** The users of certain peers; `null` is the unnamed user. */
   readonly users: Readonly<Record<string, string | null>>;
 }
 
-/** Where a message belongs, and where the answer to it goes. */
+/** The session of a message, and where its answer is delivered. */
 export interface InboundRoute {
   readonly userId: string | null;
   readonly agentId: string;
@@ -37,9 +36,9 @@ export interface InboundRoute {
   readonly delivery: DeliveryTarget;
 }
 
-const longestId = 200;
+const maxIdChars = 200;
 
-/** Where a message from outside belongs. `invalid_arguments` for ids that cannot stand in a key or name a user. */
+/** Finds the session of an inbound message. Throws `invalid_arguments` for IDs that fit neither a key nor a user. */
 export function routeInbound(message: InboundMessage, settings: RoutingSettings): InboundRoute {
   checkIds(message);
   const agentId = parseAgentId(message.agentId ?? settings.agentId);
@@ -56,13 +55,12 @@ export function routeInbound(message: InboundMessage, settings: RoutingSettings)
   }
 }
 
-/** Who speaks, as far as it is known. */
 interface Sender {
-  /** What stands for the peer in keys. */
+  /** The name of the peer in keys. */
   readonly name: string;
-  /** The user that the peer is, or whose channel it is; `undefined`: nobody said. */
+  /** The user that the peer is or talks to; `undefined` if nothing is configured. */
   readonly userId: string | null | undefined;
-  /** Whether the peer is that user, and not somebody who talks to that user's agent. */
+  /** Whether the peer is that user, rather than another person who talks to the user's agent. */
   readonly isUser: boolean;
 }
 
@@ -72,7 +70,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   const links = Object.entries(settings.identityLinks);
   const link = links.find(([, peers]) => peers.includes(`${channel}:${peer}`))?.[0];
   const userId = mapped === undefined ? (ofChannel?.user ?? link) : mapped;
-  // In a space of others a peer by the name of a link would be taken for whoever is linked.
+  // In a shared space, a peer named like an identity link would be taken for the linked person.
   if (link === undefined && userId !== undefined && Object.hasOwn(settings.identityLinks, peer)) {
     const advice = `Link "${channel}:${peer}" in session.identityLinks, or give that link another name`;
     const problem = `Peer "${peer}" of channel "${channel}" has the name of an identity link that it is not part of`;
@@ -85,7 +83,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   };
 }
 
-/** A group is nobody's own, whoever of it speaks; and where all share one session, they share its user. */
+/** A group is a user of its own, whichever member speaks. With the global scope, all messages share one user. */
 function userOf(
   { channel, peer, group }: InboundMessage,
   settings: RoutingSettings,
@@ -127,9 +125,9 @@ function deliveryOf({ channel, peer, group, accountId, threadId }: InboundMessag
 
 function checkIds({ channel, peer, group, accountId, threadId }: InboundMessage): void {
   for (const [name, id] of Object.entries({ channel, peer, group, accountId, threadId })) {
-    if (id === undefined || (id !== "" && id.length <= longestId)) continue;
+    if (id === undefined || (id !== "" && id.length <= maxIdChars)) continue;
     const found = id === "" ? "is empty" : `has ${id.length} characters`;
-    const advice = `Give it 1 to ${longestId} characters`;
+    const advice = `Give it 1 to ${maxIdChars} characters`;
     throw new SkeinError("invalid_arguments", { problem: `The ${name} of a message ${found}`, advice });
   }
 }

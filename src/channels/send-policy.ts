@@ -4,11 +4,11 @@ import { formatKey, parseKey } from "../core/keys.ts";
 export type SendAction = "allow" | "deny";
 export type ChatType = "direct" | "group" | "channel";
 
-/** What a rule is about; what it leaves out (or has as `null`) may be anything. */
+/** A field that is absent or `null` matches anything. */
 export interface SendMatch {
   readonly channel?: string | null;
   readonly chatType?: ChatType | null;
-  /** The beginning of a key, whole or without `agent:<agentId>:`. */
+  /** A prefix of the key, with or without its `agent:<agentId>:`. */
   readonly keyPrefix?: string | null;
 }
 
@@ -17,32 +17,31 @@ export interface SendRule {
   readonly match: SendMatch;
 }
 
-/** Whether what a session says may leave for a channel. */
+/** Decides whether a session may send messages to a channel. */
 export interface SendPolicy {
   readonly default: SendAction;
-  /** The first that matches decides. */
+  /** The first matching rule applies. */
   readonly rules: readonly SendRule[];
 }
 
-/** What is to be sent, from which session, and where to. */
 export interface SendCase {
   readonly sessionKey: string;
-  /** The channel that it goes to; left out: that of the key. */
+  /** Defaults to the channel of the key. */
   readonly channel?: string;
-  /** What the session itself says, which goes before all rules. */
+  /** The session's own setting, which overrides all rules. */
   readonly override?: SendAction;
 }
 
 export interface SendDecision {
   readonly action: SendAction;
   readonly by: "session" | "rule" | "default";
-  /** The place of the rule in the list. */
+  /** The index of the rule. */
   readonly rule: number | null;
-  /** For people: which setting decided. */
+  /** The setting that applied, for people to read. */
   readonly reason: string;
 }
 
-/** Who decides: the session, else the first rule that matches, else the default. */
+/** Applies the session's setting, otherwise the first matching rule, otherwise the default. */
 export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   const { override } = given;
   if (override !== undefined) {
@@ -58,7 +57,7 @@ export function decideSend(policy: SendPolicy, given: SendCase): SendDecision {
   return { action, by: "rule", rule, reason: `session.sendPolicy.rules.${rule}: ${action}` };
 }
 
-/** Which sort of conversation a key names; `null`: none with people. A thread is of the sort that it hangs on. */
+/** `null` for sessions without people. A thread has the chat type of its parent. */
 export function chatTypeOf(key: ParsedKey): ChatType | null {
   if (key.form === "group") return key.chat;
   return key.form === "direct" || key.form === "main" ? "direct" : null;

@@ -1,9 +1,8 @@
-import type { Channel } from "../channels/contract.ts";
-import type { DeliveryError } from "../channels/delivery-error.ts";
-import { deliveryError } from "../channels/delivery-error.ts";
+import type { Channel, DeliveryError } from "../channels/contract.ts";
+import { deliveryError } from "../channels/contract.ts";
 import type { SendPolicy } from "../channels/send-policy.ts";
 import { decideSend } from "../channels/send-policy.ts";
-import type { Webhook } from "../channels/webhook/create.ts";
+import type { Webhook } from "../channels/webhook.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { deliveryError } from "../../src/channels/delivery-error.ts";
+import { deliveryError } from "../../src/channels/contract.ts";
 import type { Json } from "../../src/entry-store.ts";
 import type { Channel } from "../../src/index.ts";
 import { defineTool, HookRegistry, HookStop } from "../../src/index.ts";

@@ -4,7 +4,7 @@ import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { openSkein } from "../../src/app.ts";
-import { createWebhook } from "../../src/channels/webhook/create.ts";
+import { createWebhook } from "../../src/channels/webhook.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions, TurnResult } from "../../src/index.ts";

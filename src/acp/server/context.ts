@@ -3,8 +3,7 @@ import type {
   RequestPermissionResponse,
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
-import { realTiming } from "../../client/retry.ts";
-import { isNotLetIn, patiently } from "../../client/retry.ts";
+import { isNotLetIn, patiently, realTiming } from "../../client/retry.ts";
 import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
 import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { deliveryError } from "../../../src/channels/delivery-error.ts";
+import { deliveryError } from "../../../src/channels/contract.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { messagesOf, openRuns } from "../../support/run-skein.ts";
 

@@ -2,10 +2,9 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import type { OutboundMessage } from "../contract.ts";
-import type { DeliveryError } from "../delivery-error.ts";
-import { createWebhook } from "./create.ts";
-import { isSignedBy } from "./signature.ts";
+import type { DeliveryError, OutboundMessage } from "./contract.ts";
+import { createWebhook } from "./webhook.ts";
+import { isSignedBy } from "./webhook-inbound.ts";
 
 const secret = "s3cret";
 const now = 1_700_000_000_500;

@@ -1,9 +1,17 @@
+import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { SkeinError } from "../../core/errors.ts";
-import { createWebhook } from "./create.ts";
-import type { AcceptInbound } from "./inbound.ts";
-import { inboundKey, inboundPath, mostBodyBytes } from "./inbound.ts";
-import { signatureOf } from "./signature.ts";
+import { SkeinError } from "../core/errors.ts";
+import { createWebhook } from "./webhook.ts";
+import type { AcceptInbound } from "./webhook-inbound.ts";
+import {
+  inboundKey,
+  isSignedBy,
+  isTimely,
+  maxBodyBytes,
+  maxSkewMs,
+  messageIdPattern,
+  signatureOf,
+} from "./webhook-inbound.ts";
 
 const secret = "s3cret";
 const now = 1_700_000_000_000;
@@ -81,7 +89,6 @@ describe("a webhook takes messages in", () => {
       body: { runId: "r1", sessionKey: "agent:main:main", status: "accepted" },
     });
     expect(taken.mock.calls).toEqual([[{ ...body, channel: "desk", messageId: "m1" }, "inbound:desk:a:m1"]]);
-    expect(inboundPath("my desk")).toBe("/channels/my%20desk/inbound");
   });
 
   test("[CHN7] the same message again has the same key, and one that is known gets 200", async () => {
@@ -212,7 +219,7 @@ describe("a webhook takes messages in", () => {
 
   test("[CHN8] a body over 25 MiB is refused with 413, also one that does not say its size", async () => {
     const { taken, answer } = setUp();
-    const declared = signed({ headers: { "content-length": String(mostBodyBytes + 1) } });
+    const declared = signed({ headers: { "content-length": String(maxBodyBytes + 1) } });
     expect(await answer(declared)).toMatchObject({ status: 413, body: { code: "body_too_large" } });
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({
@@ -228,7 +235,7 @@ describe("a webhook takes messages in", () => {
       duplex: "half",
     } as RequestInit);
     expect((await answer(request)).status).toBe(413);
-    expect(sent).toBeLessThan(mostBodyBytes + (4 << 20));
+    expect(sent).toBeLessThan(maxBodyBytes + (4 << 20));
     expect(taken).not.toHaveBeenCalled();
   });
 
@@ -261,4 +268,77 @@ describe("a webhook takes messages in", () => {
     expect(JSON.stringify(answered)).not.toContain("/srv/secret");
     expect(report).toHaveBeenCalledTimes(reports);
   });
+});
+
+/** As `printf '1700000000.m1.{"text":"hi"}' | openssl dgst -sha256 -hmac <secret>` gives them. */
+const vectors = [
+  [
+    "s3cret",
+    "1700000000",
+    "m1",
+    '{"text":"hi"}',
+    "aa047da5f31fbb21af1326aaad8c0ccceec474d11e6d3e92e1fe070eb6daaa60",
+  ],
+  ["schlüssel", "1700000000", "", "日本", "64a98c1e7b609b72c9cb7357377bc1fdfb28f3ce6928d04e3806ba88d4e3b559"],
+] as const;
+
+describe("signatures", () => {
+  test.each(vectors)(
+    "[CHN6] secret %s, timestamp %s, id %j, body %s",
+    (secret, timestamp, messageId, body, hex) => {
+      const signed = { timestamp, messageId, body };
+      expect(signatureOf(secret, signed)).toBe(`sha256=${hex}`);
+      expect(isSignedBy(secret, { ...signed, body: Buffer.from(body) }, `sha256=${hex.toUpperCase()}`)).toBe(
+        true,
+      );
+    },
+  );
+
+  const signed = { timestamp: "1700000000", messageId: "m1", body: "{}" };
+  const right = signatureOf("s", signed);
+
+  test.each([
+    "",
+    "sha256=",
+    right.slice(7),
+    `sha1=${right.slice(7)}`,
+    `${right}00`,
+    ` ${right}`,
+    right.slice(0, -1),
+  ])("[CHN6] %j is no signature", (signature) => {
+    expect(isSignedBy("s", signed, signature)).toBe(false);
+  });
+
+  test("[CHN6] every part counts, and no other message has the same signature", () => {
+    expect(isSignedBy("s", signed, right)).toBe(true);
+    expect(isSignedBy("t", signed, right)).toBe(false);
+    const message = fc.record({
+      timestamp: fc.stringMatching(/^\d{1,3}$/),
+      messageId: fc.oneof(fc.constant(""), fc.stringMatching(messageIdPattern), fc.constantFrom("a.b", "a")),
+      body: fc.constantFrom('{"a":1}', '{"a":"b.{}"}', "{}"),
+    });
+    fc.assert(
+      fc.property(message, message, (a, b) => {
+        expect(isSignedBy("s", a, signatureOf("s", b))).toBe(JSON.stringify(a) === JSON.stringify(b));
+      }),
+    );
+  });
+
+  const now = 1_700_000_000_000;
+  test.each([
+    [0, true],
+    [maxSkewMs, true],
+    [-maxSkewMs, true],
+    [maxSkewMs + 1000, false],
+    [-maxSkewMs - 1000, false],
+  ])("[CHN6] a clock that is %i ms off", (skew, isFine) => {
+    expect(isTimely(String((now + skew) / 1000), now)).toBe(isFine);
+  });
+
+  test.each(["", "now", "-1", "1.7e9", "0x6553f100", " 1700000000", String(now), "9".repeat(400)])(
+    "[CHN6] %j is no timestamp",
+    (timestamp) => {
+      expect(isTimely(timestamp, now)).toBe(false);
+    },
+  );
 });
