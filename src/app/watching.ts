@@ -35,7 +35,7 @@ export async function openWatching(
     metrics,
     awaitedRuns,
     start: (bus) => {
-      const watching = watch(bus, { tracing, metrics, log });
+      const watching = watch(bus, [tracing, metrics, log]);
       return () => watching.close();
     },
   };

@@ -2,9 +2,7 @@ import { readKey } from "../core/keys.ts";
 import type { Usage } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 
-/** The words of OpenTelemetry's GenAI conventions, and ours in them. */
-
-/** Every attribute that a span of ours can have. `docs/observability.md` lists them, held by a test. */
+/** The attributes of spans, by OpenTelemetry's GenAI conventions. `docs/observability.md` lists them, held by a test. */
 export const attributes = {
   operation: "gen_ai.operation.name",
   agentId: "gen_ai.agent.id",
@@ -51,27 +49,27 @@ const finishReasons: ReadonlyMap<string, string> = new Map([
   ["content-filter", "content_filter"],
 ]);
 
-const longest = 256;
+const maxChars = 256;
 
-/** A text from outside as a name or an attribute. */
-export function short(text: string): string {
-  return cutText(text.toWellFormed(), longest);
+/** Shortens a text for a span name or an attribute. */
+export function shorten(text: string): string {
+  return cutText(text.toWellFormed(), maxChars);
 }
 
 export function modelAttributes(asked: { readonly provider: string; readonly model: string }): AttributeSet {
   return {
-    [attributes.provider]: short(providerNames.get(asked.provider) ?? asked.provider),
-    [attributes.model]: short(asked.model),
+    [attributes.provider]: shorten(providerNames.get(asked.provider) ?? asked.provider),
+    [attributes.model]: shorten(asked.model),
   };
 }
 
 export function finishAttributes(reason: string | undefined): AttributeSet {
   return reason === undefined
     ? {}
-    : { [attributes.finishReasons]: [short(finishReasons.get(reason) ?? reason)] };
+    : { [attributes.finishReasons]: [shorten(finishReasons.get(reason) ?? reason)] };
 }
 
-/** By the conventions, tokens of the cache are part of the input. */
+/** The conventions count cached tokens as part of the input. */
 export function usageAttributes(usage: Usage | undefined): AttributeSet {
   if (usage === undefined) return {};
   const [read, written] = [amount(usage.cacheRead), amount(usage.cacheWrite)];
@@ -83,12 +81,12 @@ export function usageAttributes(usage: Usage | undefined): AttributeSet {
   };
 }
 
-/** Zero for what is no amount: usage comes from providers. */
+/** Zero for invalid values, because usage comes from providers. */
 export function amount(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-/** `null`: the key belongs to no agent. */
+/** `null` for a key without an agent. */
 export function agentOfKey(sessionKey: string): string | null {
   const key = readKey(sessionKey);
   return "agentId" in key && typeof key.agentId === "string" ? key.agentId : null;

@@ -1,12 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { eventsOf, start } from "../../test/support/run-events.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import type { LogSettings } from "./log.ts";
-import { createLog } from "./log.ts";
+import { createLog, maskerOf, sanitize } from "./log.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-log-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -184,5 +185,39 @@ describe("the log", () => {
     const log = await createLog({ level: "info", destination, report: (error) => problems.push(error) });
     log.onEvent(event("session.created", 0, {}));
     expect(problems).toMatchObject([{ message: "full" }]);
+  });
+});
+
+const plain = { redact: (text: string) => text, withStacks: false };
+
+describe("values for a log", () => {
+  test("[OBS14] deep, wide and circular ones are cut", () => {
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    const deep = JSON.stringify(sanitize(circle, plain));
+    expect(deep).toBe(`${'{"self":'.repeat(6)}"…"${"}".repeat(6)}`);
+    const wide = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`k${index}`, index]));
+    expect(Object.keys(sanitize(wide, plain) as object)).toHaveLength(100);
+    expect(sanitize(new Array(500).fill(1), plain)).toHaveLength(100);
+  });
+
+  test("[OBS13] [OBS14] whatever the value is, it can be written, and no secret is in it", () => {
+    const secret = "s3cr3t";
+    const text = fc.oneof(
+      fc.string(),
+      fc.constant(secret),
+      fc.string().map((each) => each + secret + each),
+    );
+    const value = fc.anything({
+      key: text,
+      values: [text, fc.bigInt(), fc.double()],
+      withNullPrototype: true,
+    });
+    fc.assert(
+      fc.property(value, (each) => {
+        const shown = JSON.stringify(sanitize(each, { redact: maskerOf([secret]), withStacks: true })) ?? "";
+        expect(shown).not.toContain(secret);
+      }),
+    );
   });
 });

@@ -1,102 +1,82 @@
 import type { Logger } from "pino";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import type { SkeinEvent } from "../core/events.ts";
-import type { LogLevel } from "./log-table.ts";
-import { levelOf, textAndFields } from "./log-table.ts";
-import type { LogValueSettings } from "./log-values.ts";
-import { loggable, maskerOf, safeText } from "./log-values.ts";
+import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
+import { cutText, thrownText } from "../core/text.ts";
 import type { Watcher } from "./watch.ts";
 
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
+
 export interface LogSettings {
-  /** `silent`: nothing is logged, and nothing is loaded. */
+  /** With `silent`, nothing is logged, and pino is not loaded. */
   readonly level: LogLevel | "silent";
-  /** A file, a descriptor (2 is stderr), or whatever takes lines. */
+  /** A file, a file descriptor (2 is stderr), or any object that takes lines. */
   readonly destination: string | number | { write(line: string): unknown };
-  /** Applied to every text that is logged, behind the masking of the secrets. */
+  /** Applied to every text after the secrets are masked. */
   readonly redact?: (text: string) => string;
-  /** Values that may stand in no line. */
+  /** Values that must not appear in any line. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
-  /** Whether a caller in this process gets the event anyway; then it is not logged as a warning. */
+  /** Whether a caller in this process receives the event anyway. It is then not logged as a warning. */
   readonly isHandled?: (event: SkeinEvent) => boolean;
-  /** Told when the destination cannot be written; by default nobody is. */
+  /** Called when the destination cannot be written. */
   readonly report?: (error: unknown) => void;
 }
 
-/** Structured lines: what happens on the bus, and what others have to say. Never throws. */
+/** Writes events of the bus and other messages as structured lines. Never throws. */
 export interface Log extends Watcher {
   write(level: LogLevel, text: string, fields?: Readonly<Record<string, unknown>>): void;
   close(): void;
 }
 
-interface Sink {
-  readonly stream: { write(line: string): unknown };
-  close(): void;
-}
-
 type Pino = typeof import("pino").pino;
 
-const silent: Log = { onEvent: () => undefined, write: () => undefined, close: () => undefined };
+const silentLog: Log = { onEvent: () => undefined, write: () => undefined, close: () => undefined };
 
-/** Loads pino, unless the level is `silent`. A file that cannot be opened is an error; one that fails later is reported. */
+/** Loads pino, unless the level is `silent`. Throws if a file cannot be opened; later write errors are reported. */
 export async function createLog(settings: LogSettings): Promise<Log> {
-  if (settings.level === "silent") return silent;
+  const { level, isHandled = () => false, report = () => undefined, clock = systemClock } = settings;
+  if (level === "silent") return silentLog;
   const { pino } = await import("pino");
-  const report = settings.report ?? (() => undefined);
-  const sink = openSink(pino, settings.destination, report);
-  const logger = loggerOf(pino, settings, sink);
-  const values = valuesOf(settings);
-  const write: Log["write"] = (level, text, fields = {}) => {
-    if (!logger.isLevelEnabled(level)) return;
-    try {
-      logger[level](loggable(fields, values) as object, safeText(text, values));
-    } catch (error) {
-      report(error);
-    }
-  };
-  return { write, onEvent: (event) => writeEvent(event, settings, logger, write), close: sink.close };
-}
-
-function writeEvent(
-  event: SkeinEvent,
-  { isHandled = () => false }: Pick<LogSettings, "isHandled">,
-  logger: Logger,
-  write: Log["write"],
-): void {
-  const usual = levelOf(event);
-  const level = usual === "warn" && isHandled(event) ? "info" : usual;
-  if (level === null || !logger.isLevelEnabled(level)) return;
-  const { text, fields } = textAndFields(event);
-  const { type, at, userId, sessionKey, sessionId, runId } = event;
-  write(level, text, { event: type, at, userId, sessionKey, sessionId, runId, ...fields });
-}
-
-function loggerOf(pino: Pino, { level, clock = systemClock }: LogSettings, sink: Sink): Logger {
-  return pino(
+  const { stream, close } = openDestination(pino, settings.destination, report);
+  const logger: Logger = pino(
     {
       level,
       base: { pid: process.pid },
       timestamp: () => `,"time":${clock.now()}`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    sink.stream,
+    stream,
   );
-}
-
-function valuesOf({ level, redact = (text) => text, secrets = [] }: LogSettings): LogValueSettings {
-  const mask = maskerOf(secrets);
-  return {
-    redact: (text) => redact(mask(text)),
-    withStacks: level === "debug" || level === "trace",
+  const sanitizer = sanitizerOf(settings);
+  const write: Log["write"] = (lineLevel, text, fields = {}) => {
+    if (!logger.isLevelEnabled(lineLevel)) return;
+    try {
+      logger[lineLevel](sanitize(fields, sanitizer) as object, sanitizeText(text, sanitizer));
+    } catch (error) {
+      report(error);
+    }
   };
+  const onEvent = (event: SkeinEvent) => {
+    // A row is only used for events of its own type.
+    const row = logTable[event.type] as LogRow<SkeinEventType> | null;
+    if (row === null) return;
+    const rowLevel = typeof row.level === "function" ? row.level(event) : row.level;
+    const eventLevel = rowLevel === "warn" && isHandled(event) ? "info" : rowLevel;
+    if (!logger.isLevelEnabled(eventLevel)) return;
+    const { type, at, userId, sessionKey, sessionId, runId } = event;
+    const about = { event: type, at, userId, sessionKey, sessionId, runId };
+    const fields = Object.fromEntries((row.fields ?? []).map((name) => [name, event[name]]));
+    write(eventLevel, row.text, { ...about, ...fields, ...row.details?.(event) });
+  };
+  return { write, onEvent, close };
 }
 
-/** Written at once, so that an end of the process loses no line. A file is for its owner alone. */
-function openSink(pino: Pino, dest: LogSettings["destination"], report: (error: unknown) => void): Sink {
+/** Lines are written synchronously, so that none is lost when the process ends. Only the owner can read a log file. */
+function openDestination(pino: Pino, dest: LogSettings["destination"], report: (error: unknown) => void) {
   if (typeof dest === "object") return { stream: dest, close: () => undefined };
   const stream = pino.destination({ dest, sync: true, mkdir: true, mode: 0o600 });
-  // A full disk may not end the process.
+  // An unhandled error, such as a full disk, would end the process.
   stream.on("error", report);
   let isClosed = false;
   const close = () => {
@@ -106,4 +86,179 @@ function openSink(pino: Pino, dest: LogSettings["destination"], report: (error: 
     if (typeof dest === "string") stream.end();
   };
   return { stream, close };
+}
+
+interface LogRow<T extends SkeinEventType> {
+  readonly level: LogLevel | ((event: SkeinEvent<T>) => LogLevel);
+  readonly text: string;
+  /** Names and figures of the event. Never messages or tool arguments. */
+  readonly fields?: readonly (keyof SkeinEvent<T>)[];
+  /** Fields that are derived from the event. */
+  readonly details?: (event: SkeinEvent<T>) => Readonly<Record<string, unknown>>;
+}
+
+/** How each event is logged; `null` for an event that is not. `docs/observability.md` lists the levels, held by a test. */
+export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
+  "run.queued": { level: "debug", text: "run queued", fields: ["lane", "kind", "startedBy"] },
+  "run.started": { level: "info", text: "run started", fields: ["attempt", "model", "startedBy"] },
+  "run.step": {
+    level: "debug",
+    text: "model step",
+    fields: ["phase", "step", "provider", "model", "finishReason", "code"],
+    details: ({ usage }) => ({ tokens: usage && { input: usage.input, output: usage.output } }),
+  },
+  "run.delta": null,
+  "run.tool": {
+    level: "debug",
+    text: "tool",
+    fields: ["phase", "toolName", "toolCallId", "isError", "durationMs"],
+  },
+  "run.retry": {
+    level: "info",
+    text: "model request retried",
+    fields: ["attempt", "delayMs"],
+    details: ({ code, error }) => ({ error: { code, message: error } }),
+  },
+  "run.note": {
+    level: ({ kind }) => (kind === "image_to_blob" ? "debug" : "warn"),
+    text: "message changed",
+    fields: ["kind", "note"],
+  },
+  "run.compaction": {
+    level: ({ phase }) => (phase === "not_done" ? "warn" : phase === "done" ? "info" : "debug"),
+    text: "compaction",
+    fields: ["phase", "measure", "note", "entryId", "freedTokens"],
+  },
+  "run.waiting": { level: "debug", text: "run waiting", fields: ["for", "runIds"] },
+  "run.resumed": { level: "debug", text: "run resumed" },
+  "run.steered": { level: "debug", text: "input added to a running turn", fields: ["mergedInto"] },
+  "run.sleeping": { level: "debug", text: "run sleeping", fields: ["waitingFor", "wakeAt"] },
+  "run.ended": {
+    level: ({ state }) => (state === "error" || state === "timeout" ? "warn" : "info"),
+    text: "run ended",
+    fields: ["state", "mergedInto"],
+    details: ({ code, error }) => ({
+      error: code === null && error === null ? undefined : { code, message: error },
+    }),
+  },
+  "run.recovered": { level: "warn", text: "run recovered from a lost owner", fields: ["attempt", "action"] },
+  "run.child": { level: "debug", text: "child run", fields: ["childSessionKey", "childRunId", "state"] },
+  "entry.appended": {
+    level: "trace",
+    text: "entry appended",
+    details: ({ entry }) => ({ entryId: entry.id, entryType: entry.type }),
+  },
+  "session.created": { level: "info", text: "session created" },
+  "session.updated": { level: "debug", text: "session updated" },
+  "session.reset": { level: "info", text: "session reset", fields: ["freshSessionId"] },
+  "session.archived": { level: "info", text: "session archived" },
+  "session.deleted": { level: "info", text: "session deleted" },
+  "session.restored": { level: "info", text: "session restored" },
+  "outbox.queued": { level: "debug", text: "channel message queued", fields: ["outboxId", "channel"] },
+  "outbox.delivered": { level: "info", text: "channel message delivered", fields: ["outboxId", "channel"] },
+  "outbox.retry": {
+    level: "warn",
+    text: "channel message not delivered, will be retried",
+    fields: ["outboxId", "channel", "nextAt"],
+    details: ({ error }) => ({ error: { message: error } }),
+  },
+  "outbox.dead": {
+    level: "error",
+    text: "channel message not delivered, no more retries",
+    fields: ["outboxId", "channel"],
+    details: ({ error }) => ({ error: { message: error } }),
+  },
+  "approval.requested": {
+    level: "info",
+    text: "approval requested",
+    fields: ["approvalId", "toolCallId", "toolName", "expiresAt"],
+  },
+  "approval.resolved": { level: "info", text: "approval resolved", fields: ["approvalId", "answer", "by"] },
+};
+
+export interface Sanitizer {
+  /** Applied to every text. If it throws, the text is hidden. */
+  readonly redact: (text: string) => string;
+  readonly withStacks: boolean;
+}
+
+const masked = "[redacted]";
+const maxTextChars = 2000;
+const maxNameChars = 200;
+const maxDepth = 6;
+const maxItems = 100;
+const secretNames = new Set([
+  ...["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "apikey"],
+  ...["x-goog-api-key", "token", "accesstoken", "access_token", "password", "secret"],
+]);
+
+function sanitizerOf({ level, redact = (text) => text, secrets = [] }: LogSettings): Sanitizer {
+  const mask = maskerOf(secrets);
+  return { redact: (text) => redact(mask(text)), withStacks: level === "debug" || level === "trace" };
+}
+
+/** Masks longer secrets first, because one may contain another. */
+export function maskerOf(secrets: readonly string[]): (text: string) => string {
+  const known = [...new Set(secrets)].filter((secret) => secret !== "");
+  const ordered = known.toSorted((a, b) => b.length - a.length);
+  return (text) => ordered.reduce((rest, secret) => rest.replaceAll(secret, masked), text);
+}
+
+/** A copy of a value for the log: texts redacted and cut, secret fields masked, errors as code and message. Never throws. */
+export function sanitize(value: unknown, sanitizer: Sanitizer, depth = 0): unknown {
+  try {
+    return sanitizeValue(value, sanitizer, depth);
+  } catch (error) {
+    return sanitizeText(`not readable: ${thrownText(error)}`, sanitizer);
+  }
+}
+
+/** Redacts before it cuts, because half a secret is not recognized. */
+function sanitizeText(text: string, { redact }: Sanitizer, maxChars = maxTextChars): string {
+  let shown: string;
+  try {
+    shown = redact(text);
+  } catch {
+    return masked;
+  }
+  return shown.length <= maxChars ? shown : `${cutText(shown, maxChars)}… (${shown.length} characters)`;
+}
+
+function sanitizeValue(value: unknown, sanitizer: Sanitizer, depth: number): unknown {
+  if (typeof value === "string") return sanitizeText(value, sanitizer);
+  if (value === null || value === undefined || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  if (typeof value !== "object") return sanitizeText(String(value), sanitizer);
+  if (depth >= maxDepth) return "…";
+  if (value instanceof Error) return sanitizeError(value, sanitizer);
+  if (value instanceof Date) return sanitizeText(String(value), sanitizer);
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`;
+  if (Array.isArray(value))
+    return value.slice(0, maxItems).map((item) => sanitize(item, sanitizer, depth + 1));
+  const names = Object.keys(value).slice(0, maxItems);
+  return Object.fromEntries(
+    names.map((name) => [
+      sanitizeText(name, sanitizer, maxNameChars),
+      secretNames.has(name.toLowerCase()) ? masked : sanitize(read(value, name), sanitizer, depth + 1),
+    ]),
+  );
+}
+
+/** A getter may throw. */
+function read(value: object, name: string): unknown {
+  try {
+    return Reflect.get(value, name);
+  } catch (error) {
+    return `not readable: ${thrownText(error)}`;
+  }
+}
+
+function sanitizeError(error: Error, sanitizer: Sanitizer): Record<string, unknown> {
+  const code = read(error, "code");
+  const { stack } = error;
+  return {
+    ...((typeof code === "string" || typeof code === "number") && { code: sanitize(code, sanitizer) }),
+    message: sanitizeText(thrownText(error), sanitizer),
+    ...(sanitizer.withStacks && typeof stack === "string" && { stack: sanitizeText(stack, sanitizer) }),
+  };
 }

@@ -1,10 +1,10 @@
-/** Every metric of ours: its kind, its labels and what it counts. `docs/observability.md` lists them, held by a test. */
+/** All metrics of Skein. `docs/observability.md` lists them, held by a test. */
 
 export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
   readonly help: string;
-  /** Of a histogram, in seconds. */
+  /** The buckets of a histogram, in seconds. */
   readonly buckets?: readonly number[];
 }
 
@@ -17,7 +17,7 @@ export const metricTable = {
   skein_run_duration_seconds: {
     kind: "histogram",
     labels: ["state"],
-    help: "From the first start of a run to its end, waits and sleep included",
+    help: "From the first start of a run to its end, including waits and sleep",
     buckets: long,
   },
   skein_run_queue_seconds: {
@@ -40,7 +40,7 @@ export const metricTable = {
   skein_model_retries_total: {
     kind: "counter",
     labels: ["code"],
-    help: "Failed requests that were made again",
+    help: "Failed requests that were retried",
   },
   skein_tool_calls_total: {
     kind: "counter",

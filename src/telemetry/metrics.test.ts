@@ -30,7 +30,7 @@ async function measured(events: readonly SkeinEvent[], settings: MetricsSettings
     throw error;
   });
   const metrics = createMetrics({ processMetrics: false, ...settings });
-  const { close } = watch(bus, { metrics });
+  const { close } = watch(bus, [metrics]);
   for (const event of events) bus.emit(event);
   const { body, contentType } = await metrics.render();
   await close();
@@ -150,7 +150,7 @@ describe("metrics", () => {
         a("run.retry", 3, { attempt: 1, delayMs: 1, code: name, error: name }),
       ];
     }).flat();
-    const { values, body } = await measured(events, { mostTools: 3, mostModels: 3, mostOpen: 50 });
+    const { values, body } = await measured(events, { maxTools: 3, maxModels: 3, maxOpen: 50 });
     const tools = [...values.keys()].filter((name) => name.startsWith("skein_tool_calls_total"));
     expect(tools).toHaveLength(4);
     expect(values.get('skein_tool_calls_total{tool="other",outcome="ok"}')).toBe(497);

@@ -1,23 +1,26 @@
+import { createRequire } from "node:module";
+import type { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
 import type { Usage } from "../core/messages.ts";
 import { openStates } from "../runs/states.ts";
-import { BoundedMap, BoundedNames, otherName } from "./bounded.ts";
 import { amount } from "./genai.ts";
-import { MetricRegistry } from "./registry.ts";
+import type { LabelsOf, MetricName, MetricRow, NamesOf } from "./metric-table.ts";
+import { metricTable } from "./metric-table.ts";
 import type { Watcher } from "./watch.ts";
 
 export interface MetricsSettings {
-  /** Heap, event loop and the like; by default `true`. */
+  /** Whether to add heap, event loop and similar metrics of the process. Defaults to `true`. */
   readonly processMetrics?: boolean;
-  /** Distinct tools that have a label of their own, further ones are `other`; by default 100. */
-  readonly mostTools?: number;
-  /** Distinct models, likewise; by default 100. */
-  readonly mostModels?: number;
-  /** Open runs and waiting messages that are followed at once; by default 100,000. */
-  readonly mostOpen?: number;
+  /** The limit on distinct tools with a label of their own; further ones are `other`. Defaults to 100. */
+  readonly maxTools?: number;
+  /** The same limit for models. */
+  readonly maxModels?: number;
+  /** The limit on open runs and waiting messages that are tracked. Defaults to 100,000. */
+  readonly maxOpen?: number;
 }
 
-/** Metrics of everything on the bus, as Prometheus reads them. */
+/** Metrics of the events on the bus, in the text format of Prometheus. */
 export interface Metrics extends Watcher {
   render(): Promise<{ readonly contentType: string; readonly body: string }>;
   close(): void;
@@ -35,49 +38,49 @@ interface OpenRun {
 type RunEvent<T extends SkeinEventType> = SkeinEvent<T> & { readonly runId: string };
 
 const unknownLane = "unknown";
-const mostLanes = 16;
-const mostCodes = 64;
+const maxLanes = 16;
+const maxCodes = 64;
 
 export function createMetrics(settings: MetricsSettings = {}): Metrics {
-  const registry = new MetricRegistry({ processMetrics: settings.processMetrics ?? true });
-  const watcher = new MetricsWatcher(registry, settings);
-  return { onEvent: watcher.onEvent, render: () => watcher.render(), close: () => watcher.close() };
+  return new MetricsWatcher(settings);
 }
 
-/** What comes from outside becomes a label only while there are few of it. */
-class MetricsWatcher {
+class MetricsWatcher implements Metrics {
   readonly #registry: MetricRegistry;
   readonly #runs: BoundedMap<OpenRun>;
   readonly #waiting: BoundedMap<true>;
   readonly #tools: BoundedNames;
   readonly #models: BoundedNames;
-  readonly #lanes = new BoundedNames(mostLanes);
-  readonly #codes = new BoundedNames(mostCodes);
+  readonly #lanes = new BoundedNames(maxLanes);
+  readonly #codes = new BoundedNames(maxCodes);
 
-  constructor(registry: MetricRegistry, settings: MetricsSettings) {
-    this.#registry = registry;
-    this.#runs = new BoundedMap(settings.mostOpen ?? 100_000);
-    this.#waiting = new BoundedMap(settings.mostOpen ?? 100_000);
-    this.#tools = new BoundedNames(settings.mostTools ?? 100);
-    this.#models = new BoundedNames(settings.mostModels ?? 100);
+  constructor({
+    processMetrics = true,
+    maxTools = 100,
+    maxModels = 100,
+    maxOpen = 100_000,
+  }: MetricsSettings) {
+    this.#registry = new MetricRegistry(processMetrics);
+    this.#runs = new BoundedMap(maxOpen);
+    this.#waiting = new BoundedMap(maxOpen);
+    this.#tools = new BoundedNames(maxTools);
+    this.#models = new BoundedNames(maxModels);
   }
 
   readonly onEvent = (event: SkeinEvent): void => {
     if (event.type === "entry.appended") this.#registry.add("skein_entries_appended_total", {});
-    else if (event.type.startsWith("outbox.")) this.#ofOutbox(event);
-    else if (event.type === "approval.resolved") {
+    else if (event.type.startsWith("outbox.")) this.#takeOutbox(event);
+    else if (event.type === "approval.resolved")
       this.#registry.add("skein_approvals_total", { answer: event.answer });
-    } else if (event.runId !== undefined) this.#ofRun({ ...event, runId: event.runId });
+    else if (event.runId !== undefined) this.#takeRun({ ...event, runId: event.runId });
   };
 
   async render(): Promise<{ contentType: string; body: string }> {
     const counts = new Map<string, number>();
     for (const { state } of this.#runs.values()) counts.set(state, (counts.get(state) ?? 0) + 1);
-    for (const state of openStates) {
-      this.#registry.set("skein_runs_open", { state }, counts.get(state) ?? 0);
-    }
+    for (const state of openStates) this.#registry.set("skein_runs_open", { state }, counts.get(state) ?? 0);
     this.#registry.set("skein_outbox_waiting", {}, this.#waiting.size);
-    return { contentType: this.#registry.contentType, body: await this.#registry.text() };
+    return this.#registry.render();
   }
 
   close(): void {
@@ -86,133 +89,111 @@ class MetricsWatcher {
     this.#registry.clear();
   }
 
-  #ofRun(event: RunEvent<SkeinEventType>): void {
+  #takeRun(event: RunEvent<SkeinEventType>): void {
     switch (event.type) {
       case "run.queued":
-        this.#queued(event);
+        this.#takeQueued(event);
         break;
       case "run.started":
-        this.#started(event);
+        this.#takeStarted(event);
         break;
       case "run.step":
-        this.#step(event);
+        this.#takeStep(event);
         break;
       case "run.retry":
-        this.#retried(event);
+        this.#takeRetry(event);
         break;
       case "run.tool":
-        if (event.phase === "result") this.#returned(event);
+        if (event.phase === "result") this.#takeToolResult(event);
         break;
       case "run.compaction":
-        if (event.phase !== "started") {
+        if (event.phase !== "started")
           this.#registry.add("skein_compactions_total", { outcome: event.phase });
-        }
         break;
       case "run.waiting":
-        this.#enter(event.runId, "waiting");
+        this.#setState(event.runId, "waiting");
         break;
       case "run.resumed":
-        this.#enter(event.runId, "running");
+        this.#setState(event.runId, "running");
         break;
       case "run.sleeping":
-        this.#enter(event.runId, "sleeping");
+        this.#setState(event.runId, "sleeping");
         break;
       case "run.ended":
-        this.#ended(event);
+        this.#takeEnded(event);
     }
   }
 
-  #queued({ runId, at, lane }: RunEvent<"run.queued">): void {
-    const known = this.#runs.get(runId);
-    if (known !== undefined) known.state = "queued";
-    else {
-      const run = { lane: this.#lanes.of(lane), queuedAt: at, startedAt: null, asked: null };
-      this.#runs.set(runId, { ...run, state: "queued" });
-    }
+  #setState(runId: string, state: OpenRun["state"]): void {
+    const run = this.#runs.get(runId);
+    if (run !== undefined) run.state = state;
   }
 
-  #started({ runId, at }: RunEvent<"run.started">): void {
-    const run = this.#runs.get(runId) ?? {
-      state: "running",
-      lane: unknownLane,
-      queuedAt: null,
-      startedAt: null,
-      asked: null,
-    };
-    if (run.startedAt === null && run.queuedAt !== null) {
+  #takeQueued({ runId, at, lane }: RunEvent<"run.queued">): void {
+    if (this.#runs.get(runId) !== undefined) this.#setState(runId, "queued");
+    else this.#runs.set(runId, { ...newRun, state: "queued", lane: this.#lanes.limit(lane), queuedAt: at });
+  }
+
+  #takeStarted({ runId, at }: RunEvent<"run.started">): void {
+    const run = this.#runs.get(runId) ?? { ...newRun };
+    if (run.startedAt === null && run.queuedAt !== null)
       this.#registry.observe("skein_run_queue_seconds", { lane: run.lane }, at - run.queuedAt);
-    }
     run.state = "running";
     run.startedAt ??= at;
     this.#runs.set(runId, run);
   }
 
-  /** Only from that state, if one is given. */
-  #enter(runId: string, state: OpenRun["state"]): void {
-    const run = this.#runs.get(runId);
-    if (run !== undefined) run.state = state;
-  }
-
-  #step(event: RunEvent<"run.step">): void {
+  #takeStep(event: RunEvent<"run.step">): void {
     const run = this.#runs.get(event.runId);
     const model = this.#modelLabels(event);
-    if (event.phase === "asked") {
-      if (run !== undefined) run.asked = model;
-      return;
-    }
-    if (run !== undefined) run.asked = null;
+    if (run !== undefined) run.asked = event.phase === "asked" ? model : null;
+    if (event.phase === "asked") return;
     const outcome = event.code === undefined ? "ok" : "error";
     this.#registry.add("skein_model_calls_total", { ...model, outcome });
-    if (event.usage !== undefined) this.#spent(model, event.usage);
+    if (event.usage !== undefined) this.#addUsage(model, event.usage);
   }
 
-  #spent(model: { provider: string; model: string }, usage: Usage): void {
+  #addUsage(model: { provider: string; model: string }, usage: Usage): void {
     const tokens = {
       input: usage.input,
       output: usage.output,
       cache_read: usage.cacheRead,
       cache_write: usage.cacheWrite,
     };
-    for (const [type, count] of Object.entries(tokens)) {
-      if (amount(count) > 0) {
+    for (const [type, count] of Object.entries(tokens))
+      if (amount(count) > 0)
         this.#registry.add("skein_model_tokens_total", { ...model, type }, amount(count));
-      }
-    }
     this.#registry.add("skein_cost_usd_total", {}, amount(usage.cost?.total));
   }
 
-  /** A request that is open has failed; one that was told as failed is not counted again. */
-  #retried(event: RunEvent<"run.retry">): void {
+  /** Counts an open request as failed. One whose failure was reported as a step is already counted. */
+  #takeRetry(event: RunEvent<"run.retry">): void {
     const run = this.#runs.get(event.runId);
-    this.#registry.add("skein_model_retries_total", { code: this.#codes.of(event.code) });
+    this.#registry.add("skein_model_retries_total", { code: this.#codes.limit(event.code) });
     if (run === undefined || run.asked === null) return;
     this.#registry.add("skein_model_calls_total", { ...run.asked, outcome: "error" });
     run.asked = null;
   }
 
-  #returned(event: RunEvent<"run.tool">): void {
-    const tool = this.#tools.of(event.toolName);
+  #takeToolResult(event: RunEvent<"run.tool">): void {
+    const tool = this.#tools.limit(event.toolName);
     const outcome = event.isError === true ? "error" : "ok";
     this.#registry.add("skein_tool_calls_total", { tool, outcome });
-    if (event.durationMs !== undefined) {
+    if (event.durationMs !== undefined)
       this.#registry.observe("skein_tool_duration_seconds", { tool }, amount(event.durationMs));
-    }
   }
 
-  #ended(event: RunEvent<"run.ended">): void {
-    const run = this.#runs.take(event.runId);
-    const { state } = event;
+  #takeEnded({ runId, at, state }: RunEvent<"run.ended">): void {
+    const run = this.#runs.take(runId);
     this.#registry.add("skein_runs_total", { state, lane: run?.lane ?? unknownLane });
     if (run === undefined) return;
-    if (run.asked !== null) {
+    if (run.asked !== null)
       this.#registry.add("skein_model_calls_total", { ...run.asked, outcome: "unfinished" });
-    }
-    if (run.startedAt !== null) {
-      this.#registry.observe("skein_run_duration_seconds", { state }, event.at - run.startedAt);
-    }
+    if (run.startedAt !== null)
+      this.#registry.observe("skein_run_duration_seconds", { state }, at - run.startedAt);
   }
 
-  #ofOutbox(event: SkeinEvent): void {
+  #takeOutbox(event: SkeinEvent): void {
     if (!("outboxId" in event)) return;
     const state = event.type.slice("outbox.".length);
     this.#registry.add("skein_outbox_total", { state });
@@ -220,9 +201,98 @@ class MetricsWatcher {
     else this.#waiting.take(event.outboxId);
   }
 
-  /** Bounded as a pair: both have few values, or their product has many. */
+  /** Limited as a pair: two labels with few values each can still have many combinations. */
   #modelLabels({ provider, model }: RunEvent<"run.step">): { provider: string; model: string } {
-    const isKnown = this.#models.of(JSON.stringify([provider, model])) !== otherName;
+    const isKnown = this.#models.limit(JSON.stringify([provider, model])) !== otherName;
     return isKnown ? { provider, model } : { provider: otherName, model: otherName };
+  }
+}
+
+const newRun: OpenRun = {
+  state: "running",
+  lane: unknownLane,
+  queuedAt: null,
+  startedAt: null,
+  asked: null,
+};
+
+const otherName = "other";
+const maxNameChars = 100;
+
+/** Limits the values of a label: the first names are themselves, every further one is `other`. */
+class BoundedNames {
+  readonly #known = new Set<string>();
+  readonly #maxSize: number;
+
+  constructor(maxSize: number) {
+    this.#maxSize = maxSize;
+  }
+
+  limit(name: string): string {
+    if (this.#known.has(name)) return name;
+    if (name.length > maxNameChars || !name.isWellFormed() || this.#known.size >= this.#maxSize)
+      return otherName;
+    this.#known.add(name);
+    return name;
+  }
+}
+
+type Prom = typeof import("prom-client");
+type Metric = Counter | Gauge | Histogram;
+
+const load = createRequire(import.meta.url);
+
+/** The metrics of the table in a registry of their own. prom-client is loaded on first use, not at startup. */
+class MetricRegistry {
+  readonly #hasProcessMetrics: boolean;
+  #opened: { readonly registry: Registry; readonly metrics: ReadonlyMap<string, Metric> } | null = null;
+
+  constructor(hasProcessMetrics: boolean) {
+    this.#hasProcessMetrics = hasProcessMetrics;
+  }
+
+  add<N extends NamesOf<"counter">>(name: N, labels: LabelsOf<N>, by = 1): void {
+    (this.#open().metrics.get(name) as Counter).inc(labels, by);
+  }
+
+  /** A negative duration, as after a change of the clock, counts as zero. */
+  observe<N extends NamesOf<"histogram">>(name: N, labels: LabelsOf<N>, ms: number): void {
+    (this.#open().metrics.get(name) as Histogram).observe(labels, Math.max(0, ms) / 1000);
+  }
+
+  set<N extends NamesOf<"gauge">>(name: N, labels: LabelsOf<N>, value: number): void {
+    (this.#open().metrics.get(name) as Gauge).set(labels, value);
+  }
+
+  async render(): Promise<{ contentType: string; body: string }> {
+    const { registry } = this.#open();
+    return { contentType: registry.contentType, body: await registry.metrics() };
+  }
+
+  clear(): void {
+    this.#opened?.registry.clear();
+  }
+
+  #open() {
+    if (this.#opened !== null) return this.#opened;
+    const prom = load("prom-client") as Prom;
+    const registry = new prom.Registry();
+    const rows = Object.entries(metricTable) as [MetricName, MetricRow][];
+    const metrics = new Map(rows.map(([name, row]) => [name, createMetric(prom, registry, name, row)]));
+    if (this.#hasProcessMetrics) prom.collectDefaultMetrics({ register: registry });
+    this.#opened = { registry, metrics };
+    return this.#opened;
+  }
+}
+
+function createMetric(prom: Prom, registry: Registry, name: string, row: MetricRow): Metric {
+  const settings = { name, help: row.help, labelNames: [...row.labels], registers: [registry] };
+  switch (row.kind) {
+    case "counter":
+      return new prom.Counter(settings);
+    case "gauge":
+      return new prom.Gauge(settings);
+    case "histogram":
+      return new prom.Histogram({ ...settings, buckets: [...(row.buckets ?? [])] });
   }
 }

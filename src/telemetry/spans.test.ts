@@ -17,7 +17,7 @@ const model = { provider: "google", model: "gemini-3-pro" };
 const ok = { state: "ok", code: null, error: null } as const;
 const began = { attempt: 1, model: null };
 
-function watched(more: { mostOpen?: number; userIds?: boolean } = {}) {
+function watched(more: { maxOpen?: number; userIds?: boolean } = {}) {
   const exporter = new InMemorySpanExporter();
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
   const clock = { now: () => start + 99_000 };
@@ -209,7 +209,7 @@ describe("the spans of a run", () => {
   });
 
   test("[OBS6] beyond the bound the oldest ends, and closing ends the rest", () => {
-    const { emit, all, spans } = watched({ mostOpen: 2 });
+    const { emit, all, spans } = watched({ maxOpen: 2 });
     for (const id of ["1", "2", "3"]) {
       emit(eventsOf(id)("run.started", 0, began));
       emit(eventsOf(id)("run.tool", 1, { phase: "call", toolCallId: "c", toolName: "t" }));
@@ -279,7 +279,7 @@ describe("the spans of a run", () => {
           api,
           tracer: provider.getTracer("test"),
           clock: { now: () => start },
-          mostOpen: 2,
+          maxOpen: 2,
         });
         bus.subscribe(spans.onEvent);
         for (const each of list)

@@ -57,7 +57,7 @@ describe("tracing", () => {
     const { url, sent } = await collector();
     const bus = new EventBus();
     const tracing = await setUpTracing({ otlp: url, serviceName: "house" });
-    const { close } = watch(bus, { tracing });
+    const { close } = watch(bus, [tracing]);
     const event = eventsOf("r1");
     bus.emit(event("run.started", 0, began));
     bus.emit(event("run.tool", 1, { phase: "call", toolCallId: "c", toolName: "t" }));

@@ -7,20 +7,20 @@ import { SpanWatcher } from "./spans.ts";
 import type { Watcher } from "./watch.ts";
 
 export interface TracingSettings {
-  /** Where an OpenTelemetry collector listens, `http://localhost:4318`; `null`: none of our own. */
+  /** The URL of an OpenTelemetry collector, such as `http://localhost:4318`; `null` to send nothing ourselves. */
   readonly otlp: string | null;
   readonly serviceName?: string;
   readonly userIds?: boolean;
   readonly clock?: Clock;
-  /** How long `close` waits for the collector; by default 5,000. */
+  /** How long `close` waits for the collector. Defaults to 5,000. */
   readonly closeMs?: number;
 }
 
-/** Spans of everything on the bus. */
+/** Creates spans from the events on the bus. */
 export interface Tracing extends Watcher {
-  /** Sends what is done; rejects where it could not be sent. */
+  /** Sends the ended spans. Rejects if that fails. */
   flush(): Promise<void>;
-  /** Ends what is open, sends it and stops, but waits no longer than the bound. */
+  /** Ends the open spans, sends them and stops, within the time limit. */
   close(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface Sender {
   stop(): Promise<void>;
 }
 
-/** The optional packages, loaded once spans are sent. */
+/** Optional packages, loaded only if spans are sent. */
 export interface TracingPackages {
   readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
   readonly exporter: typeof import("@opentelemetry/exporter-trace-otlp-http");
@@ -46,9 +46,8 @@ const scope = "skein";
 const defaultCloseMs = 5000;
 
 /**
- * `null`: off, and then no package is loaded. With an address the spans go there; without one, to the tracer provider
- * that the program itself has registered. `invalid_config` for an address that is none, and where the packages that
- * send spans are not installed.
+ * Sends spans to the collector, or without one to the tracer provider that the program has registered. Returns `null`, and
+ * loads no package, if there is neither. Throws `invalid_config` for an invalid URL and for missing packages.
  */
 export async function setUpTracing(
   settings: TracingSettings,
@@ -74,7 +73,7 @@ export async function setUpTracing(
   };
 }
 
-/** Looked for where the API keeps it, so that asking loads nothing. */
+/** Looks where the API stores the provider, so that the API need not be loaded. */
 function isProviderRegistered(): boolean {
   const api: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof api === "object" && api !== null && Reflect.get(api, "trace") !== undefined;
@@ -85,7 +84,7 @@ async function openSender(
   settings: TracingSettings,
   load: () => Promise<TracingPackages>,
 ): Promise<Sender> {
-  const url = addressOf(otlp);
+  const url = tracesUrl(otlp);
   const { sdk, exporter, resources } = await loaded(load);
   const timeoutMillis = settings.closeMs ?? defaultCloseMs;
   const processor = new sdk.BatchSpanProcessor(new exporter.OTLPTraceExporter({ url, timeoutMillis }));
@@ -98,8 +97,8 @@ async function openSender(
   return { provider, flush: () => processor.forceFlush(), stop: () => provider.shutdown() };
 }
 
-/** An address without a path is that of the collector, whose traces have a path of their own. */
-function addressOf(otlp: string): string {
+/** Adds the path for traces to a URL without a path. */
+function tracesUrl(otlp: string): string {
   const url = URL.parse(otlp);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw notValid("telemetry.otlp is not an address that begins with http:// or https://", "telemetry.otlp");
@@ -132,7 +131,7 @@ async function loadPackages(): Promise<TracingPackages> {
   return { sdk, exporter, resources };
 }
 
-/** A collector that is away may not hold up an end: what it did not take is lost. */
+/** An unreachable collector must not delay the shutdown. Spans that it did not accept are lost. */
 async function within(work: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<void>((resolve) => {

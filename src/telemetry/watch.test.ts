@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { eventsOf } from "../../test/support/run-events.ts";
 import { EventBus } from "../core/events.ts";
 import { attributes } from "./genai.ts";
-import { logTable } from "./log-table.ts";
+import { logTable } from "./log.ts";
 import { metricTable } from "./metric-table.ts";
 import { watch } from "./watch.ts";
 
@@ -25,7 +25,7 @@ describe("watching", () => {
       },
     };
     const log = { onEvent: () => void seen.push("log"), close: async () => void seen.push("closed") };
-    const { close } = watch(bus, { tracing: broken, log }, (error) => problems.push(error));
+    const { close } = watch(bus, [broken, log], (error) => problems.push(error));
     bus.emit(event);
     await close();
     await close();

@@ -25,11 +25,11 @@ const { watch } = await import("../../src/telemetry/watch.ts");
 
 const isOn = process.argv[2] === "on";
 const bus = new EventBus();
-watch(bus, {
-  tracing: await setUpTracing({ otlp: isOn ? "http://127.0.0.1:9" : null }),
-  metrics: isOn ? createMetrics() : null,
-  log: await createLog({ level: isOn ? "info" : "silent", destination: 2 }),
-});
+watch(bus, [
+  await setUpTracing({ otlp: isOn ? "http://127.0.0.1:9" : null }),
+  isOn ? createMetrics() : null,
+  await createLog({ level: isOn ? "info" : "silent", destination: 2 }),
+]);
 const event = eventsOf("r1");
 bus.emit(event("run.started", 0, { attempt: 1, model: null }));
 bus.emit(event("run.ended", 1, { state: "ok", code: null, error: null }));
