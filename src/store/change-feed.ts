@@ -15,7 +15,7 @@ export class ChangeFeed implements WatchStore {
   }
 
   /** Whether there is a subscriber. Building a change has a cost. */
-  get isHeard(): boolean {
+  get hasSubscribers(): boolean {
     return this.#subscribers.size > 0;
   }
 

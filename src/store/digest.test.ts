@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Entry } from "../core/entries.ts";
 import type { UserMessage } from "../core/messages.ts";
-import { digestWith, emptyDigest } from "./digest.ts";
+import { addToDigest, emptyDigest } from "./digest.ts";
 
 function said(second: number, provenance?: string): Entry {
   const message: UserMessage = { role: "user", content: "x" };
@@ -26,6 +26,6 @@ test.each([
   ["the newest counts", [said(3), said(9)], 9000],
   ["one without a time is passed over", [said(3), { ...said(9), timestamp: "no time" }], 3000],
 ])("[RST4] the last input: %s", (_, entries, expected) => {
-  const digest = entries.reduce((before, entry) => digestWith(before, entry, 0), emptyDigest);
+  const digest = entries.reduce((before, entry) => addToDigest(before, entry, 0), emptyDigest);
   expect(digest.lastInputAt).toBe(expected);
 });

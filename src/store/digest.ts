@@ -24,7 +24,7 @@ export const emptyDigest: SessionDigest = {
 };
 
 /** Adds an entry. Entries older than `createdAt` were copied by a fork. */
-export function digestWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
+export function addToDigest(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const next = withAnyEntry(digest, entry, createdAt);
   if (copiedFrom(lineOf(entry)) === null) return next;
   // The original was counted already; only the context size is no longer known.
@@ -55,14 +55,14 @@ function withAnyEntry(digest: SessionDigest, entry: Entry, createdAt: number): S
 
 export function digestOfTree(tree: SessionTree, createdAt: number): SessionDigest {
   let digest: SessionDigest = { ...emptyDigest, bytes: lineBytes(JSON.stringify(tree.header)) };
-  for (const entry of tree.entries()) digest = countedWith(digest, entry, createdAt);
+  for (const entry of tree.entries()) digest = addLineToDigest(digest, entry, createdAt);
   return digest;
 }
 
 /** Adds an entry and the size of its line. */
-export function countedWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
+export function addLineToDigest(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const bytes = digest.bytes + lineBytes(encodeEntry(entry));
-  return { ...digestWith(digest, entry, createdAt), bytes };
+  return { ...addToDigest(digest, entry, createdAt), bytes };
 }
 
 function lineBytes(line: string): number {

@@ -22,7 +22,7 @@ import type {
 } from "./contract.ts";
 import type { CreatedSession, PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
-import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
+import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
@@ -219,9 +219,9 @@ export class ExternalStore implements Store {
     const session = await this.#require(scope, sessionId);
     const tree = await readTree(this, session);
     checkRedactable(tree, entryIds);
-    const sought = atOnce(soughtIn(Buffer.from(tree.encode()), new Set(entryIds)));
+    const sought = atOnce(findRedacted(Buffer.from(tree.encode()), new Set(entryIds)));
     const forget = async (uids: readonly string[]) => {
-      const removed = removedFrom(sought, uids);
+      const removed = removedEntriesOf(sought, uids);
       await this.#attendant.discardFiles(removed);
       this.#ledger.change(() => this.#attendant.redact(removed));
     };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { reaching } from "./list-query.ts";
+import { reachFilter } from "./list-query.ts";
 
 const names = ["a", "b", "c", "d", "e"];
 const kin = fc.uniqueArray(
@@ -20,7 +20,7 @@ test("[RCH2] whoever comes to the key by going up its lineage is in the tree, an
   });
   fc.assert(
     fc.property(kin, reach, (sessions, { treeOf, descendants, agentIds }) => {
-      const isReached = reaching({ treeOf, descendants, agentIds }, sessions);
+      const isReached = reachFilter({ treeOf, descendants, agentIds }, sessions);
       for (const session of sessions) {
         const line: (string | undefined)[] = [session.key];
         // Nobody has more ancestors than there are sessions; a circle has fewer.
@@ -36,7 +36,7 @@ test("[RCH2] whoever comes to the key by going up its lineage is in the tree, an
 
 test("[RCH1] no reach, and every agent, let everything through", () => {
   const other = { key: "x", agentId: "other" };
-  expect(reaching(undefined, [])(other)).toBe(true);
-  expect(reaching({ treeOf: null, agentIds: "all" }, [])(other)).toBe(true);
-  expect(reaching({ treeOf: null, agentIds: [] }, [])(other)).toBe(false);
+  expect(reachFilter(undefined, [])(other)).toBe(true);
+  expect(reachFilter({ treeOf: null, agentIds: "all" }, [])(other)).toBe(true);
+  expect(reachFilter({ treeOf: null, agentIds: [] }, [])(other)).toBe(false);
 });

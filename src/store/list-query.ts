@@ -75,7 +75,7 @@ export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
 type Kin = Pick<SessionRecord, "key" | "agentId" | "meta">;
 
 /** Whether a session is within reach. `kin`: all sessions of the user, of any agent, including archived ones. */
-export function reaching(
+export function reachFilter(
   reach: SessionReach | undefined,
   kin: Iterable<Kin>,
 ): (session: Pick<SessionRecord, "key" | "agentId">) => boolean {
@@ -91,7 +91,7 @@ export function reaching(
 }
 
 /** Descendants can belong to other agents than the scope's. */
-export function kinOf({ userId }: Scope): Scope {
+export function userScope({ userId }: Scope): Scope {
   return userId === undefined ? {} : { userId };
 }
 

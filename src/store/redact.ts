@@ -20,7 +20,7 @@ import { entryText, entryTexts, isPartial, partialText } from "./search-text.ts"
 type Line = Readonly<Record<string, unknown>>;
 
 /** What to remove: entries by ID, and every line with the same content. */
-export interface Sought {
+export interface RedactionTarget {
   readonly ids: ReadonlySet<string>;
   readonly lines: readonly Line[];
   readonly texts: RemovedTexts;
@@ -40,7 +40,10 @@ const leastTelling = 8;
 const quotingTypes = ["skein.partial", "skein.notes"];
 
 /** What run state of these sessions has to remove. */
-export function removedFrom({ ids, lines, texts }: Sought, uids: readonly string[]): RemovedEntries {
+export function removedEntriesOf(
+  { ids, lines, texts }: RedactionTarget,
+  uids: readonly string[],
+): RemovedEntries {
   const calls = lines.flatMap(({ message }) =>
     isRecord(message) && Array.isArray(message.content) ? message.content : [],
   );
@@ -69,7 +72,7 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
 }
 
 /** Finds the lines of the entries and of their copies on other branches, without tombstones. An ID without a line is an error. */
-export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<Sought> {
+export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<RedactionTarget> {
   const ids = yield* withRepeated(bytes, entryIds);
   const found = new Set<string>();
   const lines: Line[] = [];
@@ -90,7 +93,7 @@ export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Ste
 }
 
 /** Adds streamed text that a run saved before its process died, where it repeats the final text. */
-function* withPartials(bytes: Uint8Array, { ids, lines, texts }: Sought): Steps<Sought> {
+function* withPartials(bytes: Uint8Array, { ids, lines, texts }: RedactionTarget): Steps<RedactionTarget> {
   const partials: Line[] = [];
   for (const { text, length } of splitLines(bytes)) {
     yield length;
@@ -119,7 +122,7 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
  */
 export function* withTombstones(
   bytes: Uint8Array,
-  sought: Sought,
+  sought: RedactionTarget,
   time: number,
   isItself: boolean,
 ): Steps<Tombstones | null> {
@@ -193,7 +196,7 @@ function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<Readonly
 
 type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
-function* seeker({ ids, lines }: Pick<Sought, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
+function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
   /** Grouped by text length, which is equal for equal JSON, so that few lines have to be compared. */
   const said = new Map<number, Line[]>();

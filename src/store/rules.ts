@@ -7,7 +7,7 @@ import { present } from "../core/present.ts";
 import type { Scope, SessionRecord, Store } from "./contract.ts";
 
 /** Checks the scope of every call before it reaches the store, because IDs become folder names. */
-export function scoped(store: Store): Store {
+export function withScopeChecks(store: Store): Store {
   return {
     sessions: checking(store.sessions),
     search: checking(store.search),
@@ -93,7 +93,7 @@ export function noSuchSession(sessionId: string): never {
 }
 
 /** A unique value is used by another session of the user. */
-export function taken(
+export function throwTaken(
   what: "session key" | "session id" | "label" | "uid",
   name: string,
   cause?: unknown,
@@ -106,7 +106,7 @@ export function taken(
 }
 
 /** Refuses a change that was based on an outdated `updatedAt`. */
-export function checkUnused({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
+export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
     problem: `Session ${sessionId} was used meanwhile`,
@@ -114,7 +114,7 @@ export function checkUnused({ sessionId, updatedAt }: SessionRecord, expected: n
   });
 }
 
-export function checkStillRemoved(removedAt: number, expected: number | undefined): void {
+export function checkRemovedAt(removedAt: number, expected: number | undefined): void {
   if (expected === undefined || expected === removedAt) return;
   throw new SkeinError("conflict", {
     problem: "The session was taken out of the trash meanwhile",
@@ -132,7 +132,7 @@ export function checkVersion(actual: number, expected: number | undefined): void
 }
 
 /** The canonical key and its agent. Refuses a key of an agent outside the scope. */
-export function placeOfKey(scope: Scope, text: string): { key: string; agentId: string } {
+export function keyInScope(scope: Scope, text: string): { key: string; agentId: string } {
   const parsed = parseKey(text);
   const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
   if (scope.agentId !== undefined && scope.agentId !== agentId) {

@@ -37,12 +37,16 @@ export function metaOf(header: SessionHeader, entries: Iterable<Entry>): Version
     version: typeof version === "number" ? version : 1,
     key: typeof key === "string" ? key : null,
   };
-  for (const entry of entries) found = metaAfter(found, header, entry);
+  for (const entry of entries) found = applyMetaEntry(found, header, entry);
   return found;
 }
 
 /** Applies an entry. */
-export function metaAfter(before: VersionedMeta, header: SessionHeader | null, entry: Entry): VersionedMeta {
+export function applyMetaEntry(
+  before: VersionedMeta,
+  header: SessionHeader | null,
+  entry: Entry,
+): VersionedMeta {
   const { meta, version, key } = before;
   if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data))
     return { meta, version, key };

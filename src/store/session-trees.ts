@@ -47,7 +47,7 @@ export async function loadBlobs(
 }
 
 /** Copies a tree to another session ID. The store's fields in the header are dropped. */
-export function* adoptedTree(
+export function* copyTree(
   tree: SessionTree,
   init: { readonly id: string; readonly cwd: string },
   options: TreeOptions,

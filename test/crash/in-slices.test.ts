@@ -150,9 +150,9 @@ describe("while a log is replaced", () => {
     const { store } = await secretOne();
     const { uid } = await store.sessions.fork(scope, "s", "secret", copy);
     const work = new DatabaseSync(join(sim.databases, "work.db"));
-    const { bringUpAll } = IndexFeed.prototype;
-    vi.spyOn(IndexFeed.prototype, "bringUpAll").mockImplementation(async function (this: IndexFeed) {
-      const behind = await bringUpAll.call(this);
+    const { indexAll } = IndexFeed.prototype;
+    vi.spyOn(IndexFeed.prototype, "indexAll").mockImplementation(async function (this: IndexFeed) {
+      const behind = await indexAll.call(this);
       work.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
       return behind;
     });

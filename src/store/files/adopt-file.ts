@@ -6,14 +6,14 @@ import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Json, Scope } from "../contract.ts";
 import { claimsForDisplay, harmlessMeta, metaOf } from "../session-meta.ts";
-import { adoptedTree } from "../session-trees.ts";
+import { copyTree } from "../session-trees.ts";
 import { readOwn, replaceWhole } from "./disk.ts";
 import { listingName } from "./index-service.ts";
 import type { FoundAgent } from "./layout.ts";
 import { agentsIn, homeOf, namesIn, ownerOf, sessionPaths, sessionsFolder, sessionsIn } from "./layout.ts";
-import { foreignness, idFromName } from "./lone-file.ts";
+import { idFromName, notSessionReason } from "./lone-file.ts";
 import type { StoreFolder } from "./rebuild.ts";
-import { claimWhatIsFree, userFrom } from "./rebuild.ts";
+import { claimFreeNames, userFrom } from "./rebuild.ts";
 import type { SessionRow } from "./work-db.ts";
 import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
@@ -83,7 +83,7 @@ function readForeign({ disk }: StoreFolder, path: string): ForeignSession | { pr
   const bytes = readOwn(disk, path);
   if (bytes === null) return null;
   const session = parseSession(bytes);
-  const problem = foreignness(session);
+  const problem = notSessionReason(session);
   if (problem !== null) return { problem };
   if (session.readOnly) return { problem: `its version ${session.version} is newer than ours` };
   const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
@@ -117,7 +117,7 @@ async function adoptUnderLock(
     if (taken === path || disk.kind(taken) === null) continue;
     return { problem: `${basename(taken)} is there already` };
   }
-  const row = known ?? claimWhatIsFree(folder, wanted, path);
+  const row = known ?? claimFreeNames(folder, wanted, path);
   if (row === null) return { row: null };
   try {
     await writeLog(folder, file, row, read.tree);
@@ -159,7 +159,7 @@ async function writeLog(
   tree: SessionTree,
 ): Promise<void> {
   const init = { id: sessionId, cwd: row.first.cwd };
-  const whole = await Slices.underLock().run(adoptedTree(tree, init, {}));
+  const whole = await Slices.underLock().run(copyTree(tree, init, {}));
   Object.assign(whole.header, headerOf(row));
   const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
@@ -220,7 +220,7 @@ export async function adoptLog(
 }
 
 /** Adopts an unclaimed session file in a folder of the scope; `null`: there is none. */
-export async function adoptNamed(
+export async function adoptBySessionId(
   folder: StoreFolder,
   scope: Scope,
   sessionId: string,

@@ -251,5 +251,5 @@ async function checkIndex(check: FolderCheck): Promise<void> {
     const remedy = "Lists and searches bring it up; a fix does so now";
     tell(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
-  if (fix) await catalog.feed.bringUpAll(progress);
+  if (fix) await catalog.feed.indexAll(progress);
 }

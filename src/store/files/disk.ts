@@ -409,6 +409,6 @@ export async function removeTreeDurably(disk: Disk, folder: string): Promise<voi
 }
 
 /** Whether the error says that the file exists. */
-export function isThere(error: unknown): boolean {
+export function isFileExists(error: unknown): boolean {
   return codeOf(error) === "EEXIST";
 }

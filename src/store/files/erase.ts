@@ -5,15 +5,15 @@ import { parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Redaction } from "../contract.ts";
-import type { Sought, Tombstones } from "../redact.ts";
-import { checkRedactable, redactionOf, removedFrom, soughtIn, withTombstones } from "../redact.ts";
+import type { RedactionTarget, Tombstones } from "../redact.ts";
+import { checkRedactable, findRedacted, redactionOf, removedEntriesOf, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import { readWhole, replaceWhole } from "./disk.ts";
 import { blobsFolder, copiesBeside, sessionPaths } from "./layout.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
-import { isUnderWay } from "./session-files.ts";
+import { isMakerAlive } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
-import { isThere } from "./work-db.ts";
+import { isVisible } from "./work-db.ts";
 
 interface Done {
   readonly row: SessionRow;
@@ -37,14 +37,14 @@ export async function redactEntries(
   entryIds: readonly string[],
 ): Promise<{ redaction: Redaction; changed: SessionRow[] }> {
   const sought = await catalog.using(row, async (file) => {
-    await file.widened();
+    await file.loadWhole();
     checkRedactable(file.whole, entryIds);
-    return new Slices().run(soughtIn(file.readLog(0), new Set(entryIds)));
+    return new Slices().run(findRedacted(file.readLog(0), new Set(entryIds)));
   });
   const pass = new Pass(catalog, row, sought);
   const redactWork = async () => {
     const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
-    const removed = removedFrom(sought, uids);
+    const removed = removedEntriesOf(sought, uids);
     await catalog.work.attendance.attendant.discardFiles(removed);
     catalog.work.redact(row.userId, removed);
     return uids;
@@ -59,7 +59,7 @@ export async function redactEntries(
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
   // Also when nothing was left to do: an earlier attempt may have failed before it published the change.
-  const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isThere);
+  const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
   const told = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = told.filter((each) => each.row.uid === row.uid);
   return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };
@@ -70,11 +70,11 @@ class Pass {
   readonly done: Done[] = [];
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
-  readonly #sought: Sought;
+  readonly #sought: RedactionTarget;
   /** By uid and state: a session that was restored or removed in the meantime is checked again. */
   readonly #seen = new Set<string>();
 
-  constructor(catalog: SessionCatalog, row: SessionRow, sought: Sought) {
+  constructor(catalog: SessionCatalog, row: SessionRow, sought: RedactionTarget) {
     this.#catalog = catalog;
     this.#row = row;
     this.#sought = sought;
@@ -92,7 +92,7 @@ class Pass {
   async redact(row: SessionRow): Promise<void> {
     this.#seen.add(placeName(row));
     const isItself = row.uid === this.#row.uid;
-    const found = isThere(row) ? await this.#live(row, isItself) : await this.#trashed(row, isItself);
+    const found = isVisible(row) ? await this.#live(row, isItself) : await this.#trashed(row, isItself);
     await this.#beside(row, isItself);
     if (found !== null) this.done.push({ row, ...found });
   }
@@ -104,14 +104,14 @@ class Pass {
   async #copies(): Promise<SessionRow[]> {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
-      await feed.bringUpAll();
+      await feed.indexAll();
       // Read before and after the query: a session that is indexed in the meantime may be in neither of the others.
       const marked = work.dirty();
       const known = await feed.service.withEntries([...this.#sought.ids]);
       const uids = new Set([...marked, ...known, ...work.dirty()]);
       const rows = work
         .ofUser(this.#row.userId)
-        .filter((each) => each.uid !== this.#row.uid || !isThere(each));
+        .filter((each) => each.uid !== this.#row.uid || !isVisible(each));
       const forking = rows.find((each) => each.state === "forking");
       if (forking === undefined) {
         return rows.filter((each) => each.state === "trashed" || uids.has(each.uid));
@@ -121,10 +121,10 @@ class Pass {
   }
 
   async #waitFor(forking: SessionRow, polls: number): Promise<void> {
-    const { moves, settings } = this.#catalog;
+    const { mover, settings } = this.#catalog;
     // Ends a fork whose process is gone.
-    if (polls === mostPolls) await moves.finish(this.#catalog.now());
-    if (polls > (isUnderWay(forking) ? mostPollsOfLiving : mostPolls)) {
+    if (polls === mostPolls) await mover.finish(this.#catalog.now());
+    if (polls > (isMakerAlive(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalog.pathsOf(forking);
       throw new SkeinError("locked", { file, holder: "a fork that is under way" });
     }
@@ -148,14 +148,14 @@ class Pass {
           return made.bytes;
         });
         if (entryIds === null) return null;
-        await file.widened();
+        await file.loadWhole();
         return { tree: file.whole, entryIds };
       });
       if (found !== null) await this.#catalog.using(row, (file) => this.#catalog.bringUp(row, file));
       return found;
     } catch (error) {
       const now = work.byUid(row.uid);
-      const isAway = now === null || !isThere(now);
+      const isAway = now === null || !isVisible(now);
       if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // checked in the trash
       throw error;
     }
@@ -166,7 +166,7 @@ class Pass {
     const { disk, newId, root } = this.#catalog.settings;
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
     let found: Omit<Done, "row"> | null = null;
-    await this.#catalog.moves.underLock(row, undefined, async () => {
+    await this.#catalog.mover.underLock(row, undefined, async () => {
       if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: checked there
       for (const { log, working } of places) {
         const made = await this.#madeOf(log, isItself);
@@ -216,7 +216,7 @@ async function dropBlobs(
   const named = new Set(hashes.filter((sha256) => !catalog.work.attendance.attendant.isBlobInUse(sha256)));
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
-  await catalog.feed.bringUpAll();
+  await catalog.feed.indexAll();
   // Logs that are not fully indexed are read.
   const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
@@ -241,11 +241,11 @@ export async function purgeSessions(
   tombstone: { readonly what: string; readonly name: string },
   user?: { readonly userId: string; removeHome(): Promise<void> },
 ): Promise<void> {
-  const { work, moves } = catalog;
+  const { work, mover } = catalog;
   const uids = rows.map(({ uid }) => uid);
   const blobs = rows.map((row) => ({ row, hashes: blobsIn(catalog, row) }));
   await work.attendance.attendant.discardFiles(uids);
-  for (const row of rows) await moves.removeFiles(row);
+  for (const row of rows) await mover.removeFiles(row);
   await user?.removeHome();
   work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
@@ -264,12 +264,12 @@ export async function purgeUser(
   userId: string,
   home: string,
 ): Promise<SessionRow[]> {
-  const { work, feed, moves } = catalog;
+  const { work, feed, mover } = catalog;
   const rows = work.ofUser(userId);
   for (const row of rows) {
     if (row.state === "trashed") continue;
     catalog.drop(row);
-    await moves.underLock(row, undefined, async () =>
+    await mover.underLock(row, undefined, async () =>
       work.move(row.uid, row.state, "trashed", catalog.now()),
     );
     await feed.service.remove(row.uid);
@@ -301,7 +301,7 @@ async function removeHome(
   const { disk, root } = settings;
   const folder = join(root, home);
   const isRemoved = work.exclusively(() => {
-    const isUsed = home === "" || work.othersIn(home, userId) > 0;
+    const isUsed = home === "" || work.countOtherUsers(home, userId) > 0;
     if (isUsed || work.ofUser(userId).some(({ uid }) => !purged.has(uid))) return false;
     disk.removeTree(join(folder, "agents"));
     disk.unlink(join(folder, "user.json"));

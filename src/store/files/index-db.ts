@@ -106,7 +106,7 @@ export const indexSteps = [
 ];
 
 /** A session as far as its log is indexed: everything needed to continue from there. */
-export interface Fold {
+export interface IndexState {
   readonly header: SessionHeader | null;
   readonly meta: SessionMeta;
   readonly version: number;
@@ -139,7 +139,7 @@ export interface PlacedEntry {
 export interface Known {
   readonly logBytes: number;
   readonly identity: string;
-  readonly fold: Fold;
+  readonly fold: IndexState;
 }
 
 export interface IndexedPlace {
@@ -212,7 +212,7 @@ export class IndexDb {
   known(uid: string): Known | null {
     const row = this.db.sql("SELECT log_bytes, log_identity, fold FROM sessions WHERE uid = ?").get(uid);
     if (row === undefined) return null;
-    const fold = JSON.parse(String(row.fold)) as Fold;
+    const fold = JSON.parse(String(row.fold)) as IndexState;
     return { logBytes: Number(row.log_bytes), identity: String(row.log_identity), fold };
   }
 

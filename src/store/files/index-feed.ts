@@ -98,7 +98,7 @@ export class IndexFeed {
   }
 
   /** Indexes everything that is marked. Returns the number of sessions that could not be indexed. */
-  async bringUpAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
+  async indexAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {

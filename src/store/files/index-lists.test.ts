@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ListedSession, SessionReach } from "../contract.ts";
 import { emptyDigest } from "../digest.ts";
 import { termsOf } from "../search-text.ts";
-import { emptyFold } from "./fold.ts";
 import { IndexDb } from "./index-db.ts";
+import { emptyIndexState } from "./index-lines.ts";
 import { countSessions, listSessions, reachCondition } from "./index-lists.ts";
 import { searchWords, wordSearch } from "./index-search.ts";
 
@@ -36,7 +36,7 @@ function put(index: IndexDb, name: string, spawnedBy?: string): void {
     leafId: null,
     digest: emptyDigest,
   };
-  index.putSession(record, "", { logBytes: 0, identity: "", fold: emptyFold });
+  index.putSession(record, "", { logBytes: 0, identity: "", fold: emptyIndexState });
 }
 
 function say(index: IndexDb, uid: string, position: number, words: readonly string[] = ["kyoto"]): void {

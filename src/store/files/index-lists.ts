@@ -154,7 +154,7 @@ export async function entryAt(
   if (loaded !== null) return loaded;
   const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
   if (line !== undefined && !isCorrupt(line) && line.id === id) return line;
-  await file.widenedFor([id]);
+  await file.loadFor([id]);
   return file.entry(id);
 }
 

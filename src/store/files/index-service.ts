@@ -89,7 +89,7 @@ export class IndexInPlace implements IndexService {
   follow(): void {
     const { work, index } = this.#files;
     work.ledger.checkInPlace(); // an index that is gone together with its folder is not created again
-    if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
+    if (index.followName()) work.registerIndex(index.identity, index.isEmpty());
   }
 
   async catchUp(forMs: number, limits?: CatchUpLimits): Promise<CaughtUp> {

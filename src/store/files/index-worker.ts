@@ -18,7 +18,7 @@ const workPath = join(databases, workDbName);
 if (fileIdentity(workPath) !== identity) throw new Error(`${workDbName} was moved or deleted`);
 const work = new WorkDb(workPath);
 const index = new IndexDb(join(databases, indexDbName));
-work.knowIndex(index.identity, index.isEmpty());
+work.registerIndex(index.identity, index.isEmpty());
 const chunkBytes = 4 * 1024 * 1024;
 const newToken = createIdSource();
 const service = new IndexInPlace({ work, index, disk: diskInPlace(work.ledger), root, chunkBytes, newToken });

@@ -4,12 +4,12 @@ import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { ListedSession } from "../contract.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import type { Folded, FoldSite } from "./fold.ts";
-import { emptyFold, foldOn } from "./fold.ts";
-import type { Fold, IndexDb, Known } from "./index-db.ts";
+import type { IndexDb, IndexState, Known } from "./index-db.ts";
+import type { IndexedLines, IndexLookup } from "./index-lines.ts";
+import { emptyIndexState, indexLines } from "./index-lines.ts";
 import { indexDbName, sessionPaths } from "./layout.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
-import { headerOf, isThere, recordOf } from "./work-db.ts";
+import { headerOf, isVisible, recordOf } from "./work-db.ts";
 
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
@@ -129,7 +129,7 @@ export class Indexer {
   }
 
   #bytesBehind(uid: string, row: SessionRow | null): number {
-    if (row === null || !isThere(row)) return 0;
+    if (row === null || !isVisible(row)) return 0;
     return (this.#disk.stat(this.#logOf(row))?.size ?? 0) - (this.#index.knownBytes(uid)?.logBytes ?? 0);
   }
 
@@ -144,7 +144,7 @@ export class Indexer {
 
   #isUpToDate(uid: string, row: SessionRow | null): boolean {
     const known = this.#index.knownBytes(uid);
-    if (row === null || !isThere(row)) return known === null;
+    if (row === null || !isVisible(row)) return known === null;
     const log = this.#disk.stat(this.#logOf(row));
     if (log === null) return row.state === "pending" && known?.logBytes === 0;
     return known !== null && known.identity === log.identity && known.logBytes === log.size;
@@ -152,7 +152,7 @@ export class Indexer {
 
   /** `false`: the time ran out. */
   #bringUp(uid: string, row: SessionRow | null, until: number): boolean {
-    if (row === null || !isThere(row)) {
+    if (row === null || !isVisible(row)) {
       if (this.#index.knownBytes(uid) !== null) this.#index.remove(uid);
       return true;
     }
@@ -160,7 +160,7 @@ export class Indexer {
     if (log === null) {
       // A session is marked as trashed before its log is moved, so its row now tells whether it was removed.
       const now = this.#work.byUid(uid);
-      if (now === null || !isThere(now)) return this.#bringUp(uid, now, until);
+      if (now === null || !isVisible(now)) return this.#bringUp(uid, now, until);
       this.#begin(row);
       return true;
     }
@@ -186,7 +186,7 @@ export class Indexer {
       });
     }
     const header = headerOf(row);
-    const fold: Fold = { ...emptyFold, header, meta: row.first.meta };
+    const fold: IndexState = { ...emptyIndexState, header, meta: row.first.meta };
     this.#put(row, { logBytes: 0, identity: "", fold });
   }
 
@@ -202,7 +202,7 @@ export class Indexer {
       return false;
     }
     const reading = { session: parseSession(bytes), offset: known.logBytes };
-    const folded = foldOn(known.fold, reading, this.#site(row)) ?? this.#readAnew(row, log, logBytes);
+    const folded = indexLines(known.fold, reading, this.#site(row)) ?? this.#readAnew(row, log, logBytes);
     for (const { id, value } of folded.states) this.#index.putState(row.uid, id, value);
     for (const entry of folded.entries) {
       if (this.#index.putEntry(row.uid, entry)) this.#index.putWords(row, entry);
@@ -217,19 +217,19 @@ export class Indexer {
     const isSame = known !== null && (known.identity === identity || known.logBytes === 0);
     if (isSame && known.logBytes <= size && known.logBytes > 0) return known;
     if (known !== null) this.#index.remove(row.uid);
-    return { logBytes: 0, identity, fold: emptyFold };
+    return { logBytes: 0, identity, fold: emptyIndexState };
   }
 
   /** If lines are damaged or parents are missing, the tree of the whole log is needed. */
-  #readAnew(row: SessionRow, log: DiskFile, logBytes: number): Folded {
+  #readAnew(row: SessionRow, log: DiskFile, logBytes: number): IndexedLines {
     this.#index.remove(row.uid);
     const session = parseSession(log.read(0, logBytes));
     const tree = SessionTree.from(session, { lostHeader: { id: row.sessionId } });
     const parentOf = ({ id }: { id: string }) => tree.parentOf(id)?.id ?? null;
     const site = { ...this.#site(row), placed: () => null, idAt: () => null };
-    const folded = foldOn(emptyFold, { session, offset: 0, parentOf }, site) as Folded;
+    const folded = indexLines(emptyIndexState, { session, offset: 0, parentOf }, site) as IndexedLines;
     const tip = folded.entries.find(({ id }) => id === tree.tipId);
-    const fold: Fold = {
+    const fold: IndexState = {
       ...folded.fold,
       tip:
         tip === undefined ? null : { id: tip.id, position: tip.position, leaf: tip.leaf, state: tip.state },
@@ -244,7 +244,7 @@ export class Indexer {
     this.#index.exclusively(() => this.#index.putSession(listedOf(row, known), row.home, known));
   }
 
-  #site({ uid, createdAt }: SessionRow): FoldSite {
+  #site({ uid, createdAt }: SessionRow): IndexLookup {
     return {
       createdAt,
       placed: (entryId) => this.#index.placed(uid, entryId),

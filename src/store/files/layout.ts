@@ -220,7 +220,7 @@ function refuseShared(home: string): never {
 }
 
 /** Writes `user.json` if the name of the home does not identify its owner, before anything else is created. */
-export async function noteOwner(
+export async function writeOwner(
   settings: { readonly root: string; readonly disk: Disk; readonly lock: Alone; newId(): string },
   home: string,
   userId: string | null,

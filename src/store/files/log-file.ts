@@ -74,7 +74,7 @@ export class LogFile {
   }
 
   /** Resolves once an append is on disk; rejects if it is not, or was rolled back. */
-  async kept(mark: LogMark): Promise<void> {
+  async waitForSync(mark: LogMark): Promise<void> {
     try {
       await this.#sync.wait();
     } catch (error) {
@@ -83,11 +83,11 @@ export class LogFile {
     if (this.#isPoisoned || mark.epoch !== this.#epoch) {
       throw failed(this.#path, "the disk did not keep an append before it", retryAdvice);
     }
-    this.noteWritten(mark);
+    this.markStored(mark);
   }
 
   /** Everything up to this append counts as stored. */
-  noteWritten(mark: LogMark): void {
+  markStored(mark: LogMark): void {
     if (this.#unsynced !== null && this.#unsynced < mark.end)
       this.#unsynced = mark.end === this.#ownEnd ? null : mark.end;
   }
@@ -96,7 +96,7 @@ export class LogFile {
    * After a failed sync the state of the disk is unknown: unacknowledged appends are rolled back, unless another process wrote
    * after them. `false`: no sync failed. Must be called alone, before the next append.
    */
-  takeBack(): boolean {
+  rollBack(): boolean {
     if (!this.#isPoisoned) return false;
     this.#isPoisoned = false;
     this.#epoch += 1;

@@ -27,14 +27,14 @@ const lockTimeoutMs = 10_000;
 export async function repairSessionFile(path: string): Promise<RepairReport> {
   const newToken = createIdSource();
   const settings = { disk: realDisk, clock: systemClock, newToken };
-  return underLoneLock(resolve(path), () => repairFile(path, settings));
+  return withFileLock(resolve(path), () => repairFile(path, settings));
 }
 
 /**
  * Runs `act` under the lock of a file that belongs to no store. A stale lock is taken over in a transaction of a database that
  * all processes of this OS user share.
  */
-export async function underLoneLock<T>(path: string, act: () => Promise<T>): Promise<T> {
+export async function withFileLock<T>(path: string, act: () => Promise<T>): Promise<T> {
   const folder = join(tmpdir(), `skein-${userInfo().uid}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const database = new Database(join(folder, "locks.db"), "PRAGMA journal_mode = WAL;", []);
@@ -91,7 +91,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
     });
   }
   const session = parseSession(bytes);
-  const problem = foreignness(session);
+  const problem = notSessionReason(session);
   if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
   const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
   const damaged = session.lines.filter(isCorrupt).map(({ line, reason }) => ({ line, reason }));
@@ -174,7 +174,7 @@ function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
 }
 
 /** Why a file is not a session; `null`: it is one. Without a header, at least one entry must be valid. */
-export function foreignness(session: ParsedSession): string | null {
+export function notSessionReason(session: ParsedSession): string | null {
   if (session.header !== null) return null;
   if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
   const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
@@ -194,7 +194,7 @@ export function idFromName(path: string): string {
 export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
   const slices = new Slices(signal);
   const session = await slices.run(parsingSession(await bytesOf(path)));
-  const problem = foreignness(session);
+  const problem = notSessionReason(session);
   if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
   return slices.run(SessionTree.growing(session, { lostHeader: { id: idFromName(path) } }));
 }

@@ -12,7 +12,7 @@ import type { EntryDraft } from "../../core/seal.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { DiskFile } from "./disk.ts";
 import { appendWhole, isRegularFile, realDisk, writeBeside } from "./disk.ts";
-import { foreignness, idFromName, readSessionFile, underLoneLock } from "./lone-file.ts";
+import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
  * One session in a file of its own, outside of any store: pi's, OpenClaw's, or one of ours. Every change is made under
@@ -75,12 +75,12 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** Moves the leaf and records the move; `null`: before the root. */
+  /** SessionMover the leaf and records the move; `null`: before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
 
-  /** Moves the leaf and adds a summary of the branch that was left. */
+  /** SessionMover the leaf and adds a summary of the branch that was left. */
   async branchWithSummary(entryId: string | null, summary: string, details?: unknown): Promise<Entry> {
     const [entry] = await this.#write((tree) => tree.planBranchWithSummary(entryId, summary, details));
     return entry as Entry;
@@ -110,7 +110,7 @@ export class LoneSession {
 
   #write(plan: (tree: SessionTree) => Plan): Promise<readonly Entry[]> {
     return this.#mutex.run(() =>
-      underLoneLock(this.path, async () => {
+      withFileLock(this.path, async () => {
         this.#catchUp();
         if (this.#version < currentVersion) throw olderVersion(this.path, this.#version);
         const made = plan(this.#tree);
@@ -170,7 +170,7 @@ function readWhole(path: string): Read {
   try {
     const bytes = file.read(0, file.size());
     const session = parseSession(bytes);
-    const problem = foreignness(session);
+    const problem = notSessionReason(session);
     if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
     const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
     return { tree, version: session.version, bytes: bytes.length };
@@ -188,7 +188,7 @@ async function begin(path: string, init: { readonly cwd: string; readonly id?: s
     });
   }
   if (!isRegularFile(path) || realDisk.stat(path)?.size !== 0) return;
-  await underLoneLock(path, async () => {
+  await withFileLock(path, async () => {
     const file = realDisk.openExisting(path);
     try {
       if (file?.size() !== 0) return;

@@ -60,7 +60,7 @@ function claimLog(
   found: FoundAgent & { readonly sessionId: string },
 ): SessionRow | null {
   const row = rowOfLog(folder, path, found);
-  return "problem" in row ? notTakenIn(folder, path, row.problem) : claimWhatIsFree(folder, row, path);
+  return "problem" in row ? reportNotAdopted(folder, path, row.problem) : claimFreeNames(folder, row, path);
 }
 
 function rowOfLog(
@@ -113,22 +113,22 @@ function isOwnId(uid: unknown): uid is string {
   return typeof uid === "string" && ownId.test(uid);
 }
 
-function notTakenIn({ report }: StoreFolder, file: string, note: string): null {
+function reportNotAdopted({ report }: StoreFolder, file: string, note: string): null {
   report({ kind: "not_taken_in", file, note });
   return null;
 }
 
 function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: string): SessionRow | null {
   const problem = sessionIdProblem(sessionId);
-  if (problem !== null) return notTakenIn(folder, path, `its name is no session id: ${problem}`);
-  if (!isOwnId(uid)) return notTakenIn(folder, path, "its folder's name is no id of ours");
+  if (problem !== null) return reportNotAdopted(folder, path, `its name is no session id: ${problem}`);
+  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "its folder's name is no id of ours");
   const read = readLog(folder, path);
-  if ("problem" in read) return notTakenIn(folder, path, read.problem);
+  if ("problem" in read) return reportNotAdopted(folder, path, read.problem);
   const { header, meta, key } = read;
   const agentId = agentOf(header.skein?.agent, key ?? header.skein?.key);
-  if (agentId === null) return notTakenIn(folder, path, "it does not say which agent it belongs to");
+  if (agentId === null) return reportNotAdopted(folder, path, "it does not say which agent it belongs to");
   const whose = userFrom(header, undefined);
-  if ("problem" in whose) return notTakenIn(folder, path, whose.problem);
+  if ("problem" in whose) return reportNotAdopted(folder, path, whose.problem);
   const { userId } = whose;
   const named = keyOf(key ?? header.skein?.key, agentId);
   const row: SessionRow = {
@@ -142,7 +142,7 @@ function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: s
     state: "trashed",
     removedAt: folder.disk.stat(path)?.modifiedAt ?? 0,
   };
-  return claimWhatIsFree(folder, row, path);
+  return claimFreeNames(folder, row, path);
 }
 
 function readLog(
@@ -175,7 +175,7 @@ function baseRow(
 }
 
 /** Of two logs that claim one key or label, the first one gets it; the other gets a key of its own. */
-export function claimWhatIsFree(
+export function claimFreeNames(
   { work, report }: StoreFolder,
   row: SessionRow,
   file: string,

@@ -8,7 +8,7 @@ import { entryAt } from "./index-lists.ts";
 import type { FoundEntry, HitPlace, WordSearch } from "./index-search.ts";
 import { compareHits, wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
-import { isThere } from "./work-db.ts";
+import { isVisible } from "./work-db.ts";
 
 /** Search by the index. The text of a hit is read from its log. */
 export class FileSearch implements SearchStore {
@@ -55,7 +55,7 @@ export class FileSearch implements SearchStore {
   async #hit(found: FoundEntry, asked: RankedSearch, slices: Slices): Promise<RankedHit | null> {
     const { uid, entryId, role, time } = found;
     const row = this.#catalog.work.byUid(uid);
-    if (row === null || !isThere(row)) return null;
+    if (row === null || !isVisible(row)) return null;
     const { index } = this.#catalog;
     const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
     const entry = await read.catch((error: unknown) => {

@@ -12,11 +12,11 @@ import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
 import {
   blobsFolder,
-  noteOwner,
   removeLeftovers,
   sessionPaths,
   sessionsFolder,
   trashedPaths,
+  writeOwner,
 } from "./layout.ts";
 import { FileClosed } from "./log-file.ts";
 import type { Recovery } from "./recover.ts";
@@ -24,10 +24,10 @@ import { removeSetAside } from "./recover.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { SessionFile } from "./session-file.ts";
 import type { FileOwner } from "./session-files.ts";
-import { Moves } from "./session-files.ts";
+import { SessionMover } from "./session-files.ts";
 import type { EntryLookup } from "./session-view.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
-import { headerOf, isThere } from "./work-db.ts";
+import { headerOf, isVisible } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
@@ -46,7 +46,7 @@ export class SessionCatalog {
   readonly work: WorkDb;
   readonly index: IndexDb;
   readonly feed: IndexFeed;
-  readonly moves: Moves;
+  readonly mover: SessionMover;
   readonly settings: CatalogSettings;
   readonly #open: OpenFiles;
   readonly #trashing = new Map<string, Promise<void>>();
@@ -56,7 +56,7 @@ export class SessionCatalog {
     this.index = index;
     this.settings = settings;
     this.feed = new IndexFeed(work, service, settings.report);
-    this.moves = new Moves(work, settings);
+    this.mover = new SessionMover(work, settings);
     this.#open = new OpenFiles(settings.mostOpen);
   }
 
@@ -77,13 +77,13 @@ export class SessionCatalog {
   /** The cached row of a session that this process has locked: nobody else can change it. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
-    if (row === null || !isThere(row) || !inScope(scope, row)) return null;
+    if (row === null || !isVisible(row) || !inScope(scope, row)) return null;
     return this.#open.isLocked(row.uid) ? row : null;
   }
 
   /** Records the owner of a home whose name does not identify them. */
-  async knowUser(home: string, userId: string | null): Promise<void> {
-    await noteOwner(this.settings, home, userId);
+  async recordOwner(home: string, userId: string | null): Promise<void> {
+    await writeOwner(this.settings, home, userId);
   }
 
   /** Runs `act` with an open session file. A session that was moved to the trash in the meantime is `not_found`. */
@@ -93,7 +93,7 @@ export class SessionCatalog {
     } catch (error) {
       if (!(error instanceof FileClosed)) throw error;
       const now = this.work.byUid(row.uid);
-      if (now !== null && isThere(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
+      if (now !== null && isVisible(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
       const advice = "It went into the trash meanwhile; `restore` brings it back";
       throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
     }
@@ -226,14 +226,14 @@ export class SessionCatalog {
     const file = await SessionFile.open(this.pathsOf(row), lock, first, owner, lookup, this.settings);
     const known = this.index.knownBytes(row.uid);
     if (known !== null && (known.logBytes !== file.size || known.identity !== file.identity)) lookup.grew();
-    if (row.state === "pending") this.#noteMade(row.uid);
+    if (row.state === "pending") this.#markCreated(row.uid);
     return file;
   }
 
   /** On a full disk it stays pending, which does not prevent reading it. */
-  #noteMade(uid: string): void {
+  #markCreated(uid: string): void {
     try {
-      this.work.made(uid);
+      this.work.markCreated(uid);
     } catch (error) {
       if (!isWriteFailure(error)) throw error;
     }

@@ -141,15 +141,15 @@ export class SessionFile {
   /** The tree of the whole log. */
   get whole(): SessionTree {
     this.#refresh();
-    this.#view.widen();
+    this.#view.loadAll();
     return this.#view.tree;
   }
 
   /** Loads a long log in slices, so that `whole` does not block. */
-  async widened(): Promise<void> {
+  async loadWhole(): Promise<void> {
     this.#refresh();
     try {
-      await this.#view.widenInSlices();
+      await this.#view.loadAllInSlices();
     } catch (error) {
       if (this.#isClosed || this.#isMoved) throw new FileClosed();
       throw error;
@@ -157,16 +157,16 @@ export class SessionFile {
   }
 
   /** Loads the whole log if one of these entries may be outside the loaded part; `null`: not needed. */
-  widenedFor(ids: readonly string[]): Promise<void> | null {
+  loadFor(ids: readonly string[]): Promise<void> | null {
     if (ids.length === 0) return null;
     this.#refresh();
-    return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.widened() : null;
+    return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.loadWhole() : null;
   }
 
   /** Loads the whole log for a context that needs it. */
-  async widenedForContext({ byteBudget = Number.POSITIVE_INFINITY }: ContextOptions): Promise<void> {
+  async loadForContext({ byteBudget = Number.POSITIVE_INFINITY }: ContextOptions): Promise<void> {
     this.#refresh();
-    if (this.#view.isTail && byteBudget > longBudget) await this.widened();
+    if (this.#view.isTail && byteBudget > longBudget) await this.loadWhole();
   }
 
   /** Memory beyond what every open session uses. */
@@ -339,7 +339,7 @@ export class SessionFile {
     }
   }
 
-  /** Moves the files to another folder under the lock. The object cannot be used afterwards. */
+  /** SessionMover the files to another folder under the lock. The object cannot be used afterwards. */
   async moveTo(target: SessionPaths, before: () => void): Promise<void> {
     await this.#mutex.run(async () => {
       await this.#lock.hold(() => this.#readIn());
@@ -382,9 +382,9 @@ export class SessionFile {
     make: (tree: SessionTree) => Plan,
     options: WriteOptions,
   ): { plan: Plan; mark: LogMark | null; recut: boolean } {
-    this.#takeBack();
+    this.#rollBack();
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId: this.#view.tree.header.id });
-    if (options.needs?.some((id) => this.#view.mayLeaveOut(id))) this.#view.widen();
+    if (options.needs?.some((id) => this.#view.mayLeaveOut(id))) this.#view.loadAll();
     const tip = this.#view.tree.tipId;
     const plan = make(this.#view.tree);
     const first = plan.nodes[0];
@@ -407,7 +407,7 @@ export class SessionFile {
     }
     // Another program wrote at the same time, perhaps half a line that ours was appended to: lost lines are written again.
     this.#view.reload();
-    this.#view.widen();
+    this.#view.loadAll();
     const lost = plan.lines.filter(
       (_, index) => this.#view.tree.entry(plan.nodes[index]?.entry.id ?? "") === null,
     );
@@ -421,9 +421,9 @@ export class SessionFile {
   async #settle(mark: LogMark, recut: boolean): Promise<void> {
     if (this.#settings.durability === "full" || recut) {
       try {
-        await this.#log.kept(mark);
+        await this.#log.waitForSync(mark);
       } catch (error) {
-        await this.#mutex.run(async () => this.#takeBack());
+        await this.#mutex.run(async () => this.#rollBack());
         throw error;
       }
     }
@@ -432,13 +432,13 @@ export class SessionFile {
   }
 
   #follow(mark: LogMark): void {
-    this.#log.noteWritten(mark);
+    this.#log.markStored(mark);
     const problem = this.#working.follow(mark.end);
     if (problem !== null) this.#find("working_set_behind", problem);
   }
 
-  #takeBack(): void {
-    if (this.#log.takeBack()) this.#view.reload();
+  #rollBack(): void {
+    if (this.#log.rollBack()) this.#view.reload();
   }
 
   /** Reads what others have written while we did not hold the lock. */
@@ -446,24 +446,24 @@ export class SessionFile {
     this.#isFirst = true;
     if (this.#log.followName() || this.#log.size !== this.#view.size) this.#reloadGrown();
     if (this.#working.isUntouched(this.#view.size)) return;
-    this.#view.widen();
+    this.#view.loadAll();
     const bytes = this.#working.readWhole();
     const taken = bytes === null ? null : this.#takeIn(bytes);
     // The working set may be the only other copy, and is about to be replaced.
-    if (taken !== null) await this.#log.kept(taken);
+    if (taken !== null) await this.#log.waitForSync(taken);
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
 
   /** Replaces the working set by a new one, cut from the log. */
   async #cut(): Promise<void> {
     for (;;) {
-      await this.#view.widenUnderLock();
-      this.#view.widen();
+      await this.#view.loadAllUnderLock();
+      this.#view.loadAll();
       const text = cutWorkingSet(this.#view.tree, this.#view.size, this.#view.meta);
       const late = await this.#working.replace(text, this.#view.size, this.#settings.newId());
       const taken = late === null ? null : this.#takeIn(late);
       if (taken === null) return;
-      await this.#log.kept(taken);
+      await this.#log.waitForSync(taken);
     }
   }
 

@@ -119,8 +119,8 @@ interface MoveSettings {
 /** A fork that takes longer is abandoned, if it is unknown whether its process lives. */
 const forkingMs = 60_000;
 
-/** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
-export class Moves {
+/** SessionMover sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
+export class SessionMover {
   readonly #work: WorkDb;
   readonly #settings: MoveSettings;
 
@@ -129,8 +129,8 @@ export class Moves {
     this.#settings = settings;
   }
 
-  /** Moves the files first and then changes the state, so that the session becomes visible when it is complete. */
-  async untrash(row: SessionRow): Promise<void> {
+  /** SessionMover the files first and then changes the state, so that the session becomes visible when it is complete. */
+  async moveOutOfTrash(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);
     const away = trashedPaths(root, row.uid, row.sessionId);
@@ -207,13 +207,13 @@ function isAbandoned({ first: { maker } }: SessionRow): boolean {
 }
 
 /** Whether a fork's process is known to be alive. */
-export function isUnderWay({ first: { maker } }: SessionRow): boolean {
+export function isMakerAlive({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isKnownToLive(maker);
 }
 
 function isGivenUp(row: SessionRow, now: number): boolean {
   const { claimedAt = row.createdAt } = row.first;
-  return isAbandoned(row) || (!isUnderWay(row) && now - claimedAt > forkingMs);
+  return isAbandoned(row) || (!isMakerAlive(row) && now - claimedAt > forkingMs);
 }
 
 function unlessLocked(error: unknown): void {

@@ -57,7 +57,7 @@ export class SessionView {
   /** Number of reloads. */
   #reloads = 0;
   #loading: Promise<unknown> | null = null;
-  #widening: Promise<void> | null = null;
+  #loadingAll: Promise<void> | null = null;
 
   /** Reads nothing until `load`. */
   constructor(
@@ -98,7 +98,7 @@ export class SessionView {
 
   /** `null`: not found. */
   entry(id: string): Entry | null {
-    if (this.mayLeaveOut(id)) this.widen();
+    if (this.mayLeaveOut(id)) this.loadAll();
     return this.#tree.entry(id);
   }
 
@@ -106,13 +106,13 @@ export class SessionView {
   context(options: ContextOptions): SessionContext {
     const { byteBudget } = options;
     if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
-      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.widen();
+      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.loadAll();
     }
     let context = this.#tree.context(undefined, options);
     // A context is smaller than its lines: the whole tail may fit, with more before it.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
       const wider = tailGrowth * this.#tailBytes;
-      if (wider >= this.#log.size || !this.#readTail(wider)) this.widen();
+      if (wider >= this.#log.size || !this.#readTail(wider)) this.loadAll();
       context = this.#tree.context(undefined, options);
     }
     return context;
@@ -161,27 +161,27 @@ export class SessionView {
   }
 
   /** Loads the whole log. */
-  widen(): void {
+  loadAll(): void {
     if (this.#left !== null) this.#takeWhole(this.#readLog());
   }
 
-  /** Like `widen`, in slices. Includes what is written in the meantime. */
-  widenInSlices(): Promise<void> {
+  /** Like `loadAll`, in slices. Includes what is written in the meantime. */
+  loadAllInSlices(): Promise<void> {
     if (this.#left === null) return Promise.resolve();
-    this.#widening ??= this.#widenInSlices(new Slices()).finally(() => {
-      this.#widening = null;
+    this.#loadingAll ??= this.#loadAllInSlices(new Slices()).finally(() => {
+      this.#loadingAll = null;
     });
-    return this.#widening;
+    return this.#loadingAll;
   }
 
-  /** Like `widenInSlices`, for the owner of the lock: does not queue behind other readers. */
-  widenUnderLock(): Promise<void> {
-    return this.#widenInSlices(Slices.underLock());
+  /** Like `loadAllInSlices`, for the owner of the lock: does not queue behind other readers. */
+  loadAllUnderLock(): Promise<void> {
+    return this.#loadAllInSlices(Slices.underLock());
   }
 
-  async #widenInSlices(slices: Slices): Promise<void> {
+  async #loadAllInSlices(slices: Slices): Promise<void> {
     for (let tries = 0; this.#left !== null; tries++) {
-      if (tries === mostTries) return this.widen();
+      if (tries === mostTries) return this.loadAll();
       await this.#loading;
       if (this.#left === null) return;
       const [reloads, known] = [this.#reloads, this.#tree.size];

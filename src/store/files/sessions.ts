@@ -29,15 +29,15 @@ import type {
 } from "../contract.ts";
 import { decodeCursor, entryLimit, listPage, pageOf, sessionLimit } from "../list-query.ts";
 import {
-  checkStillRemoved,
-  checkUnused,
+  checkRemovedAt,
+  checkUpdatedAt,
   checkVersion,
   inScope,
+  keyInScope,
   noSuchSession,
-  placeOfKey,
 } from "../rules.ts";
 import { applyPatch, changedIn, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
-import { adoptedTree } from "../session-trees.ts";
+import { copyTree } from "../session-trees.ts";
 import { copyBlobs } from "./blobs.ts";
 import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
 import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
@@ -47,7 +47,7 @@ import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
 import { refuseAnothers } from "./session-files.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
-import { isThere, recordOf } from "./work-db.ts";
+import { isVisible, recordOf } from "./work-db.ts";
 
 /** Looks for an unclaimed session file. */
 type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
@@ -117,7 +117,7 @@ export class FileSessions implements SessionStore {
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
     const rows = this.#rowsFor(scope.userId ?? null, lookup).filter(
-      (row) => isThere(row) && inScope(scope, row),
+      (row) => isVisible(row) && inScope(scope, row),
     );
     if (rows.length === 0 && lookup.by === "sessionId") {
       const found = await this.get(scope, lookup.sessionId);
@@ -171,7 +171,7 @@ export class FileSessions implements SessionStore {
     return this.#catalog.using(row, async (file) => {
       // For an empty append: the leaf under the lock, since others may write once it is released.
       let leafId: string | null = null;
-      const widening = file.widenedFor(needs);
+      const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         leafId = file.leafId;
@@ -192,7 +192,7 @@ export class FileSessions implements SessionStore {
     const needs = targetId === null ? [] : [targetId];
     return this.#catalog.using(row, async (file) => {
       const writing = { ...this.#catalog.marking(row), ...options, needs };
-      const widening = file.widenedFor(needs);
+      const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // A caller with a fence is the run that works on the session.
@@ -212,7 +212,7 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionRecord> {
     const from = this.#require(scope, sessionId);
     return this.#catalog.using(from, async (source) => {
-      await source.widened();
+      await source.loadWhole();
       if (entryId !== null) source.whole.path(entryId);
       const parentSession = this.#catalog.pathsOf(from).working;
       const row = await this.#accept(scope, init, "forking", { parentSession });
@@ -233,7 +233,7 @@ export class FileSessions implements SessionStore {
     const row = await this.#accept(scope, init, "forking", begun);
     const { clock, newId } = this.#catalog.settings;
     const adopted = await this.#orRelease(row, () =>
-      new Slices().run(adoptedTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId })),
+      new Slices().run(copyTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId })),
     );
     return this.#grown(row, adopted);
   }
@@ -285,7 +285,7 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
     return this.#catalog.using(row, async (file) => {
-      await file.widenedForContext(options);
+      await file.loadForContext(options);
       return file.context(options);
     });
   }
@@ -300,7 +300,7 @@ export class FileSessions implements SessionStore {
       await this.#catalog.bringUp(row, file);
       const page = await pageByIndex(this.#catalog.index, row.uid, file, limited);
       if (page !== null) return page;
-      await file.widened();
+      await file.loadWhole();
       const tree = file.whole;
       return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
     });
@@ -318,7 +318,7 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
     const record = await this.#record(row);
-    const check = (file: SessionFile) => checkUnused(recordOf(row, file.latest), options.ifUpdatedAt);
+    const check = (file: SessionFile) => checkUpdatedAt(recordOf(row, file.latest), options.ifUpdatedAt);
     if (!(await this.#catalog.trash(row, check))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
@@ -326,7 +326,7 @@ export class FileSessions implements SessionStore {
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const row = this.#trashedRow(scope, sessionId) ?? noSuchSession(sessionId);
-    await this.#catalog.moves.untrash(row);
+    await this.#catalog.mover.moveOutOfTrash(row);
     const live: SessionRow = { ...row, state: "live" };
     return this.#catalog.using(live, (file) => this.#announce("restored", live, file));
   }
@@ -342,7 +342,7 @@ export class FileSessions implements SessionStore {
   async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
     const row = this.#trashedRow(scope, sessionId);
     if (row === null) return false;
-    checkStillRemoved(row.removedAt ?? 0, options.ifRemovedAt);
+    checkRemovedAt(row.removedAt ?? 0, options.ifRemovedAt);
     const session = this.#trashedOf(row);
     await purgeSessions(this.#catalog, [row], { what: "session", name: row.uid });
     this.#feed.publish({ type: "purged", session });
@@ -392,7 +392,7 @@ export class FileSessions implements SessionStore {
       return claim();
     } catch (error) {
       const isTaken = error instanceof SkeinError && error.code === "conflict";
-      if (!isTaken || !(await this.#catalog.moves.finishAbandoned(this.#catalog.now()))) throw error;
+      if (!isTaken || !(await this.#catalog.mover.finishAbandoned(this.#catalog.now()))) throw error;
       return claim();
     }
   }
@@ -403,12 +403,12 @@ export class FileSessions implements SessionStore {
     state: SessionState,
     begun: { parentSession?: string; createdAt?: number } = {},
   ): Promise<SessionRow> {
-    const { key, agentId } = placeOfKey(scope, init.key);
+    const { key, agentId } = keyInScope(scope, init.key);
     const sessionId = init.sessionId === undefined ? this.#catalog.newId() : parseSessionId(init.sessionId);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
     const home = this.#homeFor(userId);
-    await this.#catalog.knowUser(home, userId);
+    await this.#catalog.recordOwner(home, userId);
     const now = this.#catalog.now();
     const { createdAt = now, ...parent } = begun;
     const claim = state === "forking" ? { maker: thisProcess(), claimedAt: now } : {};
@@ -463,7 +463,7 @@ export class FileSessions implements SessionStore {
     const writing = file.write((tree) => {
       const { meta, version } = file.meta;
       checkVersion(version, options.ifVersion);
-      checkUnused(recordOf(row, file.latest), options.ifUpdatedAt);
+      checkUpdatedAt(recordOf(row, file.latest), options.ifUpdatedAt);
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) work.claimLabel(row.uid, next.label ?? null);
@@ -504,7 +504,7 @@ export class FileSessions implements SessionStore {
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.#catalog.work.byId(scope.userId ?? null, sessionId);
-    return row !== null && isThere(row) && inScope(scope, row) ? row : null;
+    return row !== null && isVisible(row) && inScope(scope, row) ? row : null;
   }
 
   #require(scope: Scope, sessionId: string): SessionRow {
@@ -531,7 +531,7 @@ export class FileSessions implements SessionStore {
   }
 
   #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
-    if (plan.nodes.length === 0 || !this.#feed.isHeard) return;
+    if (plan.nodes.length === 0 || !this.#feed.hasSubscribers) return;
     const entries = plan.nodes.map((node) => node.entry);
     this.#feed.publish({ type: "appended", session: recordOf(row, file.latest), entries });
   }

@@ -9,7 +9,7 @@ import type { Disk } from "./disk.ts";
 import { makeFolderDurably, readWhole, replaceWhole } from "./disk.ts";
 import { stateFolder } from "./layout.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
-import { isThere } from "./work-db.ts";
+import { isVisible } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
@@ -97,7 +97,7 @@ export class FileState implements StateStore {
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.#work.byId(scope.userId ?? null, sessionId);
-    return row !== null && isThere(row) && inScope(scope, row) ? row : null;
+    return row !== null && isVisible(row) && inScope(scope, row) ? row : null;
   }
 
   #path(row: SessionRow, key: string): string {

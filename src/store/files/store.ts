@@ -12,9 +12,9 @@ import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import type { Scope, Store } from "../contract.ts";
 import { isOfExternalStore } from "../external-ledger.ts";
-import { checkScope, scoped } from "../rules.ts";
+import { checkScope, withScopeChecks } from "../rules.ts";
 import type { StoreWork } from "../work.ts";
-import { adoptAll, adoptNamed } from "./adopt-file.ts";
+import { adoptAll, adoptBySessionId } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import type { Disk } from "./disk.ts";
 import { diskInPlace, openFileLimit, reclaimingDisk } from "./disk.ts";
@@ -161,7 +161,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
     work.begin(clock.now());
   } else if (how === "salvaged") rebuildClaims(folder);
-  if (work.knowIndex(index.identity, index.isEmpty()) && work.isBehind()) {
+  if (work.registerIndex(index.identity, index.isEmpty()) && work.isBehind()) {
     const note = "it is rebuilt from the session logs; nothing is lost";
     report({ kind: "rebuilt", file: join(databases, indexDbName), note });
   }
@@ -185,7 +185,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   };
   const catalog = new SessionCatalog(work, index, service, settings);
   closeIdle = () => catalog.closeIdle();
-  await catalog.moves.finish(clock.now());
+  await catalog.mover.finish(clock.now());
   await catalog.finishTodos();
   catalog.feed.finishErase();
   const watch = new ChangeFeed();
@@ -195,9 +195,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     if (isChosen) checkOwner(root, home, disk, userId);
     return home;
   };
-  const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(folder, scope, sessionId);
+  const adoptByName = (scope: Scope, sessionId: string) => adoptBySessionId(folder, scope, sessionId);
   const sessions = new FileSessions(catalog, watch, homeFor, adoptByName);
-  const store = scoped({
+  const store = withScopeChecks({
     sessions,
     search: new FileSearch(catalog),
     state: new FileState(root, work, lock),

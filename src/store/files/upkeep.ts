@@ -62,11 +62,11 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // An unreadable log may refer to any blob.
-    if ((await feed.bringUpAll()) > 0) return { files: 0, bytes: 0 };
+    if ((await feed.indexAll()) > 0) return { files: 0, bytes: 0 };
     return sweepBlobs(settings.root, settings.disk, index, catalog.now());
   };
   return {
-    bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
+    bringUpIndex: (progress = silent) => feed.indexAll(progress),
     backup: (target, progress = silent, options = {}) => backupFiles(catalog, target, progress, options),
     sweepBlobs: sweep,
     health: () => health.problems(),

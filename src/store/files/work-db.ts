@@ -7,7 +7,7 @@ import { sessionRefOf } from "../../core/session-ref.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
-import { taken } from "../rules.ts";
+import { throwTaken } from "../rules.ts";
 import { Attendance } from "../work.ts";
 import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
@@ -42,7 +42,7 @@ export interface SessionRow extends SessionRef {
 }
 
 /** Whether callers can see the session. */
-export function isThere(row: SessionRow): boolean {
+export function isVisible(row: SessionRow): boolean {
   return row.state === "pending" || row.state === "live";
 }
 
@@ -157,7 +157,7 @@ export class WorkDb {
     return tell;
   }
 
-  /** Moves the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
+  /** SessionMover the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let tell = doNothing;
     this.#claiming([uid, fresh.uid], () => {
@@ -178,7 +178,7 @@ export class WorkDb {
     tell();
   }
 
-  /** Moves a session to the trash. Unread messages of other sessions go to the session that spawned it. */
+  /** SessionMover a session to the trash. Unread messages of other sessions go to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
     let tell = doNothing;
     this.exclusively(() => {
@@ -220,7 +220,7 @@ export class WorkDb {
   }
 
   /** The files exist now. Not synced: a session that is still `pending` after a power cut finds its files. */
-  made(uid: string): void {
+  markCreated(uid: string): void {
     this.#rows.clear();
     this.ledger.unsynced(() =>
       this.ledger.run(
@@ -264,7 +264,7 @@ export class WorkDb {
   }
 
   /** How many sessions other users have in a folder. */
-  othersIn(home: string, userId: string | null): number {
+  countOtherUsers(home: string, userId: string | null): number {
     const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
     return Number(this.ledger.sql(sql).get(home, userId ?? "")?.count);
   }
@@ -408,7 +408,7 @@ export class WorkDb {
    * Marks every session when the index is empty or not the one that the marks belong to. `true`: it replaced another index.
    * Writes nothing when nothing has to be marked, so that a folder opens on a full disk.
    */
-  knowIndex(identity: string, isEmpty: boolean): boolean {
+  registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
     const unmarked = "SELECT 1 FROM sessions WHERE uid NOT IN (SELECT uid FROM dirty) LIMIT 1";
     if (known === identity && (!isEmpty || this.ledger.sql(unmarked).get() === undefined)) return false;
@@ -530,10 +530,10 @@ function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknow
     return change();
   } catch (error) {
     const column = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
-    if (column === "key") return taken("session key", names.key ?? "", error);
-    if (column === "session_id") return taken("session id", names.sessionId ?? "", error);
-    if (column === "label") return taken("label", String(names.label), error);
-    if (column === "uid") return taken("uid", names.uid ?? "", error);
+    if (column === "key") return throwTaken("session key", names.key ?? "", error);
+    if (column === "session_id") return throwTaken("session id", names.sessionId ?? "", error);
+    if (column === "label") return throwTaken("label", String(names.label), error);
+    if (column === "uid") return throwTaken("uid", names.uid ?? "", error);
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
-import { appendWhole, isThere, readWhole } from "./disk.ts";
+import { appendWhole, isFileExists, readWhole } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 import { isGone, thisProcess } from "./process-identity.ts";
 
@@ -145,7 +145,7 @@ export class WriteLock {
       }
       if (!disk.link(temporary, this.#path)) return alone(() => this.#createWithoutLinks(holder));
     } catch (error) {
-      if (isThere(error)) return false;
+      if (isFileExists(error)) return false;
       const advice = "Nothing was changed; make room on the disk, or check that you may write there";
       throw new SkeinError(
         "write_failed",
@@ -167,7 +167,7 @@ export class WriteLock {
       file.close();
       return this.#hold(holder.token);
     } catch (error) {
-      if (isThere(error)) return false;
+      if (isFileExists(error)) return false;
       throw error;
     }
   }

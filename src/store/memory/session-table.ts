@@ -2,7 +2,7 @@ import { spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope, SessionDigest, SessionRecord, TrashedSession } from "../contract.ts";
-import { inScope, noSuchSession, taken } from "../rules.ts";
+import { inScope, noSuchSession, throwTaken } from "../rules.ts";
 
 /** A session of the memory store. `record` is replaced with every change. */
 export interface MemorySession {
@@ -62,11 +62,11 @@ export class SessionTable {
     const { userId, agentId, key, sessionId, meta } = claim;
     for (const other of this.#sessions.values()) {
       if (other === self || other.record.userId !== userId) continue;
-      if (sessionId !== undefined && hasId(other, sessionId)) taken("session id", sessionId);
+      if (sessionId !== undefined && hasId(other, sessionId)) throwTaken("session id", sessionId);
       if (other.removedAt !== null) continue;
-      if (other.record.key === key) taken("session key", key);
+      if (other.record.key === key) throwTaken("session key", key);
       const hasLabel = other.record.agentId === agentId && other.record.meta.label === meta.label;
-      if (meta.label !== undefined && hasLabel) taken("label", meta.label);
+      if (meta.label !== undefined && hasLabel) throwTaken("label", meta.label);
     }
   }
 }

@@ -34,28 +34,28 @@ import type {
   SessionStore,
   TrashedSession,
 } from "../contract.ts";
-import { countedWith, digestOfTree } from "../digest.ts";
+import { addLineToDigest, digestOfTree } from "../digest.ts";
 import {
   compareInList,
   decodeCursor,
-  kinOf,
   listPage,
   matchesQuery,
   pageOf,
-  reaching,
+  reachFilter,
   sessionLimit,
+  userScope,
 } from "../list-query.ts";
 import {
   checkRedactable,
+  findRedacted,
   redactionOf,
-  removedFrom,
-  soughtIn,
+  removedEntriesOf,
   withoutDisplayName,
   withTombstones,
 } from "../redact.ts";
-import { checkStillRemoved, checkUnused, checkVersion, noSuchSession, placeOfKey } from "../rules.ts";
+import { checkRemovedAt, checkUpdatedAt, checkVersion, keyInScope, noSuchSession } from "../rules.ts";
 import { applyPatch, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
-import { adoptedTree, blobsOf } from "../session-trees.ts";
+import { blobsOf, copyTree } from "../session-trees.ts";
 import type { MemorySession, SessionTable } from "./session-table.ts";
 import { trashedOf } from "./session-table.ts";
 
@@ -167,7 +167,7 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.require(scope, sessionId);
     const { record } = session;
     checkVersion(record.version, options.ifVersion);
-    checkUnused(record, options.ifUpdatedAt);
+    checkUpdatedAt(record, options.ifUpdatedAt);
     const meta = applyPatch(record.meta, changes);
     if (meta === record.meta) return record;
     const { userId, agentId, key } = record;
@@ -216,7 +216,7 @@ export class MemorySessions implements SessionStore {
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
     return this.#add(scope, init, () => {
       const tree = source.tree.fork(entryId, { cwd: init.cwd, ...id });
-      const { agentId } = placeOfKey(scope, init.key);
+      const { agentId } = keyInScope(scope, init.key);
       for (const sha256 of [...tree.entries()].flatMap(blobsOf))
         this.#shareBlob(source.record, agentId, sha256);
       return tree;
@@ -251,7 +251,7 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;
     const { record } = session;
-    checkUnused(record, options.ifUpdatedAt);
+    checkUpdatedAt(record, options.ifUpdatedAt);
     const { spawnedBy } = record.meta;
     const parent = spawnedBy === undefined ? null : this.refAt(record.userId, { key: spawnedBy });
     const tell = this.#work.together((attendant) => attendant.remove(sessionRefOf(record), parent));
@@ -276,7 +276,7 @@ export class MemorySessions implements SessionStore {
   async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
     const session = this.#table.get(scope, sessionId, "trash");
     if (session === null) return false;
-    checkStillRemoved(session.removedAt ?? 0, options.ifRemovedAt);
+    checkRemovedAt(session.removedAt ?? 0, options.ifRemovedAt);
     const { uid } = session.record;
     await this.#work.attendant.discardFiles([uid]);
     this.#work.together((attendant) => attendant.purge([uid]));
@@ -296,7 +296,7 @@ export class MemorySessions implements SessionStore {
 
   async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
     const id = init.sessionId === undefined ? this.#newId() : parseSessionId(init.sessionId);
-    return this.#add(scope, init, () => atOnce(adoptedTree(tree, { id, cwd: init.cwd }, this.#options)));
+    return this.#add(scope, init, () => atOnce(copyTree(tree, { id, cwd: init.cwd }, this.#options)));
   }
 
   async reset(
@@ -334,7 +334,7 @@ export class MemorySessions implements SessionStore {
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const source = this.#table.require(scope, sessionId);
     checkRedactable(source.tree, entryIds);
-    const sought = atOnce(soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds)));
+    const sought = atOnce(findRedacted(Buffer.from(source.tree.encode()), new Set(entryIds)));
     const done: { session: MemorySession; entryIds: readonly string[] }[] = [];
     const sessions = new Set([source, ...this.#table.ofUser(source.record.userId)]);
     for (const session of sessions) {
@@ -349,15 +349,15 @@ export class MemorySessions implements SessionStore {
       if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: session.record });
     }
     const uids = [source, ...done.map(({ session }) => session)].map(({ record }) => record.uid);
-    const removed = removedFrom(sought, uids);
+    const removed = removedEntriesOf(sought, uids);
     await this.#work.attendant.discardFiles(removed);
     this.#work.together((attendant) => attendant.redact(removed));
     return redactionOf(done.map(({ session, entryIds: ids }) => ({ tree: session.tree, entryIds: ids })));
   }
 
   #listed(scope: Scope, query: SessionQuery): ListedSession[] {
-    const kin = [...this.#table.in(kinOf(scope))].map(({ record }) => record);
-    const isReached = reaching(query.reach, kin);
+    const kin = [...this.#table.in(userScope(scope))].map(({ record }) => record);
+    const isReached = reachFilter(query.reach, kin);
     return [...this.#table.in(scope)]
       .filter(({ record }) => matchesQuery(record, query) && isReached(record))
       .map(({ record, digest }) => ({ ...record, digest }));
@@ -388,7 +388,7 @@ export class MemorySessions implements SessionStore {
 
   #count(session: MemorySession, entries: readonly Entry[]): void {
     const { createdAt } = session.record;
-    for (const entry of entries) session.digest = countedWith(session.digest, entry, createdAt);
+    for (const entry of entries) session.digest = addLineToDigest(session.digest, entry, createdAt);
   }
 
   #add(scope: Scope, init: SessionInit, grow: () => SessionTree, uid?: string): SessionRecord {
@@ -398,7 +398,7 @@ export class MemorySessions implements SessionStore {
   }
 
   #put(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): MemorySession {
-    const { key, agentId } = placeOfKey(scope, init.key);
+    const { key, agentId } = keyInScope(scope, init.key);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
     const id = init.sessionId === undefined ? {} : { sessionId: init.sessionId };

@@ -16,8 +16,16 @@ import type {
   Store,
 } from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
-import { hitLimit, kinOf, reaching } from "../list-query.ts";
-import { agentOfBlob, checkScope, checkStateKey, hashOf, nextVersion, scoped, stateText } from "../rules.ts";
+import { hitLimit, reachFilter, userScope } from "../list-query.ts";
+import {
+  agentOfBlob,
+  checkScope,
+  checkStateKey,
+  hashOf,
+  nextVersion,
+  stateText,
+  withScopeChecks,
+} from "../rules.ts";
 import type { SearchTerm } from "../search-text.ts";
 import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
 import type { StoreWork } from "../work.ts";
@@ -49,7 +57,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   };
   const work = new MemoryWork();
   const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob, work);
-  const store = scoped({
+  const store = withScopeChecks({
     sessions,
     search: new MemorySearch(table),
     state: memoryState(table, values),
@@ -176,8 +184,8 @@ class MemorySearch implements SearchStore {
     const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     if (terms.any.length === 0) return { hits: [], behind: 0 };
-    const kin = [...this.#table.in(kinOf(scope))].map(({ record }) => record);
-    const isReached = reaching(query.reach, kin);
+    const kin = [...this.#table.in(userScope(scope))].map(({ record }) => record);
+    const isReached = reachFilter(query.reach, kin);
     const slices = new Slices();
     const texts: SearchedText[] = [];
     for (const session of [...this.#table.in(scope)]) {

@@ -3,26 +3,26 @@ import { initialState, stateAfter } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import { isBookkeeping, isCorrupt } from "../../core/entries.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
-import { digestWith, emptyDigest } from "../digest.ts";
+import { addToDigest, emptyDigest } from "../digest.ts";
 import { entryText, wordsOf } from "../search-text.ts";
-import { metaAfter, metaOf } from "../session-meta.ts";
+import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobsOf } from "../session-trees.ts";
-import type { Fold, IndexedEntry, PlacedEntry } from "./index-db.ts";
+import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
  * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure; `site`
  * answers for entries of earlier parts.
  */
 
-export interface FoldSite {
+export interface IndexLookup {
   readonly createdAt: number;
   placed(entryId: string): PlacedEntry | null;
   idAt(position: number): string | null;
   state(id: number): string;
 }
 
-export interface Folded {
-  readonly fold: Fold;
+export interface IndexedLines {
+  readonly fold: IndexState;
   readonly entries: readonly IndexedEntry[];
   readonly states: readonly { readonly id: number; readonly value: string }[];
 }
@@ -36,7 +36,7 @@ interface Reading {
   readonly parentOf?: (entry: Entry) => string | null;
 }
 
-export const emptyFold: Fold = {
+export const emptyIndexState: IndexState = {
   header: null,
   meta: {},
   version: 1,
@@ -53,8 +53,8 @@ export const emptyFold: Fold = {
 };
 
 /** Adds a part of a log. `null`: the part is irregular, and the tree of the whole log has to be built. */
-export function foldOn(before: Fold, reading: Reading, site: FoldSite): Folded | null {
-  const folding = new Folding(withHeader(before, reading.session), site);
+export function indexLines(before: IndexState, reading: Reading, site: IndexLookup): IndexedLines | null {
+  const folding = new LineIndexer(withHeader(before, reading.session), site);
   const { session, offset, parentOf } = reading;
   const codes = new Set(session.diagnostics.map(({ code }) => code));
   if (parentOf === undefined) {
@@ -72,20 +72,20 @@ export function foldOn(before: Fold, reading: Reading, site: FoldSite): Folded |
   return folding.finish();
 }
 
-function withHeader(fold: Fold, { header }: ParsedSession): Fold {
+function withHeader(fold: IndexState, { header }: ParsedSession): IndexState {
   if (fold.header !== null || header === null) return fold;
   return { ...fold, header, ...metaOf(header, []) };
 }
 
-class Folding {
-  readonly #site: FoldSite;
+class LineIndexer {
+  readonly #site: IndexLookup;
   readonly #entries: IndexedEntry[] = [];
   readonly #added = new Map<string, PlacedEntry>();
   readonly #states: { id: number; value: string }[] = [];
   readonly #known = new Map<number, ContextState>();
-  #fold: Fold;
+  #fold: IndexState;
 
-  constructor(fold: Fold, site: FoldSite) {
+  constructor(fold: IndexState, site: IndexLookup) {
     this.#fold = fold;
     this.#site = site;
   }
@@ -104,7 +104,7 @@ class Folding {
     return parentId === null || parent !== null;
   }
 
-  finish(): Folded {
+  finish(): IndexedLines {
     return { fold: this.#fold, entries: this.#entries, states: this.#states };
   }
 
@@ -121,10 +121,10 @@ class Folding {
     const beyond = { offset: offset + length, position: placed.position + 1 };
     this.#fold = {
       ...fold,
-      ...metaAfter(fold, fold.header, entry),
+      ...applyMetaEntry(fold, fold.header, entry),
       ...(entry.type === "session_info" ? { name: entry.name?.trim() || null } : {}),
       ...(isBookkeeping(entry) ? {} : { saidAt: Date.parse(entry.timestamp) || fold.saidAt }),
-      digest: digestWith(fold.digest, entry, this.#site.createdAt),
+      digest: addToDigest(fold.digest, entry, this.#site.createdAt),
       tip: moved,
       last: placed,
       leafId: this.#leafId(moved),
