@@ -35,8 +35,8 @@ export function decodeCursor(cursor: string | undefined): ListPlace | null {
   const [, updatedAt, uid] = /^(\d{1,16})\.([\w-]+)$/.exec(cursor) ?? [];
   if (updatedAt === undefined || uid === undefined) {
     throw new SkeinError("invalid_arguments", {
-      problem: `The cursor "${cursor}" is not one of ours`,
-      advice: "Take nextCursor of the page before, or leave it out",
+      problem: `The cursor "${cursor}" is not valid`,
+      advice: "Use nextCursor of the previous page, or omit it",
     });
   }
   return { updatedAt: Number(updatedAt), uid };
@@ -125,7 +125,7 @@ function placeOf(entries: readonly Entry[], id: string): number {
   throw new SkeinError("not_found", {
     what: "Entry",
     name: id,
-    advice: "Take the id of an entry of this session",
+    advice: "Use the ID of an entry of this session",
   });
 }
 

@@ -65,8 +65,8 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
     if (quotingTypes.includes(entry.customType)) continue;
     throw new SkeinError("invalid_arguments", {
-      problem: `Entry ${id} is ${entry.customType}, which keeps the session's books`,
-      advice: "Change the session's metadata instead; redact what was said",
+      problem: `Entry ${id} is ${entry.customType}, which is bookkeeping of the session`,
+      advice: "Change the session's metadata instead; only conversation entries can be redacted",
     });
   }
 }

@@ -42,7 +42,7 @@ export function checkScope({ userId, agentId }: Scope): void {
   if (isKnown) return;
   if (userId !== undefined) userSegment(userId);
   if (agentId !== undefined && parseAgentId(agentId) !== agentId) {
-    const problem = `The scope's agent "${agentId}" is not in its own spelling`;
+    const problem = `The scope's agent "${agentId}" is not in canonical form`;
     throw new SkeinError("invalid_arguments", { problem, advice: `Write it as ${parseAgentId(agentId)}` });
   }
   if (rightUsers.size + rightAgents.size > mostNames) {
@@ -88,7 +88,7 @@ export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "a
 }
 
 export function noSuchSession(sessionId: string): never {
-  const advice = "Check its name, or create the session first; `sessions.list` shows those that exist";
+  const advice = "Check the ID, or create the session first; `sessions.list` shows the existing ones";
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
@@ -109,7 +109,7 @@ export function throwTaken(
 export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
-    problem: `Session ${sessionId} was used meanwhile`,
+    problem: `Session ${sessionId} was used in the meantime`,
     advice: decideAnew,
   });
 }
@@ -117,7 +117,7 @@ export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected
 export function checkRemovedAt(removedAt: number, expected: number | undefined): void {
   if (expected === undefined || expected === removedAt) return;
   throw new SkeinError("conflict", {
-    problem: "The session was taken out of the trash meanwhile",
+    problem: "The session was restored in the meantime",
     advice: decideAnew,
   });
 }

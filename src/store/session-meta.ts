@@ -101,8 +101,8 @@ export function applyPatch(meta: SessionMeta, patch: MetaPatch): SessionMeta {
   for (const [field, value] of changed) {
     if (writtenOnce.includes(field) && meta[field] !== undefined) {
       throw new SkeinError("conflict", {
-        problem: `"${field}" of a session is written once`,
-        advice: "Leave it out; it stays as it is",
+        problem: `"${field}" of a session cannot change`,
+        advice: "Omit it to keep the value",
       });
     }
     if (field === "label" && value !== null) checkLabel(value);
@@ -116,7 +116,7 @@ function checkLabel(label: unknown): void {
     typeof label === "string" && label.trim() === label && label !== "" && label.length <= longestLabel;
   if (!fits) {
     throw new SkeinError("invalid_arguments", {
-      problem: "A session's label must be text without blanks around it",
+      problem: "A session's label must be text without surrounding spaces",
       advice: `Use 1 to ${longestLabel} characters`,
     });
   }
@@ -130,14 +130,14 @@ interface ResetPlan {
   readonly fresh: SessionInit;
 }
 
-/** Refuses a session that was reset before, and an invalid new ID. */
+/** Refuses a session that was reset already, and an invalid new ID. */
 export function planReset(
   { key, agentId, sessionId, cwd, meta }: SessionRecord,
   options: { readonly sessionId?: string },
 ): ResetPlan {
   if (parseKey(key).form === "reset") {
     throw new SkeinError("conflict", {
-      problem: `Session ${sessionId} was reset before`,
+      problem: `Session ${sessionId} was reset already`,
       advice: "Reset the session that has its key now",
     });
   }

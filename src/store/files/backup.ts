@@ -150,12 +150,12 @@ async function describeFile(disk: Disk, folder: string, path: string): Promise<B
 
 function checkTarget(disk: Disk, root: string, folder: string): void {
   const problem = isWithin(root, folder)
-    ? `The backup folder ${folder} is inside of what is to be copied`
+    ? `The backup folder ${folder} is inside the folder to copy`
     : disk.list(folder).length > 0
       ? `The backup folder ${folder} is not empty`
       : null;
   if (problem === null) return;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder elsewhere" });
+  throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder outside it" });
 }
 
 /** Logs, state, blobs, attachments and the trash. Everything else can be rebuilt from these. */
@@ -325,8 +325,7 @@ export async function restoreFiles(
 function readManifest(disk: Disk, backup: string): BackupManifest {
   const file = join(backup, manifestName);
   const bytes = readOwn(disk, file);
-  if (bytes === null)
-    throw unusableBackup(file, "it is not there, so this is no backup, or one that was cut off");
+  if (bytes === null) throw unusableBackup(file, "it is missing, so this is not a complete backup");
   let found: Partial<BackupManifest> | null = null;
   try {
     found = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<BackupManifest> | null;
@@ -351,7 +350,7 @@ function checkListed(manifest: string, file: Partial<BackupFile>, configuration:
   const isConfig = path !== configuration || /^skein\.(?:yaml|yml|json)$/.test(path ?? "");
   const isMeasured = Number.isSafeInteger(bytes) && typeof sha256 === "string";
   if (names.length > 0 && isPlain && isPlaced && isConfig && isMeasured) return;
-  throw unusableBackup(manifest, `it lists ${JSON.stringify(path)}, which does not belong into a backup`);
+  throw unusableBackup(manifest, `it lists ${JSON.stringify(path)}, which does not belong in a backup`);
 }
 
 function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
@@ -360,7 +359,7 @@ function checkRestoreTarget(disk: Disk, backup: string, target: string): void {
     kind !== null && (kind !== "folder" || disk.list(target).length > 0)
       ? `The folder ${target} is not empty`
       : isWithin(backup, target)
-        ? `The folder ${target} lies in the backup`
+        ? `The folder ${target} is inside the backup`
         : null;
   if (problem === null) return;
   const advice = "Name a new folder with --dir";
@@ -374,20 +373,20 @@ function putInPlace(disk: Disk, unfinished: string, target: string): void {
   } catch (error) {
     if (codeOf(error) !== "ENOTEMPTY" && codeOf(error) !== "EEXIST") throw error;
     const advice = "Name a new folder with --dir";
-    throw new SkeinError("conflict", { problem: `The folder ${target} was filled meanwhile`, advice });
+    throw new SkeinError("conflict", { problem: `The folder ${target} is no longer empty`, advice });
   }
 }
 
 async function restoreFile(disk: Disk, backup: string, listed: BackupFile, target: string): Promise<void> {
   const path = join(backup, listed.path);
   const from = isReachedWithoutLinks(disk, backup, listed.path) ? disk.openToRead(path) : null;
-  if (from === null)
-    throw unusableBackup(path, "the list of the backup has it, and it is not there as a file");
+  if (from === null) throw unusableBackup(path, "it is in the manifest but missing as a file");
   try {
     if (from.size() !== listed.bytes)
       throw unusableBackup(path, `it has ${from.size()} bytes, and had ${listed.bytes} when it was copied`);
     const { sha256 } = await copyBytes(disk, from, listed.bytes, target);
-    if (sha256 !== listed.sha256) throw unusableBackup(path, "its contents are not those that were copied");
+    if (sha256 !== listed.sha256)
+      throw unusableBackup(path, "its contents differ from the backup's manifest");
   } finally {
     from.close();
   }

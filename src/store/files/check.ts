@@ -81,17 +81,17 @@ function checkDatabases(check: FolderCheck): boolean {
   }
   const indexDamage = catalog.index.db.problem();
   if (indexDamage !== null) {
-    const remedy = "Move it away while no process has the folder open; it is made anew from the logs";
+    const remedy = "Move it away while no process has the folder open; it is rebuilt from the logs";
     tellOf(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
   }
   for (const { at, note } of catalog.work.losses()) {
     const what = `On ${new Date(at).toISOString()}: ${note}`;
-    const remedy = "Send again what is missing, and make new tokens; a backup has what is older";
+    const remedy = "Send lost messages again and create new tokens; a backup has older data";
     tellOf(workDbName, { severity: "note", what, remedy });
   }
   for (const name of folder.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
-    const what = "A database that was damaged was set aside";
-    const remedy = "Delete it when you need it no more";
+    const what = "A damaged database was set aside";
+    const remedy = "Delete it when you no longer need it";
     tellOf(name, { severity: "note", what, remedy });
   }
   return true;
@@ -115,7 +115,7 @@ async function checkFolders(check: FolderCheck): Promise<void> {
     for (const sessionId of logs) {
       if (catalog.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       const { log } = sessionPaths(root, agent, sessionId);
-      const unknown = "No session is known that this log belongs to";
+      const unknown = "This log belongs to no known session";
       await checkFound(check, agent, { name: basename(log), severity: "warning", what: unknown }, () =>
         adoptLog(folder, agent, sessionId),
       );
@@ -155,7 +155,7 @@ function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
     const file = join(path, name);
     if (disk.kind(file) !== "file") continue;
     if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
-      const what = "A process that is gone left its lock";
+      const what = "A process that no longer runs left its lock";
       const remedy = "Remove it; the next writer would do so too";
       const mend = () => removeIfStale(file, lock);
       tell(check, { area: "locks", severity: "note", file, what, remedy }, mend);
@@ -163,7 +163,7 @@ function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
     const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
     const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
     if (!isLeftover || age < leftoverMs) continue;
-    const what = "A process that is gone left an unfinished file";
+    const what = "A process that no longer runs left an unfinished file";
     const mend = () => disk.unlink(file);
     tell(check, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
   }
@@ -204,12 +204,12 @@ async function checkLogs(check: FolderCheck): Promise<void> {
     const damaged = session.lines.filter(isCorrupt).map(({ line }) => line);
     if (session.header === null) {
       const what = "The log has no header";
-      const remedy = "Its entries are read all the same; a backup has the header";
+      const remedy = "Its entries are still read; a backup has the header";
       tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
     }
     if (damaged.length === 0) continue;
     const what = `${damaged.length} lines cannot be read (${damaged.slice(0, 5).join(", ")}${damaged.length > 5 ? ", …" : ""})`;
-    const remedy = "They are passed over; a log is never rewritten";
+    const remedy = "They are skipped; a log is never rewritten";
     tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
   }
   progress(rows.length, rows.length);
@@ -219,7 +219,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
-  const what = kind === "folder" ? "A folder is in the place of this file" : "This is not a regular file";
+  const what = kind === "folder" ? "There is a folder in place of this file" : "This is not a regular file";
   const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
   const remedy = `Move it to another place; ${then}`;
   tell(check, { area: "logs", severity: "error", file, what, remedy }, null);
@@ -248,7 +248,7 @@ async function checkIndex(check: FolderCheck): Promise<void> {
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
-    const remedy = "Lists and searches bring it up; a fix does so now";
+    const remedy = "Lists and searches update it; a fix does so now";
     tell(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.indexAll(progress);

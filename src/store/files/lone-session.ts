@@ -249,12 +249,8 @@ async function writeNew(path: string, text: string): Promise<void> {
     await realDisk.syncFolder(dirname(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    const advice = "Name a file that is not there yet";
-    throw new SkeinError(
-      "conflict",
-      { problem: `There is a file ${path} already`, advice },
-      { cause: error },
-    );
+    const advice = "Name a file that does not exist";
+    throw new SkeinError("conflict", { problem: `The file ${path} exists`, advice }, { cause: error });
   } finally {
     realDisk.unlink(temporary);
   }
@@ -277,6 +273,6 @@ function olderVersion(file: string, version: number): SkeinError {
 }
 
 function gone(name: string): SkeinError {
-  const advice = "It was there before; check whether somebody has moved it";
+  const advice = "The file existed before; check whether it was moved";
   return new SkeinError("not_found", { what: "File", name, advice });
 }

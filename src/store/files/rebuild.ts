@@ -90,7 +90,7 @@ export function userFrom(
   owner: HomeOwner,
 ): { readonly userId: string | null } | { readonly problem: string } {
   const user = skein?.user;
-  if (user !== undefined && !isUserId(user)) return { problem: "the user that its header names is none" };
+  if (user !== undefined && !isUserId(user)) return { problem: "its header names an invalid user" };
   if (user !== undefined && owner !== undefined && user !== owner)
     return { problem: "its header names another user than the one whose folder it is in" };
   const userId = user ?? owner;

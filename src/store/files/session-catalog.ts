@@ -94,7 +94,7 @@ export class SessionCatalog {
       if (!(error instanceof FileClosed)) throw error;
       const now = this.work.byUid(row.uid);
       if (now !== null && isVisible(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
-      const advice = "It went into the trash meanwhile; `restore` brings it back";
+      const advice = "It was moved to the trash; `restore` brings it back";
       throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
     }
   }
@@ -177,7 +177,7 @@ export class SessionCatalog {
         this.settings.report({
           kind: "not_taken_in",
           file: this.pathsOf(row).log,
-          note: `its log was not told of its new key: ${(error as Error).message}`,
+          note: `its new key could not be written to its log: ${(error as Error).message}`,
         }),
       );
     }

@@ -476,7 +476,7 @@ export class SessionFile {
     const ours = this.#view.tree.tipId;
     const mark = this.#log.append(this.#view.size, foreign.map(encodeEntry));
     this.#view.reload();
-    const note = `${foreign.length} entries that another program wrote to the working set were taken in`;
+    const note = `${foreign.length} entries that another program wrote to the working set were copied into the log`;
     this.#find("taken_in", note, foreign[0]?.id);
     // If their branch does not continue ours, ours stays the active one.
     const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);

@@ -77,8 +77,8 @@ export function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): vo
     const bytes = readWhole(disk, path);
     if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
     throw new SkeinError("conflict", {
-      problem: `The file ${path} is another session's`,
-      advice: "Choose another session id, or open that session by its id, which takes the file in",
+      problem: `The file ${path} belongs to another session`,
+      advice: "Choose another session ID, or open that session by its ID, which adopts the file",
     });
   }
 }
@@ -88,7 +88,7 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
   if (leftOutOf(parseSession(bytes).header) !== null) {
-    throw goneLog(paths.log, "it is gone, and the working set has only a part of it");
+    throw goneLog(paths.log, "it is missing, and the working set has only a part of it");
   }
   disk.unlink(paths.log);
   disk.link(paths.working, paths.log);

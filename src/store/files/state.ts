@@ -110,7 +110,7 @@ export class FileState implements StateStore {
     if (bytes === null) return null;
     const held = parse(bytes);
     if (!isRecord(held) || typeof held.version !== "number" || held.value === undefined) {
-      const advice = "Mend it by hand, or delete it to begin without this state";
+      const advice = "Repair it by hand, or delete it to start without this state";
       throw new SkeinError("unreadable_file", { file: path, problem: "it is not a saved state", advice });
     }
     return { value: held.value as Json, version: held.version };

@@ -133,7 +133,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   if (isOfExternalStore(work.ledger)) {
     work.close();
     throw new SkeinError("conflict", {
-      problem: `The folder ${root} holds the runs of a store that a program brings along`,
+      problem: `The folder ${root} holds the runs of an external store`,
       advice: "Open it with that program, or choose another folder",
     });
   }
