@@ -5,7 +5,7 @@ import type { EntryRange } from "../store/contract.ts";
 import { alice, allEntries, answered, append, create, ids, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** Entries: order, all or nothing, branches, forks, pages and the context. */
+/** Entries: order, atomicity, branches, forks, pages and the context. */
 export const entryCases: readonly CaseTemplate[] = [
   {
     id: "ST5",

@@ -5,13 +5,13 @@ import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { AppendItem, Scope, SessionRecord, Store } from "../store/contract.ts";
 
-/** Words that the cases share. */
+/** Helpers that the cases share. */
 
 export const alice: Scope = { userId: "alice", agentId: "main" };
 export const bob: Scope = { userId: "bob", agentId: "main" };
 export const nobody: Scope = { agentId: "main" };
 
-/** `names`: what the message must say, so that whoever reads it knows which of several things it was. */
+/** `names`: what the message must mention. */
 export async function refused(code: ErrorCode, act: () => Promise<unknown>, names = ""): Promise<void> {
   await assert.rejects(act, (error) => {
     assert.ok(error instanceof SkeinError, `expected a SkeinError ${code}, got ${String(error)}`);
@@ -37,7 +37,7 @@ export function create(store: Store, scope: Scope, sessionId: string, meta = {})
   return store.sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/w", meta });
 }
 
-/** Appends texts under ids that are the texts. */
+/** Appends texts under IDs that equal the texts. */
 export async function append(
   store: Store,
   scope: Scope,
@@ -48,7 +48,7 @@ export async function append(
   await store.sessions.append(scope, sessionId, items);
 }
 
-/** Everything, oldest first, by paging back. */
+/** All entries, oldest first, read by paging backwards. */
 export async function allEntries(store: Store, scope: Scope, sessionId: string): Promise<Entry[]> {
   const entries: Entry[] = [];
   for (let before: string | undefined; ; before = entries[0]?.id) {
@@ -67,7 +67,7 @@ export async function listed(store: Store, scope: Scope, query = {}): Promise<st
   return (await store.sessions.list(scope, query)).sessions.map((session) => session.sessionId);
 }
 
-/** Until the clock has moved on: activity in one millisecond has no order. */
+/** Waits until the clock has advanced: activity within one millisecond has no order. */
 export async function laterMillisecond(): Promise<void> {
   const now = Date.now();
   while (Date.now() <= now + 1) await new Promise((resolve) => setImmediate(resolve));

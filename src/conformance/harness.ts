@@ -1,26 +1,26 @@
 import type { Store } from "../store/contract.ts";
 
-/** A store to be tried, and what can be done to it. */
+/** A store under test, and ways to interrupt it. */
 export interface StoreUnderTest {
   readonly store: Store;
-  /** Closes it and opens what it kept. */
+  /** Closes the store and opens it again. */
   reopen?(): Promise<Store>;
-  /** Pulls the plug without closing, and opens what a disk would still have. */
+  /** Simulates a power cut without closing, and opens what a disk would still have. */
   powerCut?(): Promise<Store>;
   dispose?(): Promise<void>;
 }
 
-/** How the kit gets at a store. */
+/** How the kit gets a store. */
 export interface StoreHarness {
-  /** A store of its own for each case, empty. */
+  /** An empty store for each case. */
   create(): Promise<StoreUnderTest>;
-  /** Which of the abilities `create` gives. What is false here leaves out the rules that need it. */
+  /** What `create` supports. Rules that need a missing ability are left out. */
   readonly capabilities: { readonly reopen: boolean; readonly powerCut: boolean };
-  /** Rules that the store does not follow, each with its reason. An unknown rule is an error. */
+  /** Rules that the store does not follow, each with a reason. An unknown rule is an error. */
   readonly declines?: readonly { readonly rule: string; readonly because: string }[];
 }
 
-/** One thing that a store must do. `run` throws when it does not. */
+/** One requirement of a store. `run` throws if it is not met. */
 export interface Case {
   /** The rule in SPEC.md. */
   readonly id: string;
@@ -28,7 +28,7 @@ export interface Case {
   run(): Promise<void>;
 }
 
-/** A case before it has a store. */
+/** A case without a store. */
 export interface CaseTemplate {
   readonly id: string;
   readonly title: string;
@@ -36,14 +36,13 @@ export interface CaseTemplate {
   run(trial: Trial): Promise<void>;
 }
 
-/** What a case is given: the store, and the ways to interrupt it that its `needs` promise. */
+/** The store of a case, and the ways to interrupt it that its `needs` list. */
 interface Trial {
   readonly store: Store;
   reopen(): Promise<Store>;
   powerCut(): Promise<Store>;
 }
 
-/** Binds templates to a harness. */
 export function bindCases(templates: readonly CaseTemplate[], harness: StoreHarness): Case[] {
   const declined = new Set((harness.declines ?? []).map(({ rule }) => rule));
   for (const rule of declined) {

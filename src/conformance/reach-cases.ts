@@ -3,14 +3,14 @@ import type { SearchQuery, SessionMeta, SessionQuery, SessionReach, Store } from
 import { append, bob, laterMillisecond, listed, refused } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** All of a user: lineages lead from agent to agent. */
+/** All sessions of a user: a lineage can include several agents. */
 const alice = { userId: "alice" };
 const root = "agent:main:main";
 const key = (name: string, agentId = "main") => `agent:${agentId}:session:${name}`;
 
 type Kin = readonly [sessionId: string, key: string, spawnedBy?: string];
 
-/** A session with two generations under it over two agents, and two that are no kin of it. */
+/** A session with two generations of descendants of two agents, and two unrelated sessions. */
 const family: readonly Kin[] = [
   ["root", root],
   ["child", key("child"), root],
@@ -48,7 +48,7 @@ async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   return seen;
 }
 
-/** What of a user's sessions an asker may reach, in lists, counts and searches. */
+/** The reach of an asker in lists, counts and searches. */
 export const reachCases: readonly CaseTemplate[] = [
   {
     id: "RCH1",

@@ -1,6 +1,6 @@
 import type { EntryPage, SessionRecord, SessionStore, Store } from "../store/contract.ts";
 
-/** A store broken on purpose. A kit that lets it pass is no kit. */
+/** A store with a deliberate defect that the kit must detect. */
 export interface Saboteur {
   readonly name: string;
   /** The rule that must catch it. */
@@ -8,7 +8,7 @@ export interface Saboteur {
   wrap(store: Store): Store;
 }
 
-/** The store with some methods of its sessions replaced. */
+/** Replaces some methods of a store's sessions. */
 function withSessions(store: Store, replace: (sessions: SessionStore) => Partial<SessionStore>): Store {
   const { sessions } = store;
   const replaced = replace(sessions);

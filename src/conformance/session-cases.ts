@@ -16,7 +16,7 @@ import {
 } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** Sessions: what is created is found, what is unique stays so, and users never meet. */
+/** Sessions: lookups, uniqueness, and the separation of users. */
 export const sessionCases: readonly CaseTemplate[] = [
   {
     id: "ST1",

@@ -1,9 +1,9 @@
 import { entryCases } from "./entry-cases.ts";
 import type { Case, StoreHarness } from "./harness.ts";
 import { bindCases } from "./harness.ts";
-import { lastingCases } from "./lasting-cases.ts";
-import { otherCases } from "./other-cases.ts";
+import { portCases } from "./port-cases.ts";
 import { reachCases } from "./reach-cases.ts";
+import { removalCases } from "./removal-cases.ts";
 import { sessionCases } from "./session-cases.ts";
 
 /**
@@ -21,5 +21,5 @@ import { sessionCases } from "./session-cases.ts";
  * ```
  */
 export function storeConformance(harness: StoreHarness): Case[] {
-  return bindCases([...sessionCases, ...reachCases, ...entryCases, ...lastingCases, ...otherCases], harness);
+  return bindCases([...sessionCases, ...reachCases, ...entryCases, ...removalCases, ...portCases], harness);
 }

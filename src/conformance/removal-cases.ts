@@ -5,8 +5,8 @@ import type { Scope } from "../store/contract.ts";
 import { alice, answered, append, bob, create, ids, listed, nobody, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** What is done for good, or nearly: reset, adopt, redact, purge; and what a list says of entries without opening any. */
-export const lastingCases: readonly CaseTemplate[] = [
+/** Reset, adopt, redact and purge, and the digests of a list. */
+export const removalCases: readonly CaseTemplate[] = [
   {
     id: "ST25",
     title: "a reset begins anew under the key, and leaves the old session readable",

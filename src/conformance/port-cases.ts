@@ -6,8 +6,8 @@ import type { StoreChange } from "../store/contract.ts";
 import { alice, answered, append, bob, create, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
-/** Search, state, blobs and watching. */
-export const otherCases: readonly CaseTemplate[] = [
+/** Search, state, blobs and change events. */
+export const portCases: readonly CaseTemplate[] = [
   {
     id: "SR1",
     title: "search finds any word, identifier and Chinese, entries with all words first",
