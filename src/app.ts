@@ -465,7 +465,7 @@ function handleDeps(
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),
     jsonSchema: async (schema) => {
-      const { jsonSchemaOf } = await import("./agents/tools/json-schema.ts");
+      const { jsonSchemaOf } = await import("./agents/tools/prepare-tool.ts");
       return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
     },
   };

@@ -5,9 +5,9 @@ import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/contract.ts";
 import type { ModelInfo } from "../transcript/model-table.ts";
 
-/** What makes a session answer, and what it is given for one turn. A runtime knows no store, no queue and no lease. */
+/** Answers a turn of a session. A runtime knows no store, queue or lease; it gets what it needs as a `Turn`. */
 export interface Runtime {
-  /** From where the session stands until there is nothing more to do. Throws a SkeinError where it cannot go on. */
+  /** Continues the session until there is nothing more to do. Throws a SkeinError if it cannot go on. */
   run(turn: Turn): Promise<TurnEnd>;
 }
 
@@ -22,7 +22,7 @@ export interface SleepRequest {
   readonly waitFor?: readonly string[];
 }
 
-/** Who is asked, and for whom. */
+/** The run, session and user of a turn. */
 export interface TurnAbout {
   readonly runId: string;
   readonly userId: string | null;
@@ -30,27 +30,27 @@ export interface TurnAbout {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly cwd: string;
-  /** Where the session's attachments are kept; left out or `null`: nowhere. */
+  /** The folder of the session's attachments; left out or `null`: there is none. */
   readonly attachments?: string | null;
 }
 
-/** A model, ready to be asked. */
+/** A model that a turn can ask. */
 export interface TurnModel {
   /** As it is written into the transcript. */
   readonly provider: string;
   readonly model: string;
   readonly policy: TranscriptPolicy;
   readonly info: Partial<ModelInfo>;
-  /** Dollars per million tokens; `null`: not known, and then no cost is. */
+  /** In dollars per million tokens; `null`: unknown, so that no cost is recorded. */
   readonly price: ModelPrice | null;
-  /** `LanguageModelV4` of the AI SDK; opened at the first request, so that a missing key is an error of the run. */
+  /** Opens a `LanguageModelV4` of the AI SDK. Called at the first request, so that a missing key is an error of the run. */
   open(): Promise<unknown>;
 }
 
 export interface ModelPrice {
-  /** The price list that it was taken from, or `configuration`. */
+  /** The address of the price list, or `configuration`. */
   readonly source: string;
-  /** The day on which it was taken from there, as 2026-11-15. */
+  /** The day of the price list, as 2026-11-15. */
   readonly date?: string;
   readonly input: number;
   readonly output: number;
@@ -58,41 +58,41 @@ export interface ModelPrice {
   readonly cacheWrite?: number;
 }
 
-/** The ports of a turn. All writes go through the guard and under the run's fence; `fenced` ends the turn. */
+/** Everything a runtime can do in a turn. All writes go through the guard, under the run's fence; `fenced` ends the turn. */
 export interface Turn {
   readonly about: TurnAbout;
-  /** Aborted by people, by the deadline, or because the run is not ours any more. */
+  /** Aborted by a person, by the deadline, or because another process owns the run. */
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** Read them for each step: a call may have activated more. */
+  /** Read it for each step: a call can activate more tools. */
   readonly tools: readonly Tool[];
   readonly limits: TurnLimits;
-  /** A JSON Schema that the answer has to fit. */
+  /** A JSON Schema that the final answer must fit. */
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
-  /** Calls that a lost owner left open, and the entry of the message that made them. */
+  /** Calls that a previous owner of the run left unanswered, and the entry of their message. */
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
-  /** What the model is concerned with, as the session stands, made valid for this model. */
+  /** The current context of the session, made valid for this model. */
   request(options?: RequestOptions): Promise<TurnRequest>;
-  /** Refused: the run goes on without it. */
+  /** Writes a message. The run goes on if it is refused. */
   say(message: MessageDraft): Promise<Said>;
-  /** An entry that is no message, for people: a plan. */
+  /** Writes an entry for people that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
-  /** Writes the input that was steered into this turn. Call it between steps, when every call is answered. `true`: there was input. */
+  /** Writes input that was steered into this turn. Call it between steps, when every call is answered. `true`: there was input. */
   takeInput(): Promise<boolean>;
-  /** Before each step and each tool: throws when the run is not ours any more, or ends. */
+  /** Call it before each step and each tool. Throws when the run ends or another process owns it. */
   check(): Promise<void>;
-  /** After each answer; `budget_exceeded` ends the turn. */
+  /** Call it after each answer; `budget_exceeded` ends the turn. */
   charge(usage: Usage): Promise<void>;
-  /** The context is too large. `true`: a measure made the next request smaller. `false`: no measure is left. */
+  /** Shrinks a context that is too large. `true`: the next request is smaller. `false`: nothing more can be done. */
   makeRoom(
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<boolean>;
-  /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
+  /** Frees the slot while a tool waits for other runs. Left out: the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
-  /** Asks a person; `false`: no, or nobody answered in time. Aborted: the question is taken back, and the reason thrown. */
+  /** Asks a person for approval. No answer in time counts as a no. An abort withdraws the question and throws the reason. */
   approve(
     call: ToolCallBlock,
     signal?: AbortSignal,
@@ -100,65 +100,65 @@ export interface Turn {
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Removes paths of the machine from the text of a failed call. Left out: the model may see them. */
+  /** Removes paths of this machine from the text of a failed call. Left out: the model may see them. */
   readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
-  /** Of a session of an ACP agent alone. */
+  /** Set only for sessions of ACP agents. */
   readonly acp?: AcpLink;
 }
 
-/** The session of an ACP agent that one of ours stands for. */
+/** The session of an ACP agent behind one of ours. */
 export interface AcpLink {
   /** Its name in the configuration. */
   readonly agent: string;
-  /** What the agent calls it; `null`: it has none yet. */
+  /** The agent's ID of its session; `null`: there is none yet. */
   readonly agentSessionId: string | null;
-  /** One of the agent's own, from before, that is to be gone on with. */
+  /** An earlier session of the agent to resume. */
   readonly resumeSessionId: string | null;
-  /** What it is to be set to; `null`: as the agent has it. */
+  /** The model to select; `null`: the agent's default. */
   readonly model: string | null;
   readonly thinking: string | null;
-  /** Of the last process of the agent that had it, here or elsewhere; `null`: there was none. */
+  /** The mark of the agent's last process for this session; `null`: there was none. */
   readonly processMark: string | null;
-  /** `run`: its process ends with the run. */
+  /** `run`: the agent's process ends with the run. */
   readonly mode: "run" | "session";
-  /** Somebody had this run before, and was lost or stopped: what was prompted may have been done in part. */
+  /** An earlier owner of the run was lost or stopped; the prompt may have been carried out in part. */
   readonly wasBegun: boolean;
-  /** Kept with the session, before anything is prompted. */
+  /** Stores both with the session. Call it before the first prompt. */
   remember(agentSessionId: string, processMark: string): Promise<void>;
-  /** What was said in the session since the agent answered last, oldest first. */
+  /** The messages since the agent's last answer, oldest first. */
   unanswered(): Promise<readonly UserMessage[]>;
-  /** The bytes of a blob that a message refers to; `null`: not there. */
+  /** The bytes of a blob that a message refers to; `null`: missing. */
   blob(sha256: string): Promise<Uint8Array | null>;
 }
 
-/** What every request of a turn is built from, beside the messages. */
+/** What requests of a turn are built from, besides the messages. */
 export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLevel" | "outputSchema"> {
   readonly tools: readonly Pick<Tool, "name" | "description" | "inputSchema">[];
   readonly limits: Pick<TurnLimits, "maxOutputTokens">;
 }
 
 export interface TurnLimits {
-  /** Model calls of a turn; by default 50. */
+  /** Maximum number of model calls in a turn. Default: 50. */
   readonly maxSteps: number;
-  /** A stream that is silent for so long is an error; by default 120,000. */
+  /** A stream that sends nothing for this long is an error. Default: 120,000. */
   readonly stallMs: number;
-  /** By default 3. */
+  /** Default: 3. */
   readonly maxRetries: number;
   readonly maxOutputTokens?: number;
 }
 
-/** How summaries are asked for: with the same limits as any other request. */
+/** Options of the model requests that write summaries. */
 export interface SummarizerOptions {
   readonly signal: AbortSignal;
   readonly limits: Pick<TurnLimits, "stallMs" | "maxRetries">;
-  /** What each answer used. */
+  /** Called with the usage of each answer. */
   onUsage(usage: Usage): void;
   onRetry?(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
 export interface RequestOptions {
-  /** This request, and every later one of the turn, goes out without the thinking that its provider sealed. */
+  /** Leaves out encrypted thinking from this request and every later one of the turn. */
   readonly isSealedThinkingRejected?: boolean;
 }
 
@@ -166,7 +166,7 @@ export interface TurnRequest {
   readonly messages: readonly TranscriptMessage[];
   readonly context: SessionContext;
   readonly changes: readonly Change[];
-  /** As estimated; over the threshold the loop asks for room first. */
+  /** Estimated. Over the threshold, the loop first makes room. */
   readonly tokens: number;
   readonly isOverThreshold: boolean;
 }
@@ -175,11 +175,11 @@ export interface Said {
   /** The message itself; `null`: it was refused. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** Every call of the answer was invalid and left out; a message tells the model which and why. */
+  /** Every call of the answer was invalid and left out; a message tells the model why. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
-/** The hooks of a turn, with the context of the run filled in. */
+/** The hooks of a turn, bound to its run. */
 export interface TurnHooks {
   beforeToolCall(
     call: ToolCallBlock,
@@ -206,49 +206,49 @@ export type TurnEvent =
       readonly code: string;
       readonly error: string;
     }
-  /** A request goes out, or an answer is there: for telemetry. */
+  /** A request was sent or an answer arrived; for telemetry. */
   | {
       readonly type: "step";
       readonly phase: "asked" | "answered";
       readonly step: number;
       readonly usage?: Usage;
       readonly finishReason?: string;
-      /** It failed, and the turn with it. */
+      /** The error code, if the request failed. */
       readonly code?: string;
     };
 
-/** A tool as a turn calls it: arguments are checked, and what it returns is text, blocks or JSON. */
+/** A tool as a turn calls it. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
   /** A JSON Schema of an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** `safe`: may be called again when it is not known whether the first call was done. */
+  /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. */
   readonly replay: "safe" | "never";
-  /** The groups that it is in: `group:sessions`. */
+  /** Such as `group:sessions`. */
   readonly groups: readonly string[];
-  /** Called once all other calls of its message are done: what those set off is there then. */
+  /** Called after all other calls of its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** The arguments of a call as the transcript keeps them; the call itself is made with all of them. Left out: as they are. */
+  /** The arguments as they are written to the log; the call itself gets all of them. Left out: no difference. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
-  /** The arguments as the tool takes them, or what is wrong with them, with the path. */
+  /** The parsed arguments, or the problem with its path. */
   check(
     args: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly args: unknown } | { readonly problem: string }>;
-  /** A throw is a failed result; the run goes on. */
+  /** An error becomes a failed result, and the run goes on. */
   execute(args: unknown, call: ToolCallContext): Promise<ToolOutput>;
 }
 
 export interface ToolCallContext {
   readonly about: TurnAbout;
   readonly toolCallId: string;
-  /** The entry of the message that made the call: ids of what a tool sets off derive from it. */
+  /** The entry of the message that made the call. IDs of runs and sessions that a tool starts derive from it. */
   readonly entryId: string;
   readonly signal: AbortSignal;
-  /** State modules of the session, by key. */
+  /** The session's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** The slot is free meanwhile: for tools that wait for somebody else. */
+  /** Frees the run's slot during `wait`; for tools that wait for other runs. */
   whileWaiting<T>(
     runIds: readonly string[],
     wait: () => Promise<T>,
@@ -270,7 +270,7 @@ export interface ToolOutput {
   readonly sleep?: SleepRequest;
 }
 
-/** A model of the AI SDK (`LanguageModelV4`) by its shape, so that the types of this package do not need those of the AI SDK. */
+/** The shape of a `LanguageModelV4`, so that the types of this package do not need those of the AI SDK. */
 export interface LanguageModel {
   readonly specificationVersion: "v4";
   readonly provider: string;

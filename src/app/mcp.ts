@@ -1,5 +1,5 @@
 import type { Tool } from "../agents/contract.ts";
-import type { McpServerConfig } from "../agents/mcp/config.ts";
+import type { McpServerConfig } from "../agents/mcp/connection.ts";
 import type { McpTools } from "../agents/mcp/open-servers.ts";
 import { mcpToolPrefix } from "../agents/mcp/open-servers.ts";
 import type { LoadedConfig } from "../config/load.ts";

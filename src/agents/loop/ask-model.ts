@@ -13,23 +13,23 @@ import { buildModelCall } from "./model-call.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Characters of an answer that did not stop: later requests show it to the model again. */
-const keptOfEndless = 100_000;
+/** Of an answer that grew too long: later requests send it to the model again. */
+const maxOverlongCharacters = 100_000;
 
 /**
- * The next answer of the model, not yet written. Asks again where that may help and makes room where it is needed; when it
- * gives up, or the turn is aborted, what there is of the answer is written, and the reason thrown.
+ * The next answer of the model, not yet written. Retries transient failures and shrinks a context that is too large. When
+ * it gives up, or the turn is aborted, it writes the incomplete answer and throws the reason.
  */
 export async function askModel(turn: Turn, services: LoopServices): Promise<AnswerDraft> {
   let request = await requestWithRoom(turn);
   let isSealedThinkingRejected = false;
   for (let attempt = 1; ; attempt++) {
-    const tried = await tryOnce(turn, request, attempt, services);
-    if (tried.answer !== null) return tried.answer;
-    const { failure, collector, error } = tried;
+    const result = await tryOnce(turn, request, attempt, services);
+    if (result.answer !== null) return result.answer;
+    const { failure, collector, error } = result;
     if (failure.kind === "overflow" && (await turn.makeRoom(sizeOf(turn, request), "overflow"))) {
       request = await requestWithRoom(turn);
-      // Nothing is wrong with the model: this was no attempt.
+      // The model did not fail, so this does not count as an attempt.
       attempt--;
     } else if (failure.kind === "sealed_thinking" && !isSealedThinkingRejected) {
       isSealedThinkingRejected = true;
@@ -47,18 +47,18 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
         errorMessage: failure.text,
         attempts: attempt,
         retryable,
-        ...(failure.code === "answer_too_long" ? { maxCharacters: keptOfEndless } : {}),
+        ...(failure.code === "answer_too_long" ? { maxCharacters: maxOverlongCharacters } : {}),
       } as const;
       const unfinished = unfinishedAnswer(collector, ending, turn.model, services.clock.now());
       await turn.say(unfinished);
-      // An answer that the provider stopped has been paid for all the same.
+      // The provider charges for an answer that it stopped.
       if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
   }
 }
 
-type Tried =
+type Attempt =
   | { readonly answer: AnswerDraft }
   | {
       readonly answer: null;
@@ -72,7 +72,7 @@ async function tryOnce(
   request: TurnRequest,
   attempt: number,
   services: LoopServices,
-): Promise<Tried> {
+): Promise<Attempt> {
   const { options, toolNames } = buildModelCall(turn, request.messages);
   const collector = new PartCollector(toolNames);
   const { model, limits, signal } = turn;
@@ -91,13 +91,13 @@ async function tryOnce(
     );
     return { answer: wholeAnswer(collector, facts, model, services.clock.now()) };
   } catch (error) {
-    if (signal.aborted) return await keepAborted(turn, collector, attempt, services);
+    if (signal.aborted) return await writeAborted(turn, collector, attempt, services);
     return { answer: null, failure: failureOf(error, services), collector, error };
   }
 }
 
-/** What was said until then is kept. Under a lost fence nothing can be, and the reason for the abort is told all the same. */
-async function keepAborted(
+/** Writes the incomplete answer and throws the reason of the abort, even if the fence was lost and nothing can be written. */
+async function writeAborted(
   turn: Turn,
   collector: PartCollector,
   attempts: number,
@@ -120,22 +120,20 @@ async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promis
   while (request.isOverThreshold) {
     const size = sizeOf(turn, request);
     if (await turn.makeRoom(size, "threshold")) request = await turn.request();
-    // Over the threshold it may still fit. Beyond the window, or without its older part, it must not be sent.
+    // A request over the threshold may still fit the window. One whose older part was cut off must not be sent.
     else if (request.context.cut === null && size.tokens <= size.contextWindow) return request;
     else throw overflowError(size, null);
   }
   return request;
 }
 
-/** A window that nobody knows is at least not larger than what did not fit. */
+/** An unknown window counts as no larger than the request that did not fit. */
 function sizeOf({ model }: Turn, { tokens }: TurnRequest): { tokens: number; contextWindow: number } {
   const known = modelInfo(model.provider, model.model, model.policy.api)?.contextWindow;
   return { tokens, contextWindow: model.info.contextWindow ?? known ?? tokens };
 }
 
-/** What the loop writes of an answer: whole, or as far as it came. */
-
-/** The whole answer, with what it cost where that is known. */
+/** The complete answer, with its cost if the price is known. */
 function wholeAnswer(
   collector: PartCollector,
   facts: ResponseFacts,
@@ -148,34 +146,34 @@ function wholeAnswer(
   return assistantMessageOf(collector.content, facts, { ...about, ...cost });
 }
 
-/** As it is charged: without a price there is no cost, which is not the same as none. */
+/** The usage to charge. Without a price the cost is unknown, which is not zero. */
 export function chargedUsage({ usage }: AnswerDraft, { price }: TurnModel): Usage {
   if (price !== null) return usage;
   const { cost: _, ...tokens } = usage;
   return tokens;
 }
 
-interface Unfinished {
+interface Ending {
   readonly stopReason: "error" | "aborted";
   readonly errorMessage: string;
-  /** How often the model was asked, and whether asking once more may help. */
+  /** The number of requests, and whether another one may succeed. */
   readonly attempts: number;
   readonly retryable: boolean;
-  /** Left out: all of it is kept. */
+  /** Left out: no limit. */
   readonly maxCharacters?: number;
 }
 
-/** The words of an answer that did not come to its end. Its calls are left out: it owes nothing. */
+/** The text of an incomplete answer. Its calls are left out, so that no results are owed. */
 function unfinishedAnswer(
   collector: PartCollector,
-  ending: Unfinished,
+  ending: Ending,
   model: TurnModel,
   timestamp: number,
 ): AnswerDraft {
   const { stopReason, errorMessage, attempts, retryable, maxCharacters = Number.POSITIVE_INFINITY } = ending;
   const facts = collector.facts ?? { finishReason: { unified: "interrupted" as const, raw: undefined } };
   const whole = wholeAnswer(collector, facts, model, timestamp);
-  // As plain words: what a provider said of them holds for the whole answer only.
+  // Without signatures, which are valid only for the complete answer.
   const texts = collector.texts.filter((text) => text.trim() !== "");
   const tries = { attempts, retryable };
   return {
@@ -187,7 +185,7 @@ function unfinishedAnswer(
   };
 }
 
-/** The first characters of all texts together, and how many are missing. */
+/** Keeps the first characters of all texts together, and says how many are missing. */
 function cutTexts(texts: readonly string[], maxCharacters: number): readonly string[] {
   const kept: string[] = [];
   let room = maxCharacters;
@@ -200,7 +198,7 @@ function cutTexts(texts: readonly string[], maxCharacters: number): readonly str
   return [...kept, room >= 0 ? last : `${last}\n[${-room} more characters were not kept]`];
 }
 
-/** Nothing that anybody could read or do. */
+/** Whether an answer has neither text nor calls. */
 export function isEmptyAnswer({ content, stopReason }: AnswerDraft): boolean {
   if (stopReason !== "stop" && stopReason !== "toolUse") return false;
   return content.every((block) => {

@@ -9,23 +9,23 @@ import type { LoopServices } from "./services.ts";
 
 type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
-/** A call and what came of it. */
+/** The result of a call, and whether the run should sleep. */
 interface ToolAnswer {
   readonly result: ResultDraft;
   readonly sleep: SleepRequest | null;
 }
 
-/** The message that made the call, and whether the call may have been done before. */
+/** The entry of the message that made the call, and whether the call may have been carried out before. */
 interface CallOrigin {
   readonly entryId: string;
   readonly isReplay: boolean;
 }
 
-const longestError = 8000;
+const maxErrorLength = 8000;
 
 /**
- * Does one call. Whatever goes wrong with the call is a failed result, in words that the model can act on; only what ends
- * the run throws: an abort, a check that fails, a write under a lost fence.
+ * Makes one call. A problem with the call becomes a failed result that the model can act on. Only what ends the run is
+ * thrown: an abort, a failed check, a write under a lost fence.
  */
 async function callTool(
   turn: Turn,
@@ -41,7 +41,7 @@ async function callTool(
     turn.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;
     const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
-    return { output: failed(cutText(text, longestError)), call };
+    return { output: failed(cutText(text, maxErrorLength)), call };
   });
   const result = resultOf(call, turn.hidePaths === undefined ? output : hideInErrors(output, turn.hidePaths));
   const durationMs = services.clock.now() - began;
@@ -53,7 +53,7 @@ async function callTool(
 
 interface Attempt {
   readonly output: ToolOutput;
-  /** With the arguments that it was made with. */
+  /** With the arguments after hooks. */
   readonly call: ToolCallBlock;
 }
 
@@ -64,7 +64,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   const { signal, hooks } = turn;
   const approve = async (made: ToolCallBlock) => {
     const answer = await turn.approve(made);
-    // A person may have taken a while to answer.
+    // The run may have ended while the person decided.
     await turn.check();
     return answer;
   };
@@ -75,7 +75,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Why a call is not even tried; `null`: it is. */
+/** Why a call is not made; `null`: it is. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -94,7 +94,7 @@ function refusalOf(
   return `There is no tool "${call.name}". ${names === "" ? "There are no tools." : `The tools are: ${names}.`}`;
 }
 
-/** A tool that never returns is left behind when the turn ends. */
+/** An abort does not wait for the tool to return. */
 function execute(
   turn: Turn,
   tool: Tool,
@@ -103,7 +103,7 @@ function execute(
   entryId: string,
 ): Promise<ToolOutput> {
   const { about, signal, state } = turn;
-  const whileWaiting = turn.whileWaiting?.bind(turn) ?? keepingTheSlot;
+  const whileWaiting = turn.whileWaiting?.bind(turn) ?? waitInSlot;
   const context = { about, toolCallId: call.id, entryId, signal, state, whileWaiting };
   return unlessAborted(
     Promise.resolve().then(() => tool.execute(args, context)),
@@ -111,12 +111,12 @@ function execute(
   );
 }
 
-const keepingTheSlot: ToolCallContext["whileWaiting"] = async (_, wait) => ({
+const waitInSlot: ToolCallContext["whileWaiting"] = async (_, wait) => ({
   entered: true,
   value: await wait(),
 });
 
-/** The output of a failed call without paths of the machine. */
+/** The output of a failed call, without paths of this machine. */
 export function hideInErrors(output: ToolOutput, hidePaths: (text: string) => string): ToolOutput {
   if (output.isError !== true) return output;
   const content = output.content.map((block) =>
@@ -130,36 +130,36 @@ function failed(text: string): ToolOutput {
 }
 
 function resultOf(call: ToolCallBlock, { content, isError = false, details }: ToolOutput): ResultDraft {
-  const said = content.filter((block) => block.type !== "text" || block.text.trim() !== "");
+  const shown = content.filter((block) => block.type !== "text" || block.text.trim() !== "");
   return {
     role: "toolResult",
     toolCallId: call.id,
     toolName: call.name,
-    content: said.length === 0 ? [{ type: "text", text: "(no output)" }] : [...said],
+    content: shown.length === 0 ? [{ type: "text", text: "(no output)" }] : [...shown],
     isError,
     ...(details === undefined ? {} : { details }),
   };
 }
 
-/** Who decides about a call of a tool that the rules of its session offer. */
+/** What decides about a call of an offered tool. */
 export interface CallPolicy extends Pick<Turn, "signal" | "approve"> {
   readonly hooks: Pick<Turn["hooks"], "beforeToolCall">;
 }
 
-/** A call that was not made. */
+/** Why a call was not made. */
 interface CallRefusal {
   readonly code: "forbidden" | "invalid_arguments";
   readonly error: string;
 }
 
 type PolicyAnswer<Output> = {
-  /** With the arguments that hooks left. */
+  /** With the arguments after hooks. */
   readonly call: ToolCallBlock;
 } & ({ readonly output: Output } | { readonly refusal: CallRefusal });
 
 /**
- * The one way to a tool, in a run and outside of one: hooks, then the tool's own check of its arguments, then a person where
- * one has to be asked.
+ * Calls a tool, inside and outside of runs: hooks first, then the tool's check of its arguments, then an approval if one is
+ * needed.
  */
 export async function callUnderPolicy<Output>(
   policy: CallPolicy,
@@ -196,16 +196,15 @@ export interface AnsweredCall {
 
 export interface AnsweredCalls {
   readonly answered: readonly AnsweredCall[];
-  /** Of the last result that was written; `null`: none was. */
+  /** The entry of the last result that was written; `null`: none was. */
   readonly entryId: string | null;
-  /** What the tools asked for that want to sleep; `null`: none does. */
+  /** The combined request of tools that want the run to sleep; `null`: none does. */
   readonly sleep: SleepRequest | null;
 }
 
 /**
- * Does all calls of a message at once, but for those of tools that come last. Results are written in the order of the
- * calls, each as soon as those before it are: one that was done early waits. What ends the run ends it here at once, and
- * nothing more is written.
+ * Makes all calls of a message in parallel, except those of tools that come last. Results are written in the order of the
+ * calls. When the run ends, this rejects at once and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,
@@ -229,7 +228,7 @@ export async function answerCalls(
       written = write(doing, written);
       return written;
     });
-    // Whatever a call hangs in, a tool or a hook: an abort waits for none.
+    // An abort does not wait for a tool or hook that hangs.
     await unlessAborted(Promise.all(all), turn.signal);
   } finally {
     isOver = true;
@@ -241,19 +240,19 @@ export async function answerCalls(
   return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
 }
 
-/** In the order of the calls. A call of a tool that comes last is not made where another call ends the run. */
+/** In the order of the calls. A call of a tool that comes last is not made if another call ends the run. */
 function startAll(
   { tools }: Turn,
   calls: readonly ToolCallBlock[],
   start: (call: ToolCallBlock) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer>[] {
-  const lastOnes = new Set(tools.filter(({ isLast }) => isLast === true).map(({ name }) => name));
-  const begun = calls.map((call) => (lastOnes.has(call.name) ? null : start(call)));
-  const others = begun.filter((doing) => doing !== null);
-  return calls.map((call, index) => begun[index] ?? Promise.all(others).then(() => start(call)));
+  const lastNames = new Set(tools.filter(({ isLast }) => isLast === true).map(({ name }) => name));
+  const started = calls.map((call) => (lastNames.has(call.name) ? null : start(call)));
+  const others = started.filter((doing) => doing !== null);
+  return calls.map((call, index) => started[index] ?? Promise.all(others).then(() => start(call)));
 }
 
-/** Together they wait for all that any of them waits for; one that names none waits for everything. */
+/** The union of what the tools wait for; a request without names waits for every open run. */
 function sleepOf(answers: readonly ToolAnswer[]): SleepRequest | null {
   const asked = answers.flatMap(({ sleep }) => (sleep === null ? [] : [sleep]));
   if (asked.length === 0) return null;

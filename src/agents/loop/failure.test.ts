@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { apiError } from "../../../test/support/scripted-model.ts";
-import { failureOf, mostRetryAfter, retryAfterOf, retryDelay, StreamFailure } from "./failure.ts";
+import { failureOf, maxRetryAfterMs, retryAfterOf, retryDelay, StreamFailure } from "./failure.ts";
 import { loopServices } from "./services.ts";
 
 const named = (name: string, more: object = {}) => Object.assign(new Error("oh"), { name, ...more });
@@ -122,7 +122,7 @@ describe("how long to wait", () => {
     ]);
     expect(retryDelay(3, null, () => 0)).toBe(0);
     expect(retryDelay(1, 5000, () => 0)).toBe(5000);
-    expect(retryDelay(1, 9_999_999, () => 0)).toBe(mostRetryAfter);
+    expect(retryDelay(1, 9_999_999, () => 0)).toBe(maxRetryAfterMs);
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 2000 }),

@@ -7,18 +7,18 @@ import { isContextOverflow } from "../models/context-overflow.ts";
 import { AnswerTooLong } from "../models/open-model.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Why asking a model failed, whoever says so and however. */
+/** Why a request to a model failed. */
 export interface Failure {
-  /** `transient`: worth asking again. `sealed_thinking`: worth asking again without it. */
+  /** `transient`: worth a retry. `sealed_thinking`: worth a retry without encrypted thinking. */
   readonly kind: "transient" | "overflow" | "sealed_thinking" | "auth" | "not_found" | "other";
-  /** A short name, for events. */
+  /** For events. */
   readonly code: string;
-  /** In the provider's words, cut to a sane length. */
+  /** The provider's message, truncated. */
   readonly text: string;
   readonly retryAfterMs: number | null;
 }
 
-/** A stream that went wrong without an error of its own. */
+/** A stream that failed without an error of its own. */
 export class StreamFailure extends Error {
   override readonly name = "StreamFailure";
   readonly code: "cut" | "stalled" | "filtered" | "overflow";
@@ -29,15 +29,15 @@ export class StreamFailure extends Error {
   }
 }
 
-const longestText = 2000;
-const mostCauses = 8;
+const maxTextLength = 2000;
+const maxCauses = 8;
 
-/** The fields that errors of the SDK, of `fetch` and of a stream are read by. */
-interface Told {
+/** What is read from errors of the SDK, of `fetch` and of a stream. */
+interface ErrorFacts {
   readonly name: string;
   readonly message: string;
   readonly status: number | null;
-  /** Words of the error that programs read: its type and code, and its body. */
+  /** Its type, code and body. */
   readonly words: string;
   readonly headers: unknown;
 }
@@ -46,24 +46,24 @@ export function failureOf(
   thrown: unknown,
   { clock, redact }: Pick<LoopServices, "clock" | "redact">,
 ): Failure {
-  // The SDK wraps what went wrong while it waited for the first event.
+  // The SDK wraps errors that happen before the first event.
   const error = causesOf(thrown).find((cause) => cause instanceof AnswerTooLong) ?? thrown;
-  const told = toldBy(error);
-  const text = cutText(redact(told.message), longestText);
+  const facts = readError(error);
+  const text = cutText(redact(facts.message), maxTextLength);
   const failure = (kind: Failure["kind"], code: string): Failure => ({
     kind,
     code,
     text,
-    retryAfterMs: retryAfterOf(told.headers, clock.now()),
+    retryAfterMs: retryAfterOf(facts.headers, clock.now()),
   });
   if (error instanceof AnswerTooLong) return failure("other", "answer_too_long");
   if (error instanceof StreamFailure) {
     if (error.code === "overflow") return failure("overflow", "context_overflow");
     return failure(error.code === "filtered" ? "other" : "transient", error.code);
   }
-  if (isContextOverflow(told.status, [told.message, told.words, ...causeTexts(error)]))
+  if (isContextOverflow(facts.status, [facts.message, facts.words, ...causeTexts(error)]))
     return failure("overflow", "context_overflow");
-  const [kind, code] = byStatus(told) ?? byName(error, told) ?? ["other", "model_failed"];
+  const [kind, code] = byStatus(facts) ?? byName(error, facts) ?? ["other", "model_failed"];
   return failure(kind, code);
 }
 
@@ -71,13 +71,13 @@ type Verdict = readonly [Failure["kind"], string];
 
 const noKey = /api[ _-]?key not valid|API_KEY_INVALID|invalid[_ ]api[_ ]key|invalid x-api-key/i;
 const noModel = /model_not_found|invalid model|no such model|model[^.]{0,120}(?:not found|does not exist)/i;
-/** Anthropic, Google and OpenAI about thinking that they sealed themselves, with another key or for another account. */
+/** How Anthropic, Google and OpenAI reject encrypted thinking of another key or account. */
 const sealedThinking =
   /invalid `?signature`? in `?(?:redacted_)?thinking|(?:corrupted|invalid) (?:value at .{0,80})?thought[_ ]signature|thought[_ ]signature is (?:invalid|not valid)|invalid_encrypted_content|encrypted content .{0,80}could not be verified/i;
-/** The account is empty: asking again helps nobody. */
+/** The account has no credit, so a retry cannot succeed. */
 const noCredit = /insufficient_quota|billing_(?:error|hard_limit)|credit balance is too low/i;
 
-function byStatus({ status, message, words }: Told): Verdict | null {
+function byStatus({ status, message, words }: ErrorFacts): Verdict | null {
   if (status === null) return null;
   const all = `${message}\n${words}`;
   if (status === 401 || status === 403 || (status === 400 && noKey.test(all))) return ["auth", "model_auth"];
@@ -88,7 +88,7 @@ function byStatus({ status, message, words }: Told): Verdict | null {
   if (status === 429) return ["transient", "rate_limited"];
   if (status === 529 || status === 503) return ["transient", "overloaded"];
   if (status >= 500 || status === 408 || status === 409) return ["transient", "server_error"];
-  // A stream that began well and then could not be read.
+  // The stream started and then could not be parsed.
   return status < 300 ? ["transient", "garbled"] : ["other", "model_failed"];
 }
 
@@ -98,21 +98,21 @@ const transientWords: readonly (readonly [RegExp, string])[] = [
   [/server_error|api_error|internal|timeout|deadline_exceeded/i, "server_error"],
 ];
 
-function byName(error: unknown, { name, message, words }: Told): Verdict | null {
+function byName(error: unknown, { name, message, words }: ErrorFacts): Verdict | null {
   if (name === "AI_LoadAPIKeyError") return ["auth", "model_auth"];
   if (name === "AI_NoSuchModelError") return ["not_found", "model_not_found"];
   if (/^AI_(?:JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody)Error$/.test(name))
     return ["transient", "garbled"];
   if (noCredit.test(words)) return null;
   if (isNetwork(error)) return ["transient", "network"];
-  // An error that came as a part of the stream: its type and code are all there is.
+  // An error part of a stream has no status, only a type and code.
   const word = transientWords.find(([pattern]) => pattern.test(words) || pattern.test(message));
   return name === "" && word !== undefined ? ["transient", word[1]] : null;
 }
 
-/** Errors of sockets and of `fetch`, however deep inside. */
+/** Whether the error or one of its causes is an error of a socket or of `fetch`. */
 function isNetwork(error: unknown, depth = 0): boolean {
-  if (typeof error !== "object" || error === null || depth > mostCauses) return false;
+  if (typeof error !== "object" || error === null || depth > maxCauses) return false;
   const { code, name, message, cause, isRetryable } = error as Record<string, unknown>;
   if (typeof code === "string" && /^(?:UND_ERR_|E[A-Z]{3,}$)/.test(code)) return true;
   if (name === "TypeError" && /fetch failed|terminated|network/i.test(String(message))) return true;
@@ -120,7 +120,7 @@ function isNetwork(error: unknown, depth = 0): boolean {
   return isNetwork(cause, depth + 1);
 }
 
-function toldBy(error: unknown): Told {
+function readError(error: unknown): ErrorFacts {
   const none = { name: "", message: thrownText(error), status: null, words: "", headers: null };
   if (typeof error !== "object" || error === null) return none;
   const fields = error as Record<string, unknown>;
@@ -136,57 +136,57 @@ function toldBy(error: unknown): Told {
   };
 }
 
-/** The provider's own words where there are any. The SDK puts the bare name of the status in place of a body it cannot read. */
+/** The provider's own message, if there is one. The SDK replaces a body that it cannot read by the name of the status. */
 function messageOf(
   { message, responseBody }: Record<string, unknown>,
   inner: Record<string, unknown>,
   status: number | null,
 ): string | null {
-  const said = typeof responseBody === "string" ? wordsInBody(responseBody) : null;
-  if (said !== null) return said;
+  const sent = typeof responseBody === "string" ? messageInBody(responseBody) : null;
+  if (sent !== null) return sent;
   const own = [message, inner.message].find((each) => typeof each === "string" && each.trim() !== "");
   const isBare = status !== null && status >= 400 && (own === undefined || own === STATUS_CODES[status]);
   if (isBare) return `HTTP ${status} without a reason`;
   return typeof own === "string" ? own : null;
 }
 
-/** The sentence in the body of an error, in any of the shapes that servers send; `null`: there is none. */
-function wordsInBody(body: string): string | null {
+/** The message in the body of an error, in any of the shapes that servers send; `null`: none. */
+function messageInBody(body: string): string | null {
   const text = body.trim();
   if (text === "" || text.startsWith("<")) return null;
   try {
-    return sentenceIn(JSON.parse(text));
+    return messageIn(JSON.parse(text));
   } catch {
     return text;
   }
 }
 
-const sentenceKeys = ["error", "message", "detail", "errors", "base_resp", "status_msg", "msg"] as const;
+const messageKeys = ["error", "message", "detail", "errors", "base_resp", "status_msg", "msg"] as const;
 
-function sentenceIn(value: unknown, depth = 0): string | null {
+function messageIn(value: unknown, depth = 0): string | null {
   if (typeof value === "string") return value.trim() === "" ? null : value;
   if (typeof value !== "object" || value === null || depth > 4) return null;
   const fields = value as Record<string, unknown>;
-  const inside = Array.isArray(value) ? value.slice(0, 1) : sentenceKeys.map((key) => fields[key]);
+  const inside = Array.isArray(value) ? value.slice(0, 1) : messageKeys.map((key) => fields[key]);
   for (const each of inside) {
-    const found = sentenceIn(each, depth + 1);
+    const found = messageIn(each, depth + 1);
     if (found !== null) return found;
   }
   return null;
 }
 
-/** What the errors say that led to this one. */
+/** The messages and bodies of an error and its causes. */
 function causeTexts(error: unknown): string[] {
   return causesOf(error).flatMap(({ message, responseBody }) =>
     [message, responseBody].filter((text) => typeof text === "string"),
   );
 }
 
-/** An error and those that led to it. */
+/** An error and its causes. */
 function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
   const causes: Record<string, unknown>[] = [];
   let at: unknown = error;
-  while (typeof at === "object" && at !== null && causes.length < mostCauses) {
+  while (typeof at === "object" && at !== null && causes.length < maxCauses) {
     const each = at as Record<string, unknown>;
     causes.push(each);
     at = each.cause;
@@ -194,7 +194,7 @@ function causesOf(error: unknown): Readonly<Record<string, unknown>>[] {
   return causes;
 }
 
-/** Some servers wrap the error of a stream once more. */
+/** Some servers wrap the error of a stream again. */
 function nested({ error }: Record<string, unknown>): Record<string, unknown> {
   return typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
 }
@@ -203,11 +203,11 @@ function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {
-    return "an error without words";
+    return "an error without a message";
   }
 }
 
-/** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
+/** The error that ends the turn. A SkeinError, such as a missing base URL, stays as it is. */
 export function errorOf(
   failure: Failure,
   error: unknown,
@@ -216,7 +216,7 @@ export function errorOf(
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
   if (error instanceof SkeinError) return error;
-  // The error of a call holds the whole request and answer, keys included; the words that may be shown are in the failure.
+  // An error of a call contains the whole request, including keys; only the text of the failure may be shown.
   const isCall = typeof error === "object" && error !== null && "responseBody" in error;
   const cause = isCall ? undefined : error;
   const { provider } = model;
@@ -239,42 +239,44 @@ export function errorOf(
 }
 
 /**
- * `said`: the provider's words, where it refused the request; `null`: nothing was sent. A count that fits the window would
- * contradict the error, and is left out: then the request lacks its older part, or the provider counts more than we do.
+ * `refusal` is the provider's message; `null`: nothing was sent. Our token count is left out if it fits the window, because
+ * it would contradict the error: the provider counts more than we do, or the request lacks its older part.
  */
 export function overflowError(
   { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
-  said: string | null,
+  refusal: string | null,
 ): SkeinError {
   const counted =
     tokens > contextWindow ? `about ${tokens} tokens, and the model's window has ${contextWindow}` : null;
   const cut = `its older part does not fit the model's window of ${contextWindow} tokens, and could not be summarized`;
   const problem =
-    said === null ? (counted ?? cut) : counted === null ? said : `${said} (counted here: ${counted})`;
+    refusal === null
+      ? (counted ?? cut)
+      : counted === null
+        ? refusal
+        : `${refusal} (counted here: ${counted})`;
   return new SkeinError("context_overflow", { problem });
 }
 
-/** How long to wait before a model is asked again. */
+const baseDelayMs = 1000;
+const maxDelayMs = 30_000;
+/** The longest delay that a server can ask for. */
+export const maxRetryAfterMs = 120_000;
 
-const base = 1000;
-const most = 30_000;
-/** Whatever a server asks for: nobody waits longer for it. */
-export const mostRetryAfter = 120_000;
-
-/** What the server asked for, else exponential with full jitter. `retry` counts from 1. */
+/** The delay before a retry: what the server asked for, else exponential with full jitter. `retry` counts from 1. */
 export function retryDelay(retry: number, retryAfterMs: number | null, random: () => number): number {
-  if (retryAfterMs !== null) return Math.min(retryAfterMs, mostRetryAfter);
-  return Math.round(random() * Math.min(most, base * 2 ** (retry - 1)));
+  if (retryAfterMs !== null) return Math.min(retryAfterMs, maxRetryAfterMs);
+  return Math.round(random() * Math.min(maxDelayMs, baseDelayMs * 2 ** (retry - 1)));
 }
 
-/** From the headers of an answer, in milliseconds: seconds or a date. `null`: it does not say, or nothing of use. */
+/** `retry-after` in milliseconds, from seconds or a date; `null`: missing or not readable. */
 export function retryAfterOf(headers: unknown, now: number): number | null {
   const inMs = headerOf(headers, "retry-after-ms");
   if (inMs !== null && isCount(inMs)) return Math.round(Number(inMs));
   const given = headerOf(headers, "retry-after");
   if (given === null) return null;
   if (isCount(given)) return Math.round(Number(given) * 1000);
-  // A bare number is no date, though some readers of dates take it for a year.
+  // `Date.parse` would read a bare number as a year.
   const date = /[a-z]/i.test(given) ? Date.parse(given) : Number.NaN;
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }

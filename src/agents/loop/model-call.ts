@@ -4,16 +4,16 @@ import { cutText, thrownText } from "../../core/text.ts";
 import type { Change, TranscriptMessage } from "../../transcript/contract.ts";
 import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { RequestPlan } from "../contract.ts";
-import { joined, ofProvider, optionsField } from "../models/metadata.ts";
+import { mergeMetadata, ofProvider, optionsField } from "../models/metadata.ts";
 import { modelRequest } from "../models/model-request.ts";
 
 export interface ModelCall {
   readonly options: LanguageModelV4CallOptions;
   /** The system prompt as it is sent. */
   readonly system: string | null;
-  /** What the model cannot be asked for. */
+  /** What could not be requested as configured. */
   readonly changes: readonly Change[];
-  /** Maps the names of the calls in the answer back. */
+  /** Maps the names in the answer's calls back. */
   readonly toolNames: ToolNames;
 }
 
@@ -32,18 +32,16 @@ export function buildModelCall(plan: RequestPlan, transcript: readonly Transcrip
   return { options: outputOptions(options, plan), system, changes, toolNames };
 }
 
-/** Answers that have to fit a JSON Schema: how they are asked for, and how they are read. */
-
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Every model is told, since not every API can be. */
+/** Adds the schema to the system prompt, because not every API has a field for it. */
 export function withOutputRules(system: string | null, schema: Schema | null): string | null {
   if (schema === null) return system;
   const rules = `Your final answer must be JSON that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
   return system === null || system.trim() === "" ? rules : `${system}\n\n${rules}`;
 }
 
-/** Adds the schema for the APIs that take one beside what else is asked of them. */
+/** Adds the schema for APIs that accept one together with the other options. */
 export function outputOptions(
   options: LanguageModelV4CallOptions,
   plan: RequestPlan,
@@ -55,7 +53,7 @@ export function outputOptions(
   return {
     ...options,
     ...optionsField(
-      joined(options.providerOptions, plan.model.policy.api.startsWith("openai-") ? loose : undefined),
+      mergeMetadata(options.providerOptions, plan.model.policy.api.startsWith("openai-") ? loose : undefined),
     ),
     responseFormat: {
       type: "json",
@@ -78,7 +76,7 @@ function takesSchema({ model, tools, thinkingLevel }: RequestPlan): boolean {
 
 const fence = /^\s*```(?:json)?[ \t]*\n([\s\S]*?)\n?[ \t]*```\s*$/i;
 
-/** The value that a text is, checked; or what is wrong with it. */
+/** Parses and checks an answer. */
 export async function readOutput(
   text: string,
   schema: Schema,
@@ -95,7 +93,7 @@ export async function readOutput(
   return problems.length === 0 ? { output } : { problem: problems.join("; ") };
 }
 
-/** Tells the model what is wrong. */
+/** The message that tells the model what is wrong. */
 export function correction(problem: string): MessageDraft {
   const content = `Your answer does not fit the JSON Schema: ${problem}. Answer again, with JSON that fits and nothing else.`;
   return { role: "custom", customType: "skein.output", content, display: false };

@@ -10,23 +10,24 @@ import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { ResponseFacts } from "../models/assistant-message.ts";
 import { errorMessageOf } from "../models/assistant-message.ts";
 import { isContextOverflow } from "../models/context-overflow.ts";
-import { joined } from "../models/metadata.ts";
+import { mergeMetadata } from "../models/metadata.ts";
 import { AnswerTooLong, maxAnswerBytes } from "../models/open-model.ts";
 import { StreamFailure } from "./failure.ts";
 import type { LoopServices } from "./services.ts";
 
-const longestBreathMs = 50;
+/** How long reading may hold the event loop. */
+const maxBusyMs = 50;
 
 interface ReadOptions {
   readonly signal: AbortSignal;
-  /** A stream that says nothing for so long is given up. */
+  /** A stream that sends nothing for this long has failed. */
   readonly stallMs: number;
   readonly onDelta: (delta: Delta) => void;
 }
 
 /**
- * Asks once, and reads the answer to its end. What was streamed is in the collector whatever happens; a stream that
- * stalls, breaks off or ends badly throws. An abort leaves at once, whether or not the model's package heeds it.
+ * Sends one request and reads its stream into the collector. Throws if the stream stalls, breaks off or ends with an error;
+ * the collector keeps what arrived. An abort takes effect at once, even if the model's package ignores it.
  */
 export async function readAnswer(
   model: LanguageModelV4,
@@ -39,43 +40,43 @@ export async function readAnswer(
   const stop = () => request.abort(signal.reason);
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
-  const watch = new Watch(stallMs, services, request);
+  const watch = new StallWatch(stallMs, services, request);
   try {
     const asked = model.doStream({ ...options, abortSignal: request.signal });
     const { stream } = await unlessAborted(asked, request.signal);
     const reader = stream.getReader();
     try {
-      for (let breathed = performance.now(); ; ) {
-        // A stream that always has more ready would let no timer, lease or abort through.
-        if (performance.now() - breathed > longestBreathMs) {
-          await immediately();
-          breathed = performance.now();
+      for (let yieldedAt = performance.now(); ; ) {
+        // A stream that always has data ready would starve timers, leases and aborts.
+        if (performance.now() - yieldedAt > maxBusyMs) {
+          await nextTick();
+          yieldedAt = performance.now();
         }
         const { done, value } = await unlessAborted(reader.read(), request.signal);
         if (done) break;
-        watch.heard();
+        watch.reset();
         if (value.type === "error") throw value.error;
         const delta = collector.add(value);
         if (delta !== null) onDelta(delta);
       }
     } catch (error) {
-      // The connection is let go, whatever the stream thinks of it.
+      // Closes the connection.
       reader.cancel(error).catch(() => undefined);
       throw error;
     }
-    return ended(collector.facts);
+    return checkFinish(collector.facts);
   } finally {
     signal.removeEventListener("abort", stop);
     watch.end();
   }
 }
 
-function immediately(): Promise<void> {
+function nextTick(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** A reason for ending that is none is a failure, even where the stream came to its end. */
-function ended(facts: ResponseFacts | null): ResponseFacts {
+/** Throws if the answer did not finish normally. */
+function checkFinish(facts: ResponseFacts | null): ResponseFacts {
   if (facts === null) throw new StreamFailure("cut", "The answer ended before it was complete.");
   const { unified, raw = "" } = facts.finishReason;
   // Some servers accept a request that is too long, and end the answer at once with this reason.
@@ -87,10 +88,10 @@ function ended(facts: ResponseFacts | null): ResponseFacts {
   throw new StreamFailure(isFiltered ? "filtered" : "cut", problem);
 }
 
-/** Gives a request up when nothing has been heard for too long. One timer at a time, however many parts come. */
-class Watch {
+/** Aborts a request when no part arrives for too long. Uses one timer at a time, however many parts arrive. */
+class StallWatch {
   readonly #services: LoopServices;
-  readonly #over = new AbortController();
+  readonly #ended = new AbortController();
   #last: number;
 
   constructor(stallMs: number, services: LoopServices, request: AbortController) {
@@ -99,20 +100,20 @@ class Watch {
     this.#run(stallMs, request).catch(() => undefined);
   }
 
-  heard(): void {
+  reset(): void {
     this.#last = this.#services.clock.now();
   }
 
   end(): void {
-    // With a reason of its own: without one a new error is made, with its stack, for nobody.
-    this.#over.abort("over");
+    // A reason avoids creating an error with its stack that is never read.
+    this.#ended.abort("ended");
   }
 
   async #run(stallMs: number, request: AbortController): Promise<void> {
     for (;;) {
       const left = this.#last + stallMs - this.#services.clock.now();
       if (left <= 0) break;
-      await this.#services.sleep(left, this.#over.signal);
+      await this.#services.sleep(left, this.#ended.signal);
     }
     const seconds = Math.round(stallMs / 1000);
     request.abort(new StreamFailure("stalled", `The model said nothing for ${seconds} seconds.`));
@@ -120,36 +121,33 @@ class Watch {
 }
 
 type Block = Extract<LanguageModelV4Content, { type: "text" | "reasoning" }>;
-type Said = { -readonly [K in keyof Block]: Block[K] };
+type OpenBlock = { -readonly [K in keyof Block]: Block[K] };
 type Metadata = Block["providerMetadata"];
 
-/** A piece of the answer that people may see at once. */
+/** A piece of the answer to show while it streams. */
 interface Delta {
   readonly kind: "text" | "thinking";
   readonly delta: string;
 }
 
-/** Puts an answer together from the parts of its stream, in the order in which they began. */
+/** Assembles an answer from the parts of its stream, in the order in which they started. */
 export class PartCollector {
   readonly #content: LanguageModelV4Content[] = [];
-  /** Texts and thoughts that have not ended, by kind and id. */
-  readonly #open = new Map<string, Said>();
+  /** Texts and thinking that have not ended, by kind and ID. */
+  readonly #open = new Map<string, OpenBlock>();
   readonly #response: LanguageModelV4ResponseMetadata = {};
   readonly #toolNames: Pick<ToolNames, "original"> | null;
   #facts: ResponseFacts | null = null;
   #bytes = 0;
-  /** Bytes of the arguments so far, by the call that they belong to. */
+  /** Bytes of streamed arguments, by call ID. */
   readonly #inputs = new Map<string, number>();
 
-  /** Names of calls are mapped back to those of the tools; left out: they are the same. */
+  /** `toolNames` maps names in calls back to the names of the tools. */
   constructor(toolNames: Pick<ToolNames, "original"> | null = null) {
     this.#toolNames = toolNames;
   }
 
-  /**
-   * What there is to show of a part; `null`: nothing. A part of a kind that is not known says nothing. Throws `AnswerTooLong`
-   * before it would hold more than an answer may.
-   */
+  /** Returns what to show of a part; `null`: nothing. Throws `AnswerTooLong` when the answer exceeds its limit. */
   add(part: LanguageModelV4StreamPart): Delta | null {
     this.#count(part);
     switch (part.type) {
@@ -192,12 +190,12 @@ export class PartCollector {
     return this.#content;
   }
 
-  /** `null`: the stream has not come to its end. */
+  /** `null`: the stream has not finished. */
   get facts(): ResponseFacts | null {
     return this.#facts;
   }
 
-  /** All that was said in words so far. */
+  /** The texts so far. */
   get texts(): readonly string[] {
     return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   }
@@ -207,21 +205,25 @@ export class PartCollector {
     if (part.type === "tool-input-delta") {
       this.#inputs.set(part.id, (this.#inputs.get(part.id) ?? 0) + sizeOf(part));
     } else if (part.type === "tool-call") {
-      // The arguments come a second time, as a whole.
+      // The complete arguments repeat what was streamed.
       this.#bytes -= this.#inputs.get(part.toolCallId) ?? 0;
       this.#inputs.delete(part.toolCallId);
     }
     if (this.#bytes > maxAnswerBytes) throw new AnswerTooLong("answer", maxAnswerBytes);
   }
 
-  #begin(type: Block["type"], id: string, metadata: Metadata): Said {
-    const block: Said = { type, text: "", ...(metadata === undefined ? {} : { providerMetadata: metadata }) };
+  #begin(type: Block["type"], id: string, metadata: Metadata): OpenBlock {
+    const block: OpenBlock = {
+      type,
+      text: "",
+      ...(metadata === undefined ? {} : { providerMetadata: metadata }),
+    };
     this.#content.push(block as Block);
     this.#open.set(`${type} ${id}`, block);
     return block;
   }
 
-  /** A piece of something that never began begins it. */
+  /** A delta without a start starts the block. */
   #extend(type: Block["type"], id: string, delta: string, metadata: Metadata): Delta | null {
     const block = this.#open.get(`${type} ${id}`) ?? this.#begin(type, id, undefined);
     block.text += delta;
@@ -270,7 +272,7 @@ function sizeOf(part: LanguageModelV4StreamPart): number {
   }
 }
 
-/** That an answer has begun is nothing that it says, and no request takes it back. */
+/** Parts that are not content and are not sent back. */
 function isBookkeeping(kind: string): boolean {
   return kind === "anthropic.message_start";
 }
@@ -279,8 +281,8 @@ function kindOf(type: string): Block["type"] {
   return type.startsWith("text-") ? "text" : "reasoning";
 }
 
-/** Signatures come with a later piece, or with the end. */
-function addMetadata(block: Said, metadata: Metadata): void {
-  const both = joined(block.providerMetadata, metadata);
+/** Signatures arrive with a later delta or with the end. */
+function addMetadata(block: OpenBlock, metadata: Metadata): void {
+  const both = mergeMetadata(block.providerMetadata, metadata);
   if (both !== undefined) block.providerMetadata = both;
 }

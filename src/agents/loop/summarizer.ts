@@ -8,10 +8,7 @@ import { failureOf, retryDelay } from "./failure.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/**
- * Summaries by the model of a turn, each request retried as any other is. A prompt that is too long for the model rejects
- * with `context_overflow`.
- */
+/** Writes summaries with the model of a turn. Retries transient failures; a prompt that is too long is a `context_overflow`. */
 export function summarizerOf(
   model: TurnModel,
   options: SummarizerOptions,

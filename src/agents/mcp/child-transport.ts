@@ -4,9 +4,8 @@ import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import { within } from "../../core/within.ts";
-import type { ChildProcess, ProcessOptions } from "../process/start-process.ts";
+import type { ChildProcess, ProcessOptions, ProcessSpec } from "../process/start-process.ts";
 import { startCommand } from "../process/start-process.ts";
-import type { McpCommand } from "./config.ts";
 
 const shownChars = 300;
 /** How long a process that left the group may hold the pipe without writing to it. */
@@ -17,16 +16,13 @@ export interface ChildOptions extends ProcessOptions {
   readonly parse: (value: unknown) => JSONRPCMessage;
 }
 
-/**
- * Messages as lines over the pipes of a child process, under a warden: what it started itself (`npx` does) ends with it,
- * and all of it with us. A pipe that breaks is told by the end of the process.
- */
+/** Sends and receives messages as lines over the pipes of a child process, which ends with everything it started. */
 export class ChildTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: NonNullable<Transport["onmessage"]>;
 
-  readonly #config: McpCommand;
+  readonly #spec: ProcessSpec;
   readonly #options: ChildOptions;
   readonly #lines = new LineGatherer({
     maxBytes,
@@ -36,51 +32,50 @@ export class ChildTransport implements Transport {
   #child: ChildProcess | null = null;
   #garbage: string | null = null;
   #isClosed = false;
-  /** The chunk that was read last; settles when its messages are delivered. */
-  #taking: Promise<void> = Promise.resolve();
+  /** Settles when the messages of the last chunk are delivered. */
+  #delivery: Promise<void> = Promise.resolve();
 
-  constructor(config: McpCommand, options: ChildOptions) {
-    this.#config = config;
+  constructor(spec: ProcessSpec, options: ChildOptions) {
+    this.#spec = spec;
     this.#options = options;
   }
 
-  /** How it ended, the end of its stderr, and what it said that was no message: for a diagnostic. */
-  get account(): string {
-    const garbage = this.#garbage === null ? "" : `it wrote what is no message: ${this.#garbage}`;
+  /** How the process ended, the end of its stderr, and the first line that was not a message; for diagnostics. */
+  get report(): string {
+    const garbage = this.#garbage === null ? "" : `it wrote a line that is not a message: ${this.#garbage}`;
     return [this.#child?.report() ?? "", garbage].filter((each) => each !== "").join("; ");
   }
 
   async start(): Promise<void> {
-    const { command, args = [], env = {}, cwd = process.cwd() } = this.#config;
-    this.#starting = startCommand({ command, args, env, cwd }, this.#options);
+    this.#starting = startCommand(this.#spec, this.#options);
     const child = await this.#starting;
     this.#child = child;
     const pumped = this.#pump(child.stdout);
     void child.closed().then(async () => {
-      await this.#untilRead(pumped);
+      await this.#finishReading(pumped);
       this.#isClosed = true;
       this.onclose?.();
     });
   }
 
-  /** One chunk after the other, so that a short message never overtakes a long one that is still being parsed. */
+  /** Reads chunks in order, so that a short message never overtakes a long one that is still being parsed. */
   async #pump(stdout: Readable): Promise<void> {
     try {
       for await (const chunk of stdout) {
-        this.#taking = this.#take(chunk as Buffer);
-        await this.#taking;
+        this.#delivery = this.#take(chunk as Buffer);
+        await this.#delivery;
       }
     } catch {
-      return; // the pipe broke, which the end of the process explains
+      return; // The pipe broke; the end of the process explains why.
     }
   }
 
-  /** An answer may still be parsed when its process has ended. A process that left the group may hold the pipe forever. */
-  async #untilRead(pumped: Promise<void>): Promise<void> {
+  /** Waits for messages that are still being parsed, but not for a process that left the group and holds the pipe. */
+  async #finishReading(pumped: Promise<void>): Promise<void> {
     for (;;) {
-      const last = this.#taking;
+      const last = this.#delivery;
       await last;
-      if ((await within(quietMs, pumped)) || last === this.#taking) return;
+      if ((await within(quietMs, pumped)) || last === this.#delivery) return;
     }
   }
 
@@ -93,9 +88,9 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** Also while it is starting. SIGTERM, after 2 s SIGKILL; resolves when nothing of it is left. */
+  /** Works during the start too. Resolves when the process and everything it started has ended. */
   async close(): Promise<void> {
-    const child = await this.#starting?.catch(() => null); // whoever started it was told why not
+    const child = await this.#starting?.catch(() => null); // `start` reported the error.
     await child?.stop();
   }
 

@@ -1,38 +1,40 @@
 import type { CallToolResult, Client, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
+import { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
+import { within } from "../../core/within.ts";
+import type { ProcessSpec } from "../process/start-process.ts";
 import { ChildTransport } from "./child-transport.ts";
-import type { McpServerConfig } from "./config.ts";
 
 export interface ConnectionOptions {
-  /** Ends a start that is under way. */
+  /** Cancels a pending start. */
   readonly closing: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly startTimeoutMs: number;
 }
 
-/** One open line to a server. Once it is closed it stays so; whoever wants the server again opens another. */
+/** An open connection to a server. It cannot be reopened. */
 export interface Connection {
-  /** Its tools; asked for again when the server said that they have changed. */
+  /** Its tools, listed again after the server reported a change. */
   tools(signal?: AbortSignal): Promise<readonly McpTool[]>;
   call(
     name: string,
     args: Readonly<Record<string, unknown>>,
     options: { readonly signal: AbortSignal; readonly timeoutMs: number },
   ): Promise<CallToolResult>;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   close(): Promise<void>;
-  /** What the server's process said of itself. */
-  account(): string;
-  /** Once, when the line is closed, by whomever. */
+  /** How the server's process ended and the end of its stderr; empty for a server over HTTP. */
+  report(): string;
+  /** Called once, when either side closes the connection. */
   onEnd(listener: () => void): void;
 }
 
-const mostPages = 1000;
-const farewellMs = 1000;
+const maxPages = 1000;
+const terminateMs = 1000;
 
 /**
- * Starts or calls a server and asks for its tools, all within the start timeout. A connection that fails is returned to
- * `failed`, to be closed: the run does not wait for that.
+ * Connects to a server and lists its tools, all within the start timeout. A connection that failed is passed to `failed`,
+ * which closes it in the background.
  */
 export async function connect(
   config: McpServerConfig,
@@ -40,11 +42,11 @@ export async function connect(
   failed: (connection: Connection) => void,
 ): Promise<Connection> {
   const sdk = await import("@modelcontextprotocol/client");
-  // No capabilities: a server that asks for sampling, elicitation or roots is refused by the protocol.
+  // Without capabilities, the protocol refuses servers that ask for sampling, elicitation or roots.
   const client = new sdk.Client(ourselves, { capabilities: {} });
   const transport: Transport =
     "command" in config
-      ? new ChildTransport(config, { env, parse: sdk.parseJSONRPCMessage })
+      ? new ChildTransport(processSpec(config), { env, parse: sdk.parseJSONRPCMessage })
       : new sdk.StreamableHTTPClientTransport(new URL(config.url), {
           requestInit: { headers: { ...config.headers } },
         });
@@ -80,33 +82,36 @@ function connectionOver(client: Client, transport: Transport, startTimeoutMs: nu
         { signal, timeout: timeoutMs },
       ) as Promise<CallToolResult>,
     close: async () => {
-      await farewell(transport);
-      // Closing the client closes its transport; one that never started knows none.
+      await terminateSession(transport);
+      // Closes the transport too, unless the client never started.
       await client.close();
       await transport.close();
     },
-    account: () => (transport instanceof ChildTransport ? transport.account : ""),
+    report: () => (transport instanceof ChildTransport ? transport.report : ""),
     onEnd: (listener) => ends.push(listener),
   };
 }
 
-/** A server over HTTP may let go of the session; one that does not answer is not waited for. */
-async function farewell(transport: Transport): Promise<void> {
-  if (!("terminateSession" in transport)) return;
-  const { terminateSession } = transport as { terminateSession(): Promise<void> };
-  const said = terminateSession.call(transport).catch(() => undefined);
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, farewellMs);
-  await Promise.race([said, late.promise]);
-  clearTimeout(timer);
+function processSpec({ command, args = [], env = {}, cwd = process.cwd() }: McpCommand): ProcessSpec {
+  return { command, args, env, cwd };
 }
 
-/** All pages within the time of one start; a cursor that comes again would be asked for for ever. */
+/** Ends the session of a server over HTTP, without waiting long for a server that does not answer. */
+async function terminateSession(transport: Transport): Promise<void> {
+  if (!("terminateSession" in transport)) return;
+  const http = transport as Transport & { terminateSession(): Promise<void> };
+  await within(
+    terminateMs,
+    http.terminateSession().catch(() => undefined),
+  );
+}
+
+/** Lists the tools of all pages. A repeated cursor is an error, since the list would never end. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: McpTool[] = [];
   const cursors = new Set<string>();
-  for (let page = 0, cursor: string | undefined; page < mostPages; page++) {
+  for (let page = 0, cursor: string | undefined; page < maxPages; page++) {
     const params = cursor === undefined ? {} : { cursor };
     const answer = await client.request({ method: "tools/list", params }, { signal });
     tools.push(...answer.tools);
@@ -115,5 +120,48 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
     if (cursors.has(cursor)) throw new Error("its list of tools goes round in a circle");
     cursors.add(cursor);
   }
-  throw new Error(`its list of tools has more than ${mostPages} pages`);
+  throw new Error(`its list of tools has more than ${maxPages} pages`);
+}
+
+/** A server that runs as a child process and speaks over stdin and stdout. */
+export interface McpCommand {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to PATH, HOME and LANG; nothing else of our environment is passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Maximum duration of a call. Default: 60,000. */
+  readonly timeoutMs?: number;
+  /** Whether each call of its tools needs an approval. Default: false. */
+  readonly approval?: boolean;
+}
+
+/** A server over Streamable HTTP. */
+interface McpAddress {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+  readonly approval?: boolean;
+}
+
+export type McpServerConfig = McpCommand | McpAddress;
+
+/** Throws `invalid_arguments` for a server that cannot work. Nothing is started. */
+export function checkMcpConfig(servers: Readonly<Record<string, McpServerConfig>>): void {
+  for (const [name, server] of Object.entries(servers)) {
+    const problem = problemOf(name, server);
+    if (problem === null) continue;
+    const advice = "Give it a command, or a url that begins with http:// or https://";
+    throw new SkeinError("invalid_arguments", { problem: `MCP server "${name}" ${problem}`, advice });
+  }
+}
+
+function problemOf(name: string, server: McpServerConfig): string | null {
+  if (name.trim() === "") return "has no name";
+  if ("command" in server && "url" in server) return "has both a command and a url";
+  const { timeoutMs } = server;
+  if (timeoutMs !== undefined && !(Number.isFinite(timeoutMs) && timeoutMs > 0))
+    return "has a wrong timeoutMs";
+  if ("command" in server) return server.command === "" ? "has an empty command" : null;
+  return /^https?:$/.test(URL.parse(server.url)?.protocol ?? "") ? null : "has neither a command nor a url";
 }

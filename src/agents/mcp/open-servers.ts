@@ -4,41 +4,41 @@ import { systemClock } from "../../core/clock.ts";
 import { shortHash } from "../../core/short-hash.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Tool } from "../contract.ts";
-import type { McpServerConfig } from "./config.ts";
-import { checkMcpConfig } from "./config.ts";
+import type { McpServerConfig } from "./connection.ts";
+import { checkMcpConfig } from "./connection.ts";
 import { McpServer } from "./server.ts";
 
-/** Something about a server that a run goes on without. */
+/** A problem with a server that does not stop a run. */
 export interface McpDiagnostic {
   readonly code: "mcp_server_unavailable" | "mcp_tool_left_out";
   readonly server: string;
-  /** The reason alone. */
+  /** The reason, without the name of the server. */
   readonly why: string;
   readonly note: string;
 }
 
-export interface McpDeps {
+export interface McpOptions {
   readonly clock?: Clock;
-  /** Where PATH, HOME and LANG of child processes come from; by default our own environment. */
+  /** Supplies PATH, HOME and LANG of child processes. Default: our own environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** How long a server may take until it has told its tools; by default 10,000. */
+  /** Maximum time until a server has listed its tools. Default: 10,000. */
   readonly startTimeoutMs?: number;
 }
 
-/** The tools of all MCP servers of a configuration. */
+/** The tools of all configured MCP servers. */
 export interface McpTools {
-  /** Starts what is not running. Never throws: a server that fails is missing, and a diagnostic says why. */
+  /** Starts servers that are not running. Never throws: a server that fails is left out, with a diagnostic. */
   tools(
     servers?: readonly string[],
   ): Promise<{ readonly tools: readonly Tool[]; readonly diagnostics: readonly McpDiagnostic[] }>;
-  /** Resolves when every child process is gone. */
+  /** Resolves when every child process has ended. */
   close(): Promise<void>;
 }
 
-/** Nothing is started or loaded until the tools are asked for. */
+/** Starts and loads nothing until tools are requested. */
 export async function openMcpServers(
   config: Readonly<Record<string, McpServerConfig>>,
-  { clock = systemClock, env = process.env, startTimeoutMs = 10_000 }: McpDeps = {},
+  { clock = systemClock, env = process.env, startTimeoutMs = 10_000 }: McpOptions = {},
 ): Promise<McpTools> {
   checkMcpConfig(config);
   const servers = new Map(
@@ -46,10 +46,10 @@ export async function openMcpServers(
   );
   return {
     tools: async (names = [...servers.keys()]) => {
-      const parts = await Promise.all([...new Set(names)].map((name) => toolsOf(name, servers.get(name))));
+      const found = await Promise.all([...new Set(names)].map((name) => toolsOf(name, servers.get(name))));
       return {
-        tools: parts.flatMap(({ tools }) => tools),
-        diagnostics: parts.flatMap(({ diagnostics }) => diagnostics),
+        tools: found.flatMap(({ tools }) => tools),
+        diagnostics: found.flatMap(({ diagnostics }) => diagnostics),
       };
     },
     close: async () => {
@@ -58,26 +58,26 @@ export async function openMcpServers(
   };
 }
 
-interface Part {
+interface ServerTools {
   readonly tools: readonly Tool[];
   readonly diagnostics: readonly McpDiagnostic[];
 }
 
-async function toolsOf(name: string, server: McpServer | undefined): Promise<Part> {
-  const unavailable = (why: string): Part => {
+async function toolsOf(name: string, server: McpServer | undefined): Promise<ServerTools> {
+  const unavailable = (why: string): ServerTools => {
     const note = `MCP server "${name}" is left out: ${why}.`;
     return { tools: [], diagnostics: [{ code: "mcp_server_unavailable", server: name, why, note }] };
   };
   if (server === undefined) return unavailable("it is not in the configuration");
   try {
-    return named(name, server, await server.tools());
+    return nameTools(name, server, await server.tools());
   } catch (error) {
     return unavailable(thrownText(error));
   }
 }
 
-/** A second tool of one name cannot be told from the first. */
-function named(server: string, through: McpServer, offered: readonly McpTool[]): Part {
+/** Leaves out a second tool with the same name. */
+function nameTools(server: string, through: McpServer, offered: readonly McpTool[]): ServerTools {
   const tools = new Map<string, Tool>();
   const diagnostics: McpDiagnostic[] = [];
   for (const tool of offered) {
@@ -103,31 +103,31 @@ function toolOf(name: string, server: string, through: McpServer, tool: McpTool)
     replay: tool.annotations?.readOnlyHint === true ? "safe" : "never",
     groups: ["group:mcp", `group:mcp:${server}`],
     needsApproval: () => through.needsApproval,
-    // The server knows best what it takes, and says so in its answer.
+    // The server checks its arguments itself.
     check: async (args) => ({ args }),
     execute: (args, { signal }) => through.call(tool.name, args as Readonly<Record<string, unknown>>, signal),
   };
 }
 
-const longest = 64;
+const maxLength = 64;
 const hashLength = 8;
-const other = /[^A-Za-z0-9_-]/g;
+const otherCharacters = /[^A-Za-z0-9_-]/g;
 
 /**
- * The name of a server's tool for a model: `<server>__<tool>`, never longer than 64. Where that would not say exactly one
- * server and tool (other characters, too long, a server's name that blurs the `__`), a hash of both is its end. It depends
- * on nothing else, so a tool keeps its name whichever servers are up.
+ * The name of a server's tool for a model: `<server>__<tool>`, at most 64 characters. A name that would be ambiguous (other
+ * characters, too long, or a server name with `__`) ends with a hash of both. It depends on nothing else, so a tool keeps
+ * its name whichever servers are running.
  */
 export function mcpToolName(server: string, tool: string): string {
   const whole = `${server}__${tool}`;
-  const clean = whole.replace(other, "_");
+  const clean = whole.replace(otherCharacters, "_");
   const isExact = clean === whole && !server.includes("__") && !server.endsWith("_");
-  if (isExact && clean.length <= longest) return clean;
+  if (isExact && clean.length <= maxLength) return clean;
   const hash = shortHash(`${server.length} ${server} ${tool}`).slice(0, hashLength);
-  return `${clean.slice(0, longest - hashLength - 1)}_${hash}`;
+  return `${clean.slice(0, maxLength - hashLength - 1)}_${hash}`;
 }
 
-/** What the names of all tools of a server begin with, cut where a hash may be their end. */
+/** The common prefix of the names of a server's tools, without the part that a hash may replace. */
 export function mcpToolPrefix(server: string): string {
-  return `${server}__`.replace(other, "_").slice(0, longest - hashLength - 1);
+  return `${server}__`.replace(otherCharacters, "_").slice(0, maxLength - hashLength - 1);
 }

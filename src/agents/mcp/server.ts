@@ -1,9 +1,9 @@
 import type { CallToolResult, ContentBlock, Tool as McpTool } from "@modelcontextprotocol/client";
+import { unlessAborted } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
 import type { ToolOutput } from "../contract.ts";
-import type { McpServerConfig } from "./config.ts";
-import type { Connection, ConnectionOptions } from "./connection.ts";
+import type { Connection, ConnectionOptions, McpServerConfig } from "./connection.ts";
 import { connect } from "./connection.ts";
 
 const defaultTimeoutMs = 60_000;
@@ -13,8 +13,8 @@ const longestWaitMs = 60_000;
 type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
 
 /**
- * A server of the configuration, whether it runs or not: started at its first use, shared by all runs, started again at
- * the next use after it died. Failures one after the other make the next attempt wait longer, up to a minute.
+ * A server of the configuration. It starts at its first use, is shared by all runs, and restarts at the next use after it
+ * ended. Consecutive failures delay the next start, up to a minute.
  */
 export class McpServer {
   readonly #config: McpServerConfig;
@@ -36,7 +36,7 @@ export class McpServer {
     return this.#config.approval ?? false;
   }
 
-  /** Throws with what is wrong, for people. */
+  /** Throws an error whose message is for people. */
   async tools(): Promise<readonly McpTool[]> {
     const connection = await this.#open();
     try {
@@ -46,7 +46,7 @@ export class McpServer {
     }
   }
 
-  /** A server that is dead, silent or confused is a failed result; only an abort is thrown. */
+  /** A server that fails gives a failed result; only an abort is thrown. */
   async call(
     tool: string,
     args: Readonly<Record<string, unknown>>,
@@ -56,7 +56,7 @@ export class McpServer {
     const timeoutMs = this.#config.timeoutMs ?? defaultTimeoutMs;
     let connection: Connection | null = null;
     try {
-      connection = await orAborted(this.#open(), signal);
+      connection = await unlessAborted(this.#open(), signal);
       const result = await connection.call(tool, args, { signal, timeoutMs });
       this.#failures = 0;
       return mcpOutput(result);
@@ -68,7 +68,7 @@ export class McpServer {
     }
   }
 
-  /** Resolves when no process of this server is left. */
+  /** Resolves when every process of this server has ended. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("it is closed"));
     const opening = this.#opening;
@@ -89,11 +89,11 @@ export class McpServer {
   async #start(): Promise<Connection> {
     const wait = this.#retryAt - this.#options.clock.now();
     if (wait > 0) throw new Error(`${this.#lastProblem}; it is tried again in ${Math.ceil(wait / 1000)} s`);
-    let account = "";
+    let report = "";
     try {
       const options = { ...this.#options, closing: this.#closing.signal };
       const connection = await connect(this.#config, options, (half) => {
-        account = half.account();
+        report = half.report();
         this.#discard(half);
       });
       connection.onEnd(() => this.#ended(connection));
@@ -101,25 +101,25 @@ export class McpServer {
       return connection;
     } catch (error) {
       const problem = `it could not be started: ${startProblem(error, this.#options.startTimeoutMs)}`;
-      this.#failed([problem, ...(account === "" ? [] : [account])].join("; "), false);
+      this.#failed([problem, ...(report === "" ? [] : [report])].join("; "), false);
       throw new Error(this.#lastProblem);
     }
   }
 
-  /** Errors that the server itself answered leave the connection as it is; after all others it is not to be trusted. */
+  /** Keeps the connection after an error that the server sent, and discards it after any other. */
   #callProblem(connection: Connection, error: unknown, timeoutMs: number): string {
     const { code } = error as { readonly code?: unknown };
     if (code === "REQUEST_TIMEOUT") return `it did not answer within ${timeoutMs / 1000} s`;
-    // An error of JSON-RPC has a number, all others a word.
+    // Only errors of JSON-RPC have a numeric code.
     if (typeof code === "number") return thrownText(error);
     return this.#lost(connection, error);
   }
 
   #lost(connection: Connection, error: unknown): string {
-    const account = connection.account();
+    const report = connection.report();
     const problem = [
       `the connection was lost: ${thrownText(error)}`,
-      ...(account === "" ? [] : [account]),
+      ...(report === "" ? [] : [report]),
     ].join("; ");
     if (this.#connection === connection) {
       this.#discard(connection);
@@ -131,10 +131,10 @@ export class McpServer {
   #ended(connection: Connection): void {
     if (this.#connection !== connection) return;
     this.#discard(connection);
-    this.#failed(`it ended by itself; ${connection.account()}`, true);
+    this.#failed(`it ended by itself; ${connection.report()}`, true);
   }
 
-  /** One that worked is started again at once the first time. */
+  /** A server that had worked may restart at once after its first failure. */
   #failed(problem: string, worked: boolean): void {
     this.#lastProblem = escapeToLine(problem);
     this.#failures++;
@@ -163,21 +163,9 @@ function failure(problem: string): ToolOutput {
   return { content: [{ type: "text", text: `The tool's server failed: ${problem}.` }], isError: true };
 }
 
-/** A promise that is left behind when the signal is aborted. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const listener = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", listener, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", listener);
-  }
-}
-
 type Block = ToolOutput["content"][number];
 
-/** What a server's tool answered, in our blocks. What a model cannot be shown is named. */
+/** The result of a server's tool as blocks. Content that a model cannot read becomes a text that names it. */
 export function mcpOutput(result: CallToolResult): ToolOutput {
   const { content = [], structuredContent, isError } = result;
   const blocks = content.map(blockOf).filter((block) => block.type === "image" || block.text !== "");

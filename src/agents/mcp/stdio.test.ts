@@ -9,8 +9,8 @@ import { isAlive, isWardenOf, marked } from "../../../test/support/marked.ts";
 import { pixel } from "../../../test/support/mcp-tools.ts";
 import { soon } from "../../../test/support/soon.ts";
 import type { ToolCallContext } from "../contract.ts";
-import type { McpCommand } from "./config.ts";
-import type { McpDeps, McpTools } from "./open-servers.ts";
+import type { McpCommand } from "./connection.ts";
+import type { McpOptions, McpTools } from "./open-servers.ts";
 import { openMcpServers } from "./open-servers.ts";
 
 const program = fileURLToPath(new URL("../../../test/support/mcp-stdio.ts", import.meta.url));
@@ -27,7 +27,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()));
 });
 
-async function serving(mode: string, more: Partial<McpCommand> = {}, deps: McpDeps = {}) {
+async function serving(mode: string, more: Partial<McpCommand> = {}, deps: McpOptions = {}) {
   const servers = await openMcpServers({ t: command(mode, more) }, { startTimeoutMs, ...deps });
   open.push(servers);
   return servers;
@@ -157,7 +157,7 @@ describe("tools of a child process", () => {
 describe("a process that is no good", () => {
   const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
   /** The note of the one diagnostic of a server that is left out. */
-  async function noteOf(config: McpCommand, deps: McpDeps = { startTimeoutMs }): Promise<string> {
+  async function noteOf(config: McpCommand, deps: McpOptions = { startTimeoutMs }): Promise<string> {
     const servers = await openMcpServers({ bad: config }, deps);
     open.push(servers);
     const { tools, diagnostics } = await servers.tools();
@@ -180,7 +180,7 @@ describe("a process that is no good", () => {
     [
       "speaks garbage",
       shell("echo Welcome!; echo '{}'; exec sleep 600"),
-      "; it wrote what is no message: Welcome!",
+      "; it wrote a line that is not a message: Welcome!",
     ],
   ])("[MCT6] one that %s is left out after a while, and a diagnostic says why", async (_, config, said) => {
     // With as much patience as it takes until it has begun at all.

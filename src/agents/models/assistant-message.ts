@@ -13,9 +13,9 @@ import type { Metadata, Report } from "./metadata.ts";
 import { ownField } from "./metadata.ts";
 import type { AssistantPart, ResponseOnlyPart } from "./parts.ts";
 import { partBlock } from "./parts.ts";
-import { continuesItem, parsed, signatureIn, thinkingOfParts } from "./signatures.ts";
+import { continuesItem, signatureIn, thinkingOfParts, tryParseJson } from "./signatures.ts";
 
-/** What a model said beside its content. */
+/** What a response contains besides its content. */
 export interface ResponseFacts {
   readonly finishReason: LanguageModelV4FinishReason;
   readonly usage?: LanguageModelV4Usage | undefined;
@@ -23,19 +23,19 @@ export interface ResponseFacts {
   readonly response?: LanguageModelV4ResponseMetadata | undefined;
 }
 
-/** Who was asked, and when. */
+/** The model that answered, and when. */
 interface ResponseAbout {
   readonly provider: string;
   readonly api: string;
   readonly model: string;
   readonly timestamp: number;
-  /** Left out: not known. */
+  /** Left out: unknown. */
   readonly cost?: Required<NonNullable<Usage["cost"]>>;
 }
 
 export type AnswerDraft = Extract<MessageDraft, { role: "assistant" }>;
 
-/** The answer of a model as a message of a session, with all that the provider said of it. */
+/** Converts the answer of a model to a message of a session. */
 export function assistantMessageOf(
   content: readonly LanguageModelV4Content[],
   facts: ResponseFacts,
@@ -75,7 +75,7 @@ function responseField({ response, providerMetadata }: ResponseFacts): {
   return known.length === 0 ? {} : { response: Object.fromEntries(known) };
 }
 
-/** A part of a response as one of a prompt, which is what it is kept as. */
+/** Converts a part of a response to a part of a prompt, the form in which it is stored. */
 function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart[] {
   const { providerMetadata, ...fields } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
@@ -88,7 +88,7 @@ function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart
   switch (part.type) {
     case "tool-call":
       return part.providerExecuted === true
-        ? [{ ...same, input: parsed(part.input) ?? part.input } as AssistantPart]
+        ? [{ ...same, input: tryParseJson(part.input) ?? part.input } as AssistantPart]
         : [same];
     case "tool-result": {
       const { result, isError, preliminary: _, ...rest } = part;
@@ -101,14 +101,12 @@ function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart
   }
 }
 
-/** The blocks of an answer, whether it came as a response or stands in a prompt. */
-
 type Part = AssistantPart | (ResponseOnlyPart & { readonly providerOptions?: Metadata });
 type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 type CallPart = Extract<AssistantPart, { type: "tool-call" }>;
 
-/** Every part is kept: those without a block of their own as they are. */
+/** Converts the parts of an answer to blocks. A part without a block of its own is kept as it is. */
 export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessage["content"] {
   const blocks: unknown[] = [];
   for (let at = 0; at < parts.length; at++) {
@@ -122,7 +120,7 @@ export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessag
   return blocks as AssistantBlock[];
 }
 
-/** On Responses, the parts of one reasoning item. */
+/** On OpenAI Responses, all parts of one reasoning item. */
 function reasoningFrom(parts: readonly Part[], from: number, api: Api): ReasoningPart[] {
   const group = [parts[from] as ReasoningPart];
   for (let at = from + 1; api === "openai-responses"; at++) {
@@ -162,15 +160,15 @@ function callBlock(part: CallPart, api: Api): ToolCallBlock {
   };
 }
 
-/** Arguments are an object, or the JSON of one; without any, an empty one. `null`: they are something else. */
+/** Arguments as an object, parsed if they are JSON; `null`: not an object. */
 function inputOf(input: unknown): Record<string, unknown> | null {
   if (isRecord(input)) return input;
   if (input === undefined || (typeof input === "string" && input.trim() === "")) return {};
-  const value = typeof input === "string" ? parsed(input) : undefined;
+  const value = typeof input === "string" ? tryParseJson(input) : undefined;
   return isRecord(value) ? value : null;
 }
 
-/** Only a response has these; no request takes them back. */
+/** Fields that occur only in responses. */
 function responseFields(part: object, field: string): Record<string, unknown> {
   const value: unknown = Reflect.get(part, field);
   return value === undefined ? {} : { [field]: value };
@@ -184,14 +182,9 @@ function skeinField(
   return Object.keys(skein).length === 0 ? {} : { skein };
 }
 
-/**
- * Tokens, both ways. With us `input` is what was read and not found in the cache, as pi counts it, and the four add up
- * to the total. The SDK's packages have each provider's own way behind them: Anthropic counts cached tokens beside the
- * input, the others within it; Google counts thoughts beside the answer, the others within it.
- */
-
 type CompleteUsage = Required<Usage>;
 
+/** Like pi, we count cached tokens apart from `input`; the four counts add up to the total. */
 export function usageOf(
   usage: LanguageModelV4Usage | undefined,
   cost: CompleteUsage["cost"] = noCost,
@@ -213,7 +206,7 @@ const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 type Unified = LanguageModelV4FinishReason["unified"];
 
-/** Some servers stop, or say nothing, where they mean that a tool is to be called. */
+/** Some servers report `stop`, or nothing, when a tool should be called. */
 function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): StopReason {
   switch (unified) {
     case "length":
@@ -227,7 +220,7 @@ function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolea
   }
 }
 
-/** What went wrong, in a sentence; `undefined` where nothing did. */
+/** A sentence about an abnormal finish; `undefined`: it finished normally. */
 export function errorMessageOf({ unified, raw }: LanguageModelV4FinishReason): string | undefined {
   const word = raw === undefined ? "" : ` (${raw})`;
   switch (unified) {
@@ -250,7 +243,7 @@ const unifiedOf: Readonly<Record<string, Unified>> = {
   aborted: "interrupted",
 };
 
-/** The reason as the provider told it, where that was kept; `undefined`: it is not known. */
+/** The finish reason of a stored answer; `undefined`: unknown. */
 export function finishReasonOf(message: AssistantMessage): LanguageModelV4FinishReason | undefined {
   const { unified, raw } = message.skein?.finishReason ?? {};
   const isKept = typeof unified === "string" && (raw === undefined || typeof raw === "string");

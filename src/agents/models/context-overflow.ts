@@ -1,4 +1,4 @@
-/** How providers word the refusal of a request that is longer than the model's context window. */
+/** How providers report a request that is longer than the context window. */
 const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["Anthropic", /prompt is too long/i],
   ["Anthropic, by bytes", /request_too_large|request exceeds the maximum size/i],
@@ -25,20 +25,17 @@ const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["any other", /too many tokens/i],
 ];
 
-/** A limit on tokens per minute is worded alike, but a shorter request does not help against it. */
+/** Limits on tokens per minute are worded alike, but a shorter request does not help. */
 const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
 
-/** Only the beginning of a longer text is searched. */
-const mostRead = 4000;
+/** Characters of each text that are searched. */
+const maxSearched = 4000;
 
-/**
- * Whether a provider refused a request because it is longer than the context window, judged by the HTTP status and by
- * everything that the provider said. A shorter request helps in exactly this case.
- */
+/** Whether a provider rejected a request because it is longer than the context window, by HTTP status and error texts. */
 export function isContextOverflow(status: number | null, texts: readonly string[]): boolean {
   if (status === 429 || status === 401 || status === 403) return false;
   if (status === 413) return true;
-  const starts = texts.map((text) => text.slice(0, mostRead));
+  const starts = texts.map((text) => text.slice(0, maxSearched));
   if (starts.some((text) => throttled.test(text))) return false;
   return starts.some((text) => wordings.some(([, words]) => words.test(text)));
 }

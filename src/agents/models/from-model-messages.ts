@@ -24,21 +24,21 @@ import { base64Of, blocksOfContent } from "./parts.ts";
 import { resultMessageOf } from "./tool-results.ts";
 
 interface FromModelOptions {
-  /** Who gave the answers. Left out: told by their signatures, where there are any. */
+  /** The provider of the answers. Default: by their signatures, if there are any. */
   readonly provider?: string;
   readonly api?: Api;
   readonly model?: string;
-  /** Told of every part that is not kept, or is kept as something else. */
+  /** Receives every part that is left out or changed. */
   readonly report?: Report;
 }
 
 interface FromModelMessages {
-  /** What the messages begin with; a session keeps it apart. `null`: they begin with no system message. */
+  /** The system messages at the start; `null`: none. */
   readonly system: string | null;
   readonly messages: MessageDraft[];
 }
 
-/** Messages of the AI SDK as messages of a session. Results become a message each. */
+/** Converts messages of the AI SDK to messages of a session. Each tool result becomes its own message. */
 export function fromModelMessages(
   messages: readonly ModelMessage[],
   options: FromModelOptions = {},
@@ -54,9 +54,9 @@ export function fromModelMessages(
   };
 }
 
-type Tell = (kind: string, note: string) => void;
+type ReportChange = (kind: string, note: string) => void;
 
-function draftsOf(message: ModelMessage, options: FromModelOptions, tell: Tell): MessageDraft[] {
+function draftsOf(message: ModelMessage, options: FromModelOptions, tell: ReportChange): MessageDraft[] {
   switch (message.role) {
     case "user":
       return [userMessage(message)];
@@ -119,22 +119,22 @@ const providers: Readonly<Record<Api, string>> = {
   "mistral-conversations": "mistral",
 };
 
-const signs = [
+const signatureFields = [
   ["anthropic-messages", "anthropic", ["signature", "redactedData"]],
   ["google-generative-ai", "google", ["thoughtSignature"]],
   ["openai-responses", "openai", ["itemId"]],
 ] as const;
 
-/** Whose signature is on a part of the answer. */
+/** The API whose signatures the parts have. */
 function apiIn(parts: readonly AssistantPart[]): Api | undefined {
   const holds = (metadata: Metadata | undefined, name: string, fields: readonly string[]) =>
     fields.some((field) => textFieldOf(metadata, name, field) !== undefined);
-  return signs.find(([, name, fields]) =>
+  return signatureFields.find(([, name, fields]) =>
     parts.some(({ providerOptions }) => holds(providerOptions, name, fields)),
   )?.[0];
 }
 
-function results(message: ToolModelMessage, tell: Tell): MessageDraft[] {
+function results(message: ToolModelMessage, tell: ReportChange): MessageDraft[] {
   const kept = message.content.filter((part) => part.type === "tool-result");
   if (kept.length < message.content.length)
     tell(
@@ -146,8 +146,6 @@ function results(message: ToolModelMessage, tell: Tell): MessageDraft[] {
     resultMessageOf({ ...part, output: standardOutput(part.output) }, index === 0 ? group : undefined),
   );
 }
-
-/** The short and the older ways of writing a part of the SDK's messages, in the one way that its models know. */
 
 type ResultPart = Extract<LanguageModelV4ToolResultOutput, { type: "content" }>["value"][number];
 type Output = ToolResultPart["output"];
@@ -202,18 +200,18 @@ function fileOf(
   return defined({ type: "file", data, mediaType, filename, providerOptions });
 }
 
-/** An id alone does not say whose it is; the part's provider is not known here, so no provider will be given it. */
+/** The provider of a bare ID is unknown, so no provider will be sent it. */
 function referenceOf(fileId: string | Record<string, string>): Record<string, string> {
   return typeof fileId === "string" ? { "": fileId } : fileId;
 }
 
-interface Standard {
+interface StandardData {
   readonly data: SharedV4FileData;
-  /** What an address that holds the bytes says of them. */
+  /** From a `data:` URL. */
   readonly mediaType?: string | undefined;
 }
 
-function standardData(data: FilePart["data"] | ImagePart["image"]): Standard {
+function standardData(data: FilePart["data"] | ImagePart["image"]): StandardData {
   if (typeof data === "string") {
     return /^(https?|data|gs):/i.test(data) && URL.canParse(data)
       ? urlData(new URL(data))
@@ -235,18 +233,18 @@ function standardData(data: FilePart["data"] | ImagePart["image"]): Standard {
   }
 }
 
-function bytesData(data: unknown): Standard {
+function bytesData(data: unknown): StandardData {
   return { data: { type: "data", data: base64Of(data) } };
 }
 
-/** An address that holds the bytes themselves is data. */
-function urlData(url: URL, tagged: object = {}): Standard {
+/** A `data:` URL becomes data. */
+function urlData(url: URL, tagged: object = {}): StandardData {
   const inline = /^data:([^;,]*)[^,]*;base64,(.*)$/is.exec(url.href);
   if (inline === null) return { data: { ...tagged, type: "url", url } };
   return { data: { type: "data", data: inline[2] ?? "" }, mediaType: inline[1] || undefined };
 }
 
-/** Without fields that are there and undefined. */
+/** Removes undefined fields. */
 function defined<T extends object>(part: { [F in keyof T]: T[F] | undefined }): T {
   return Object.fromEntries(Object.entries(part).filter(([, value]) => value !== undefined)) as T;
 }

@@ -2,16 +2,16 @@ import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { isRecord } from "../../core/shape.ts";
 import type { Change } from "../../transcript/contract.ts";
 
-/** What a provider says of a part, by the provider's name. The SDK calls it options on the way out. */
+/** Metadata of a part, by the name of the provider. The AI SDK calls it options in requests. */
 export type Metadata = SharedV4ProviderOptions;
 
-/** Told of what a conversion left out or put differently. */
+/** Receives what a conversion left out or changed. */
 export type Report = (change: Change) => void;
 
-/** Under which name we keep, among a part's metadata, what no provider has a name for. No provider reads it. */
+/** The name of our own metadata of a part. No provider reads it. */
 export const ownName = "skein";
 
-/** What is metadata of the SDK's form; anything else in its place is left alone. */
+/** The value if it has the shape of metadata, else `undefined`. */
 export function metadataOf(value: unknown): Metadata | undefined {
   if (!isRecord(value)) return undefined;
   return Object.values(value).every(isRecord) ? (value as Metadata) : undefined;
@@ -27,7 +27,7 @@ export function textFieldOf(metadata: Metadata | undefined, name: string, field:
   return typeof value === "string" ? value : undefined;
 }
 
-/** Without these fields of one provider; what is empty through that is gone too. */
+/** Removes fields of one provider, and the provider if nothing is left of it. */
 export function without(
   metadata: Metadata | undefined,
   name: string,
@@ -43,8 +43,11 @@ export function without(
   return rest.length === 0 ? undefined : (Object.fromEntries(rest) as Metadata);
 }
 
-/** Field by field; what is said later wins. */
-export function joined(first: Metadata | undefined, second: Metadata | undefined): Metadata | undefined {
+/** Merges field by field; the second wins. */
+export function mergeMetadata(
+  first: Metadata | undefined,
+  second: Metadata | undefined,
+): Metadata | undefined {
   if (first === undefined || second === undefined) return first ?? second;
   const names = [...new Set([...Object.keys(first), ...Object.keys(second)])];
   const fields = names.map((name) => {
@@ -54,7 +57,7 @@ export function joined(first: Metadata | undefined, second: Metadata | undefined
   return Object.fromEntries(fields) as Metadata;
 }
 
-/** Metadata of one provider alone. */
+/** Metadata of one provider, without undefined fields. */
 export function ofProvider(
   name: string,
   fields: Readonly<Record<string, unknown>> | undefined,
@@ -64,12 +67,12 @@ export function ofProvider(
   return given.length === 0 ? undefined : ({ [name]: Object.fromEntries(given) } as Metadata);
 }
 
-/** As a part of the SDK's prompt has it. */
+/** The field of a part of the AI SDK. */
 export function optionsField(metadata: Metadata | undefined): { providerOptions?: Metadata } {
   return metadata === undefined ? {} : { providerOptions: metadata };
 }
 
-/** As our blocks and messages have it. */
+/** The field of our blocks and messages. */
 export function ownField(metadata: Metadata | undefined): { skein?: { providerMetadata: Metadata } } {
   return metadata === undefined ? {} : { skein: { providerMetadata: metadata } };
 }

@@ -6,10 +6,10 @@ import { allEfforts, modelInfo } from "../../transcript/model-table.ts";
 import { toWellFormed, toWellFormedJson } from "../../transcript/steps/read-context.ts";
 import { ToolNames } from "../../transcript/tool-names.ts";
 import type { Metadata } from "./metadata.ts";
-import { joined, ofProvider, optionsField } from "./metadata.ts";
-import { cacheMark, toModelMessages, withTextsApart, withToldFailures } from "./to-model-messages.ts";
+import { mergeMetadata, ofProvider, optionsField } from "./metadata.ts";
+import { cacheMark, describeFailures, separateTexts, toModelMessages } from "./to-model-messages.ts";
 
-/** A tool that the model may call. */
+/** A tool in a request. */
 export interface OfferedTool {
   readonly name: string;
   readonly description?: string;
@@ -18,35 +18,35 @@ export interface OfferedTool {
 }
 
 export interface ModelRequestInput {
-  /** As `prepareTranscript` gave it. */
+  /** The result of `prepareTranscript`. */
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
-  /** Left out: not known, which is told where the history has calls. */
+  /** Left out: unknown, which is reported if the history has calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
-  /** Left out: `off`. */
+  /** Default: `off`. */
   readonly thinkingLevel?: string | undefined;
-  /** Left out: what the model can, within bounds. */
+  /** Default: the model's limit, up to 16,384. */
   readonly maxOutputTokens?: number | undefined;
-  /** What is known of the model beside the table, and goes before it. */
+  /** Overrides the model table. */
   readonly info?: Partial<ModelInfo> | undefined;
 }
 
 export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
-  /** What could not be asked for as it was meant. */
+  /** What could not be requested as configured. */
   readonly changes: readonly Change[];
-  /** The names that the tools have in the request; calls of the answer are mapped back by them. */
+  /** The names of the tools in the request; maps the names in the answer's calls back. */
   readonly toolNames: ToolNames;
 }
 
-/** Of an answer, unless somebody says otherwise; the providers count thinking in, so room for it comes on top. */
+/** Without thinking, which providers count too; its tokens are added. */
 const defaultOutput = 16_384;
 const unknownOutput = 4096;
-/** Responses refuse a smaller limit. */
-const fewestOfResponses = 16;
+/** OpenAI Responses rejects a smaller limit. */
+const minResponsesOutput = 16;
 
-/** The request to a model, the same for the same transcript: nothing in it depends on the clock. */
+/** Builds the request to a model. The same transcript gives the same request. */
 export function modelRequest(input: ModelRequestInput): ModelRequest {
   const { transcript, policy, thinkingLevel = "off" } = input;
   const system = toWellFormed(input.system ?? "");
@@ -55,7 +55,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   const changes: Change[] = [];
   const report = (change: Change) => changes.push(change);
   const messages = toModelMessages(transcript, { api, system, cacheBreakpoints: true, report });
-  const prompt = withToldFailures(withTextsApart(messages, api), policy);
+  const prompt = describeFailures(separateTexts(messages, api), policy);
   const thinking = thinkingOptions({
     api,
     level: thinkingLevel,
@@ -75,14 +75,14 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   }
   const tools = offered.map((tool) => functionTool({ ...tool, name: toolNames.sent(tool.name) }));
   if (api === "anthropic-messages" && prompt[0]?.role !== "system") markLast(tools);
-  const providerOptions = joined(
+  const providerOptions = mergeMetadata(
     standingOptions(policy, info.thinking === "levels"),
     thinking.providerOptions,
   );
   return {
     options: {
       prompt,
-      maxOutputTokens: limitOf(input.maxOutputTokens, thinking.room, info, api),
+      maxOutputTokens: outputLimit(input.maxOutputTokens, thinking.room, info, api),
       ...(tools.length === 0 ? {} : { tools }),
       ...(thinking.reasoning === undefined ? {} : { reasoning: thinking.reasoning }),
       ...optionsField(providerOptions),
@@ -92,16 +92,16 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   };
 }
 
-/** Of the answer. At most half the window, however large an answer may be: the prompt has to go into it too. */
-function limitOf(given: number | undefined, room: number, info: Partial<ModelInfo>, api: Api): number {
+/** The output limit: at most half the window, because the prompt must fit too. */
+function outputLimit(given: number | undefined, room: number, info: Partial<ModelInfo>, api: Api): number {
   const half = Math.floor((info.contextWindow ?? Number.POSITIVE_INFINITY) / 2);
   const most = Math.min(info.maxOutput ?? unknownOutput, half);
   const answer = Math.min(given ?? Math.min(most, defaultOutput), half);
-  const least = api === "openai-responses" ? fewestOfResponses : 1;
+  const least = api === "openai-responses" ? minResponsesOutput : 1;
   return Math.max(least, answer, Math.min(answer + room, most));
 }
 
-/** Some providers refuse calls where no tools are offered; those of a lone file nobody knows. */
+/** Some providers reject calls in the history if no tools are offered. */
 function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change[] {
   if (tools !== undefined) return [];
   const hasCalls = transcript.some(
@@ -112,7 +112,7 @@ function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change
   return hasCalls ? [{ step: "modelRequest", kind: "tools_unknown", note }] : [];
 }
 
-/** Responses are not to be stored there: the conversation is ours, and its reasoning comes back to us sealed. */
+/** OpenAI must not store responses; it returns encrypted reasoning instead. */
 function standingOptions({ api }: ModelRequestInput["policy"], thinks: boolean) {
   if (api !== "openai-responses") return undefined;
   return ofProvider("openai", {
@@ -132,33 +132,31 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
   };
 }
 
-/** Without a system prompt, the last tool ends what never changes. */
+/** Without a system prompt, the last tool ends the constant part of the request. */
 function markLast(tools: LanguageModelV4FunctionTool[]): void {
   const last = tools.at(-1);
   if (last !== undefined) Object.assign(last, optionsField(cacheMark));
 }
-
-/** How much a model is to think, in each provider's words. */
 
 type Reasoning = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
 
 export interface ThinkingOptions {
   readonly reasoning?: Reasoning;
   readonly providerOptions?: Metadata | undefined;
-  /** Tokens that the limit of the answer must leave for it; Anthropic's package adds a budget by itself. */
+  /** Tokens to add to the output limit; Anthropic's package adds a budget itself. */
   readonly room: number;
   readonly changes: readonly Change[];
 }
 
-/** Tokens to think with, where they are told beforehand, and how much room it takes where they are not. */
+/** The token budget of each level, or the room it needs where the API has no budget. */
 const budgets = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 24_576, max: 24_576 } as const;
 type Level = keyof typeof budgets;
 
 export interface ThinkingRequest {
   readonly api: Api;
-  /** As the session has it: `off`, or a level. */
+  /** `off` or a level. */
   readonly level: string;
-  /** What the table knows of the model. */
+  /** From the model table. */
   readonly thinking: ModelInfo["thinking"] | undefined;
   readonly efforts?: ModelInfo["efforts"] | undefined;
   readonly messages: readonly TranscriptMessage[];
@@ -166,7 +164,7 @@ export interface ThinkingRequest {
 
 export function thinkingOptions(request: ThinkingRequest): ThinkingOptions {
   const { api, level, thinking } = request;
-  if (level === "off" || level === "none") return switchedOff(request);
+  if (level === "off" || level === "none") return turnOff(request);
   if (!isLevel(level)) return notAsked("thinking_level_unknown", `No provider knows the level ${level}.`);
   if (thinking === "none")
     return notAsked("thinking_not_supported", "This model does not think; the level has no effect.");
@@ -181,7 +179,7 @@ export function thinkingOptions(request: ThinkingRequest): ThinkingOptions {
   return { reasoning: effort, providerOptions: fields[api], room: budgets[effort], changes };
 }
 
-/** The nearest effort that the model takes; `null`: it takes none. Of two as near, the lesser. */
+/** The nearest effort that the model accepts, the lower of two; `null`: it accepts none. */
 function effortFor(
   level: Level,
   efforts: readonly Effort[] | undefined,
@@ -199,8 +197,8 @@ function effortFor(
   return { effort, changes: [changeOf("thinking_level_changed", note)] };
 }
 
-/** A model that thinks unless it is told not to is told so; what is not known to think is left alone. */
-function switchedOff({ api, thinking, efforts, messages }: ThinkingRequest): ThinkingOptions {
+/** Turns thinking off for models that think by default. */
+function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): ThinkingOptions {
   const isSilent = thinking === "levels" || (thinking === "budget" && api === "google-generative-ai");
   if (!isSilent) return { room: 0, changes: [] };
   const hasThought = openLoop(messages).some(({ content }) =>
@@ -214,7 +212,7 @@ function switchedOff({ api, thinking, efforts, messages }: ThinkingRequest): Thi
   const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
   if (efforts !== undefined && least === undefined)
     return notAsked("thinking_left_on", "This model always thinks; it cannot be switched off.");
-  // A summary of thinking that nobody asked for needs an organisation that OpenAI has verified.
+  // Summaries of thinking need an organization that OpenAI has verified.
   const summary = api === "openai-responses" ? { reasoningSummary: null } : undefined;
   return {
     reasoning: least ?? "none",
@@ -224,7 +222,7 @@ function switchedOff({ api, thinking, efforts, messages }: ThinkingRequest): Thi
   };
 }
 
-/** Whether a model that nobody knows takes a budget, its package decides. */
+/** For an unknown model, the package decides whether it takes a budget. */
 function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level): ThinkingOptions {
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {
@@ -250,8 +248,8 @@ function isLevel(level: string): level is Level {
 }
 
 /**
- * The answers of a turn whose tool calls go on: to Anthropic they are one, in one mode of thinking. What a user says
- * behind results is in one message with them, and does not end the turn.
+ * The answers of a turn that is still calling tools. Anthropic treats them as one, which cannot change its mode of thinking.
+ * User text after results is in the same message and does not end the turn.
  */
 function openLoop(messages: readonly TranscriptMessage[]): readonly AssistantMessage[] {
   const loop: AssistantMessage[] = [];

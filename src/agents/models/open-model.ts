@@ -9,31 +9,34 @@ import type { Api, Change } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
 
-/** Which package speaks to a provider. */
+/** The package of the AI SDK for a provider. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";
 
 export interface OpenModelOptions {
-  /** Left out: the package looks into its own environment variable when the model is asked. */
+  /** Default: the environment variable of the package, read at the first request. */
   readonly apiKey?: string;
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
-  /** Left out: by the wire format, and without one by the provider's name; who is not known is OpenAI-compatible. */
+  /** Default: by the wire format, else by the name of the provider. An unknown provider is OpenAI-compatible. */
   readonly type?: ModelType;
 }
 
 const known: readonly string[] = ["anthropic", "openai", "google", "mistral"] satisfies ModelType[];
 
-export interface Spoken {
+export interface ModelPackage {
   readonly package: ModelType;
   readonly api: Api;
 }
 
 /**
- * Which package speaks to a model, and in which wire format: the format that is named, else the usual one of the type,
- * else that of the provider's name. The transcript is made for the format, so the package follows it.
+ * The package and wire format for a model: the named format, else that of the type, else that of the provider. The
+ * transcript is made for the format, so the package follows it.
  */
-export function spokenTo({ provider, api: named }: Omit<ModelRef, "model">, type?: ModelType): Spoken {
+export function packageFor(
+  { provider, api: named }: Omit<ModelRef, "model">,
+  type?: ModelType,
+): ModelPackage {
   const api = named === undefined && type !== undefined ? apiOf(type) : apiOf(provider, named);
   switch (api) {
     case "anthropic-messages":
@@ -49,16 +52,16 @@ export function spokenTo({ provider, api: named }: Omit<ModelRef, "model">, type
   }
 }
 
-/** Opens a model. The provider's package is loaded when it is asked for, and no other. */
+/** Opens a model. Loads only the package of its provider. */
 export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): Promise<LanguageModelV4> {
   const { provider, model } = ref;
   const { apiKey, baseUrl: baseURL, headers, fetch, type } = options;
   const isKnown = known.includes(type ?? provider);
-  // Whatever the format, a key of somebody else's server must not go to who made the format.
+  // The key of another server must never be sent to the company that defined the wire format.
   if (!isKnown && baseURL === undefined) throw noBaseUrl(provider);
   const settings = present({ apiKey, baseURL, headers, fetch: limitResponses(fetch) });
-  const spoken = spokenTo(ref, type);
-  switch (spoken.package) {
+  const chosen = packageFor(ref, type);
+  switch (chosen.package) {
     case "anthropic":
       return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(model);
     case "google":
@@ -67,7 +70,7 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
       return (await import("@ai-sdk/mistral")).createMistral(settings)(model);
     case "openai": {
       const openai = (await import("@ai-sdk/openai")).createOpenAI(settings);
-      return spoken.api === "openai-completions" ? openai.chat(model) : openai.responses(model);
+      return chosen.api === "openai-completions" ? openai.chat(model) : openai.responses(model);
     }
     case "openai-compatible": {
       if (baseURL === undefined) throw noBaseUrl(provider);
@@ -77,13 +80,13 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
   }
 }
 
-/** The wire format of a model: the one that is named or configured, else the usual one of its provider. */
+/** The wire format of a model: named, configured, or the default of its provider. */
 export function modelApi(ref: ModelRef, { api, type }: Pick<ModelSettings, "api" | "type">): Api {
   const isUnknownServer = type === "openai-compatible" && providerType(ref.provider) === type;
   return apiOf(isUnknownServer ? ref.provider : type, ref.api ?? api ?? undefined);
 }
 
-/** Refuses a model whose provider is unknown and has no base URL: most often its name is mistyped. */
+/** Throws `invalid_arguments` for an unknown provider without a base URL, most often a typo. */
 export function checkReachable(
   { provider, model }: Pick<ModelRef, "provider" | "model">,
   models: Config["models"],
@@ -98,7 +101,6 @@ export function checkReachable(
   );
 }
 
-/** A provider that nobody knows is a server whose address we need, or a slip of the pen. */
 export function noBaseUrl(
   provider: string,
   howToGive = `: models.providers.${provider}.baseUrl`,
@@ -109,24 +111,24 @@ export function noBaseUrl(
   });
 }
 
-/** What went over the wire, had it been sent. */
+/** A request as it would be sent. */
 export interface Wire {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
-  /** What the provider's package left out of the request, or put differently. */
+  /** What the provider's package left out or changed. */
   readonly warnings: readonly Change[];
 }
 
-/** An address and a key that lead nowhere: nothing is sent. */
-const nowhere = { apiKey: "none", baseUrl: "http://127.0.0.1:9/v1" };
+/** Never used: the request is captured. */
+const placeholder = { apiKey: "none", baseUrl: "http://127.0.0.1:9/v1" };
 
-/** The very body that the SDK would send for a streamed answer. Nothing goes out. */
+/** The body of a request. Nothing is sent. */
 export async function wireBody(options: LanguageModelV4CallOptions, ref: ModelRef): Promise<unknown> {
   return (await captureWire(options, ref)).body;
 }
 
-/** The whole request, by the package that would make it for this model and type of provider. */
+/** Captures the HTTP request that the provider's package would send. */
 export async function captureWire(
   options: LanguageModelV4CallOptions,
   ref: ModelRef,
@@ -138,7 +140,7 @@ export async function captureWire(
     sent.push({ url: String(url), headers, body: JSON.parse(String(init?.body)) });
     return new Response("", { headers: { "content-type": "text/event-stream" } });
   };
-  const model = await openModel(ref, { ...nowhere, fetch: capture, ...present({ type }) });
+  const model = await openModel(ref, { ...placeholder, fetch: capture, ...present({ type }) });
   const warnings: Change[] = [];
   const { stream } = await model.doStream(options);
   for await (const part of stream) {
@@ -155,12 +157,12 @@ function changeOf(warning: SharedV4Warning): Change {
   return { step: "wireBody", kind: `${warning.type}_warning`, note };
 }
 
-/** The most that one answer may hold: text, thinking and the arguments of calls together. */
+/** Maximum size of an answer: text, thinking and arguments of calls together. */
 export const maxAnswerBytes = 32 * 1024 * 1024;
-/** The most that one response may take on the wire. Each piece of an answer comes in a frame that is far larger than it. */
+/** Maximum size of a response on the wire, where each piece of an answer has a much larger frame. */
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** A model that does not stop would fill the memory of the process, and end the runs of everybody else. */
+/** Stops a model that never ends its answer before it fills the memory of the process. */
 export class AnswerTooLong extends Error {
   override readonly name = "AnswerTooLong";
 
@@ -182,10 +184,7 @@ export function limitResponses(fetch: typeof globalThis.fetch | undefined): type
   };
 }
 
-/**
- * Limits the whole response, and each event of a stream: parsers keep an event in memory until the blank line that ends
- * it. An error page is kept whole.
- */
+/** Limits the whole response, and each event of a stream: parsers keep an event in memory until the blank line that ends it. */
 function responseLimit(isStream: boolean): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   let total = 0;
   let event = 0;

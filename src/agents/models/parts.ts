@@ -8,22 +8,17 @@ import type { Report } from "./metadata.ts";
 import { metadataOf, optionsField, ownField } from "./metadata.ts";
 import { nameOfApi } from "./signatures.ts";
 
-/**
- * Parts that our format has no block for. They are kept whole: where others read the content by a text that stands in
- * for them, in an answer as a block of a type of its own, which everybody passes by.
- */
-
 const partBlockType = "skein.part";
 
 export type AssistantPart = Extract<LanguageModelV4Prompt[number], { role: "assistant" }>["content"][number];
-/** What an answer may hold that no request does. */
+/** Parts that occur in answers but not in requests. */
 export interface ResponseOnlyPart {
   readonly type: "source" | "tool-approval-request";
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A block of an answer that holds a part as it is. */
+/** A part of an answer that our format has no block for, kept as it is. Other readers of the file skip it. */
 interface PartBlock {
   readonly type: typeof partBlockType;
   readonly skein: { readonly part: Fields };
@@ -39,14 +34,14 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** A text that others can read, and that stands in for a file. */
+/** A readable text in the place of a file, which is kept beside it. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };
 }
 
-/** The part that a text stands in for; `null` where it is a text like others, or somebody changed it. */
-function stoodInFor(block: TextBlock): Fields | null {
+/** The part behind a stand-in text; `null`: an ordinary text, or one that was edited. */
+function replacedPart(block: TextBlock): Fields | null {
   const part = block.skein?.part;
   return part !== undefined && block.text === standInText(part) ? part : null;
 }
@@ -60,7 +55,7 @@ function standInText(part: Fields): string {
     : `[${String(part.type)} part]`;
 }
 
-/** As JSON can hold it: bytes in base64, addresses as text. */
+/** As JSON: bytes in base64, URLs as text. */
 function storable(part: object): Fields {
   const { data } = part as { data?: unknown };
   const fields = Object.entries(part).filter(([, value]) => value !== undefined);
@@ -72,7 +67,7 @@ function storableData(data: Fields): Fields {
   return data.type === "data" ? { ...data, data: base64Of(data.data) } : data;
 }
 
-/** The base64 of whatever the SDK takes for bytes; a text is base64 already. */
+/** Base64 of anything that the AI SDK accepts as bytes; a string already is base64. */
 export function base64Of(data: unknown): string {
   if (typeof data === "string") return data;
   if (data instanceof ArrayBuffer) return Buffer.from(data).toString("base64");
@@ -80,8 +75,8 @@ export function base64Of(data: unknown): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }
 
-/** The part as the SDK has it; `null` where its address cannot be read any more. */
-export function revived(part: Fields): Fields | null {
+/** The part as the AI SDK expects it; `null`: its URL is not valid. */
+export function restorePart(part: Fields): Fields | null {
   const { data } = part;
   if (!isRecord(data) || data.type !== "url") return part;
   return URL.canParse(String(data.url))
@@ -89,7 +84,7 @@ export function revived(part: Fields): Fields | null {
     : null;
 }
 
-/** An image whose bytes we have is a block of our format. */
+/** The image block of a file part that contains its bytes; `null`: another kind of file. */
 function imageBlockOf(part: {
   readonly data: unknown;
   readonly mediaType: string;
@@ -101,12 +96,12 @@ function imageBlockOf(part: {
 }
 
 /**
- * Whether a provider takes a file in this place; elsewhere its package refuses the whole request, or drops it. Files
- * pass no step of the pipeline, so what is broken is found here.
+ * Whether a provider accepts a file in this place. Otherwise its package would reject the whole request or drop the file.
+ * No transcript step checks files, so damaged ones are detected here.
  */
 function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   if (part.type !== "file" || typeof part.mediaType !== "string" || !isRecord(part.data)) return false;
-  if (!isSound(part.data, part.mediaType)) return false;
+  if (!isReadable(part.data, part.mediaType)) return false;
   const { mediaType, data } = part;
   const isImage = /^image(\/|$)/.test(mediaType);
   const isPdf = mediaType === "application/pdf";
@@ -118,7 +113,7 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
       text: place === "user",
     },
     "google-generative-ai": {
-      // An image with its bytes is a block of ours, and has been looked at as one.
+      // Images with their bytes are blocks of ours, which are checked elsewhere.
       data: googleTakes.test(mediaType) && !isImage,
       url: googleTakes.test(mediaType) && place === "user",
       text: place === "user",
@@ -146,12 +141,12 @@ function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   }
 }
 
-/** What Gemini reads (documentation, "File input methods"): no GIF, and nothing that is of no such type. */
+/** The types that Gemini reads (documentation, "File input methods"). */
 const googleTakes =
   /^(image\/(png|jpeg|webp|heic|heif)|application\/(pdf|json|rtf|xml)|text\/[\w.+-]+|(audio|video)\/[\w.+-]+)$/;
 
-/** Whether there is something in it, and it is what it says as far as that can be seen. */
-function isSound(data: Fields, mediaType: string): boolean {
+/** Whether a file is not empty and its encoding is valid. */
+function isReadable(data: Fields, mediaType: string): boolean {
   switch (data.type) {
     case "data":
       if (typeof data.data !== "string" || !isBase64(data.data)) return false;
@@ -165,7 +160,7 @@ function isSound(data: Fields, mediaType: string): boolean {
   }
 }
 
-/** Whether a provider's package sends this part of an answer back. */
+/** Whether a provider accepts this part of an answer back. */
 export function takesBack(part: Fields, api: Api): boolean {
   switch (part.type) {
     case "file":
@@ -180,8 +175,6 @@ export function takesBack(part: Fields, api: Api): boolean {
       return false;
   }
 }
-
-/** The content of users and of tool results, block by part and back. */
 
 type ResultPart = Extract<LanguageModelV4ToolResultOutput, { type: "content" }>["value"][number];
 type TextPart = Extract<ResultPart, { type: "text" }>;
@@ -201,7 +194,7 @@ function partsOf(content: Content, api: Api, place: "user" | "result", report: R
   return content.flatMap((block) => {
     switch (block.type) {
       case "text":
-        return [heldIn(block, api, place) ?? textPart(block)];
+        return [acceptedPart(block, api, place) ?? textPart(block)];
       case "image":
         return [filePart(block)];
       default:
@@ -226,13 +219,13 @@ function filePart(block: ImageBlock): FilePart {
   };
 }
 
-/** The part that a text stands in for, where this provider takes it; else the text goes out. */
-function heldIn(block: TextBlock, api: Api, place: "user" | "result"): ResultPart | null {
-  const part = stoodInFor(block);
+/** The part behind a stand-in text, if this provider accepts it. */
+function acceptedPart(block: TextBlock, api: Api, place: "user" | "result"): ResultPart | null {
+  const part = replacedPart(block);
   if (part === null) return null;
   const isCustom = part.type === "custom" && place === "result" && api === "anthropic-messages";
   if (!isCustom && !takesFile(part, api, place)) return null;
-  return revived(toWellFormedJson(part) as typeof part) as ResultPart | null;
+  return restorePart(toWellFormedJson(part) as typeof part) as ResultPart | null;
 }
 
 export function blocksOfContent(parts: readonly ResultPart[]): Block[] {

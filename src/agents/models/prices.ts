@@ -1,7 +1,7 @@
 import type { Usage } from "../../core/messages.ts";
 import type { ModelPrice } from "../contract.ts";
 
-/** The price lists, and the day on which the rows below were last held against them. */
+/** The price lists, and the day on which the rows below were last compared with them. */
 const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   anthropic: { source: "https://docs.claude.com/en/docs/about-claude/pricing", date: "2026-11-15" },
   openai: { source: "https://platform.openai.com/docs/pricing", date: "2026-11-15" },
@@ -9,10 +9,7 @@ const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
   mistral: { source: "https://mistral.ai/pricing", date: "2026-11-15" },
 };
 
-/**
- * What the well-known models cost, in dollars per million tokens, as their makers' price lists have it. Only flat prices
- * are here: a model that costs more for a longer request has none, and one that is not here has none either.
- */
+/** In dollars per million tokens. Only flat prices: a model that costs more for longer requests is left out. */
 type Row = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
 
 const opus: Row = [15, 75, 1.5, 18.75];
@@ -69,10 +66,10 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
 };
 
-/** What may stand behind a name without making it another model: a date, the number of a build, `latest`. */
+/** Suffixes of the same model: a date, a build number, `latest`. */
 const sameModel = /^-(?:\d{8}|\d{4}-\d{2}-\d{2}|00\d|latest)$/;
 
-/** `null`: not known. A model of somebody else's server is not what its maker's costs. */
+/** `null`: unknown. The price of a model does not hold on servers of others. */
 export function priceOf(provider: string, model: string): ModelPrice | null {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   const row = Object.entries(rows ?? {}).find(([name]) => {
@@ -94,7 +91,7 @@ export type Cost = Required<NonNullable<Usage["cost"]>>;
 
 const million = 1_000_000;
 
-/** In dollars. What is read from a cache or written into it costs what other input does, unless it has a price. */
+/** In dollars. Cached tokens without a price of their own cost as much as other input. */
 export function costOf(usage: Usage, price: Omit<ModelPrice, "source">): Cost {
   const of = (tokens: number | undefined, each: number) => ((tokens ?? 0) * each) / million;
   const input = of(usage.input, price.input);

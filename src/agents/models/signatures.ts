@@ -5,7 +5,7 @@ import type { Api } from "../../transcript/contract.ts";
 import type { Metadata } from "./metadata.ts";
 import {
   fieldOf,
-  joined,
+  mergeMetadata,
   metadataOf,
   ofProvider,
   optionsField,
@@ -16,25 +16,25 @@ import {
 } from "./metadata.ts";
 
 /**
- * A model signs what it says, so that it can take it back: each provider's package keeps that under a name of its own,
- * our format in one field of the block. A signature that the provider has no name for travels under ours.
+ * Providers sign parts of an answer and require the signatures back. Each package keeps them under its own name; our blocks
+ * have one field. A signature that a provider has no field for is sent under our own name.
  */
 
-/** The name that a provider's package keeps its metadata under. */
+/** The name under which a provider's package keeps its metadata. */
 export const nameOfApi: Readonly<Partial<Record<Api, string>>> = {
   "anthropic-messages": "anthropic",
   "google-generative-ai": "google",
   "openai-responses": "openai",
 };
 
-/** A block's signature, and what else was said of it. */
+/** The signature of a block, and its remaining metadata. */
 interface Signed {
   readonly signature?: string;
   readonly redacted?: boolean;
   readonly rest: Metadata | undefined;
 }
 
-/** The signature of a text or of a call: Google signs both, Responses gives a text an id and a phase. */
+/** Reads the signature of a text or call: Google signs both, OpenAI Responses gives a text an ID and a phase. */
 export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "text" | "call"): Signed {
   const own = textFieldOf(metadata, ownName, "signature");
   const rest = without(metadata, ownName, ["signature"]);
@@ -53,7 +53,7 @@ export function signatureIn(metadata: Metadata | undefined, api: Api, kind: "tex
   return own === undefined ? { rest } : { signature: own, rest };
 }
 
-/** The same back. What comes in again as another signature is sent along whole, under our name. */
+/** Writes a signature into metadata. One that would be read back differently is also stored whole, under our own name. */
 export function signatureOut(
   signature: string | undefined,
   rest: Metadata | undefined,
@@ -61,9 +61,9 @@ export function signatureOut(
   kind: "text" | "call",
 ): Metadata | undefined {
   if (signature === undefined) return rest;
-  const metadata = joined(rest, signatureMetadata(signature, api, kind));
+  const metadata = mergeMetadata(rest, signatureMetadata(signature, api, kind));
   const isWhole = signatureIn(metadata, api, kind).signature === signature;
-  return isWhole ? metadata : joined(metadata, ofProvider(ownName, { signature }));
+  return isWhole ? metadata : mergeMetadata(metadata, ofProvider(ownName, { signature }));
 }
 
 function signatureMetadata(signature: string, api: Api, kind: "text" | "call"): Metadata | undefined {
@@ -73,20 +73,20 @@ function signatureMetadata(signature: string, api: Api, kind: "text" | "call"): 
   return ofProvider("openai", { itemId: id, phase });
 }
 
-/** As pi writes it for Responses. */
+/** The format of pi for OpenAI Responses. */
 function encodeTextSignature(id: string, phase: string | undefined): string {
   return JSON.stringify({ v: 1, id, ...(phase === undefined ? {} : { phase }) });
 }
 
-/** Older versions of pi wrote the id alone. */
+/** Older versions of pi wrote only the ID. */
 function decodeTextSignature(signature: string): { id: string; phase?: string } {
-  const value = parsed(signature);
+  const value = tryParseJson(signature);
   if (!isRecord(value) || value.v !== 1 || typeof value.id !== "string") return { id: signature };
   return { id: value.id, ...(typeof value.phase === "string" ? { phase: value.phase } : {}) };
 }
 
-/** JSON, or `undefined` where it is none. */
-export function parsed(text: string): unknown {
+/** `undefined`: not JSON. */
+export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -94,11 +94,12 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** Thinking, both ways. On Responses a block is a reasoning item, of which the SDK makes a part for each summary. */
-
 type Part = LanguageModelV4ReasoningPart;
 
-/** The parts of one thinking block; what would come back otherwise is sent along as it is, under our name. */
+/**
+ * The parts of a thinking block. On OpenAI Responses a block is a reasoning item, with one part for each summary. Fields that
+ * would be read back differently are also stored under our own name.
+ */
 export function partsOfThinking(block: ThinkingBlock, api: Api): Part[] {
   const rest = metadataOf(block.skein?.providerMetadata);
   const item = api === "openai-responses" ? itemOf(block.thinkingSignature) : null;
@@ -111,10 +112,10 @@ export function partsOfThinking(block: ThinkingBlock, api: Api): Part[] {
     thinking: again.thinking === block.thinking ? undefined : block.thinking,
   };
   const { providerOptions, ...bare } = first;
-  return [{ ...bare, ...optionsField(joined(providerOptions, ofProvider(ownName, own))) }, ...others];
+  return [{ ...bare, ...optionsField(mergeMetadata(providerOptions, ofProvider(ownName, own))) }, ...others];
 }
 
-/** The block of parts that belong together: one, or those of one item. */
+/** The thinking block of one part, or of all parts of one reasoning item. */
 export function thinkingOfParts(parts: readonly Part[], api: Api): ThinkingBlock {
   const [first] = parts as readonly [Part, ...Part[]];
   const ownFields = ["signature", "redacted", "thinking"];
@@ -132,19 +133,18 @@ export function thinkingOfParts(parts: readonly Part[], api: Api): ThinkingBlock
   const isRedacted = typeof own.redacted === "boolean" ? own.redacted : redacted;
   return {
     type: "thinking",
-    thinking: own.thinking ?? saidIn(parts).join("\n\n"),
+    thinking: own.thinking ?? summariesOf(parts).join("\n\n"),
     ...(thinkingSignature === undefined ? {} : { thinkingSignature }),
     ...(isRedacted === undefined ? {} : { redacted: isRedacted }),
     ...ownField(rest),
   };
 }
 
-/** An empty summary says nothing. */
-function saidIn(parts: readonly Part[]): string[] {
+function summariesOf(parts: readonly Part[]): string[] {
   return parts.map(({ text }) => text).filter((text) => text !== "");
 }
 
-/** Whether a reasoning part goes on with the item of the one before it. */
+/** Whether a reasoning part belongs to the same item as the one before it. */
 export function continuesItem(before: Part, part: Part): boolean {
   const id = itemIdOf(before);
   return (
@@ -154,7 +154,7 @@ export function continuesItem(before: Part, part: Part): boolean {
   );
 }
 
-/** The item that a part is nothing but a summary of. */
+/** The ID of the item, if the part has no metadata besides it. */
 function itemIdOf({ providerOptions }: Part): string | undefined {
   const rest = without(without(providerOptions, "openai", ["itemId", "reasoningEncryptedContent"]), ownName, [
     "signature",
@@ -164,7 +164,7 @@ function itemIdOf({ providerOptions }: Part): string | undefined {
   return rest === undefined ? textFieldOf(providerOptions, "openai", "itemId") : undefined;
 }
 
-/** Anthropic signs thinking, or hides it as a whole; Google signs it. */
+/** Anthropic signs thinking or redacts it; Google signs it. */
 function signedThinking(metadata: Metadata | undefined, api: Api): Signed {
   const take = (name: string, field: string): Signed | null => {
     const signature = textFieldOf(metadata, name, field);
@@ -186,20 +186,20 @@ function signedPart(block: ThinkingBlock, rest: Metadata | undefined, api: Api):
       : api === "anthropic-messages"
         ? ofProvider("anthropic", block.redacted === true ? { redactedData: signature } : { signature })
         : undefined;
-  return { type: "reasoning", text: block.thinking, ...optionsField(joined(rest, metadata)) };
+  return { type: "reasoning", text: block.thinking, ...optionsField(mergeMetadata(rest, metadata)) };
 }
 
-/** A reasoning item of Responses. */
+/** A reasoning item of OpenAI Responses. */
 interface Item {
   readonly id: string;
   readonly summaries: readonly string[];
-  /** `undefined`: it says nothing of it. */
+  /** `undefined`: the field is missing. */
   readonly encrypted: string | null | undefined;
 }
 
-/** Pi keeps the whole item as JSON in the signature. */
+/** Like pi, we keep the whole item as JSON in the signature. */
 function itemOf(signature: string | undefined): Item | null {
-  const value = signature === undefined ? undefined : parsed(signature);
+  const value = signature === undefined ? undefined : tryParseJson(signature);
   if (!isRecord(value) || value.type !== "reasoning" || typeof value.id !== "string") return null;
   const summary = Array.isArray(value.summary) ? value.summary : [];
   const texts = summary.map((each: unknown) => (isRecord(each) ? each.text : null));
@@ -211,11 +211,14 @@ function itemOf(signature: string | undefined): Item | null {
   };
 }
 
-/** An item without a summary is one empty part. */
+/** An item without a summary becomes one empty part. */
 function itemParts({ id, summaries, encrypted }: Item, rest: Metadata | undefined): Part[] {
-  const said = summaries.filter((text) => text !== "");
-  const metadata = joined(rest, ofProvider("openai", { itemId: id, reasoningEncryptedContent: encrypted }));
-  const texts = said.length === 0 ? [""] : said;
+  const filled = summaries.filter((text) => text !== "");
+  const metadata = mergeMetadata(
+    rest,
+    ofProvider("openai", { itemId: id, reasoningEncryptedContent: encrypted }),
+  );
+  const texts = filled.length === 0 ? [""] : filled;
   return texts.map((text) => ({ type: "reasoning", text, ...optionsField(metadata) }));
 }
 
@@ -225,14 +228,14 @@ function signedItem(parts: readonly Part[], metadata: Metadata | undefined): Sig
   const contents = parts.map(({ providerOptions }) =>
     fieldOf(providerOptions, "openai", "reasoningEncryptedContent"),
   );
-  // The last part has it where the item was streamed.
+  // In a stream, the last part has it.
   const encrypted =
     contents.findLast((each) => typeof each === "string") ?? contents.find((each) => each === null);
   const isKept = encrypted === undefined || encrypted === null || typeof encrypted === "string";
   const item = {
     type: "reasoning",
     id,
-    summary: saidIn(parts).map((text) => ({ type: "summary_text", text })),
+    summary: summariesOf(parts).map((text) => ({ type: "summary_text", text })),
     ...(encrypted === undefined || !isKept ? {} : { encrypted_content: encrypted }),
   };
   const taken = isKept ? ["itemId", "reasoningEncryptedContent"] : ["itemId"];

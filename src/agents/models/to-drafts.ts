@@ -8,27 +8,27 @@ import type { StepUsage } from "../contract.ts";
 import { usageOf } from "./assistant-message.ts";
 import { fromModelMessages } from "./from-model-messages.ts";
 
-/** What is known of the answers among messages of the AI SDK. */
+/** The model that gave the answers. */
 interface Origin {
   readonly provider?: string;
   readonly model?: string;
   readonly usage?: StepUsage;
 }
 
-interface Given {
+interface InputMessage {
   readonly role: string;
   readonly content?: unknown;
 }
 
-/** A draft, with the message that it was made from: `messages[2]`. */
+/** A draft and the path of its message, such as `messages[2]`. */
 interface NamedDraft {
   readonly item: string;
   readonly draft: MessageDraft;
 }
 
 /**
- * Messages of the AI SDK as drafts; drafts stay as they are. System messages at the start become messages that are not shown.
- * Throws `invalid_arguments` with the name of the item for a message that is neither.
+ * Converts messages of the AI SDK to drafts; drafts stay as they are. System messages become messages that are not shown.
+ * Throws `invalid_arguments` with the path of a message that is neither.
  */
 export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] {
   if (!Array.isArray(given)) throw invalidItem("messages", "must be an array");
@@ -47,7 +47,7 @@ export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] 
   );
 }
 
-function draftsOf(message: Given, origin: Origin, item: string): readonly MessageDraft[] {
+function draftsOf(message: InputMessage, origin: Origin, item: string): readonly MessageDraft[] {
   if (isDraft(message)) return [message];
   try {
     return fromModel(message as ModelMessage, origin);
@@ -56,7 +56,6 @@ function draftsOf(message: Given, origin: Origin, item: string): readonly Messag
   }
 }
 
-/** The part of `messages` that is wrong, and what it should be. */
 function invalidItem(item: string, problem: string): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `${item} ${problem}`,
@@ -67,7 +66,7 @@ function invalidItem(item: string, problem: string): SkeinError {
 const roles = ["user", "assistant", "tool", "system", "toolResult", "bashExecution", "custom"];
 const userParts = ["text", "image", "file"];
 
-function checkMessage(message: unknown, item: string): asserts message is Given {
+function checkMessage(message: unknown, item: string): asserts message is InputMessage {
   if (!isRecord(message)) throw invalidItem(item, "must be an object");
   const { role, content } = message;
   if (typeof role !== "string" || !roles.includes(role))
@@ -87,7 +86,7 @@ function checkPart(part: unknown, role: string, item: string): void {
   if (role === "user" && !userParts.includes(type))
     throw invalidItem(item, `must be of type ${userParts.join(", ")}`);
   if (type === "text" && typeof part.text !== "string") throw invalidItem(item, "must have a text");
-  // Images and files may be bytes, which are converted.
+  // Images and files may contain bytes, which JSON cannot hold but we convert.
   if (userParts.includes(type)) return;
   try {
     JSON.stringify(part);
@@ -99,7 +98,7 @@ function checkPart(part: unknown, role: string, item: string): void {
 function fromModel(message: ModelMessage, { provider, model }: Origin): MessageDraft[] {
   if (message.role === "system")
     return [{ role: "custom", customType: "skein.system", content: message.content, display: false }];
-  // The AI SDK names the API behind the provider: "anthropic.messages".
+  // The AI SDK appends the API to the provider: "anthropic.messages".
   const options = present({ provider: provider?.split(".")[0], model });
   return fromModelMessages([message], options).messages;
 }
@@ -107,8 +106,8 @@ function fromModel(message: ModelMessage, { provider, model }: Origin): MessageD
 const modelFields: ReadonlySet<string> = new Set(["role", "content", "providerOptions"]);
 const ownBlocks: ReadonlySet<unknown> = new Set(["toolCall", "thinking"]);
 
-/** The AI SDK has no other roles, no other fields in a message of the user, no stop reason, and other names for the blocks. */
-function isDraft(message: Given): message is MessageDraft {
+/** Recognizes a draft by roles, fields and block types that the AI SDK does not have. */
+function isDraft(message: InputMessage): message is MessageDraft {
   if (!["user", "assistant", "tool", "system"].includes(message.role)) return true;
   const blocks = Array.isArray(message.content)
     ? (message.content as readonly Record<string, unknown>[])

@@ -6,27 +6,32 @@ import type {
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../core/messages.ts";
 import type { Api, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import type { Report } from "./metadata.ts";
-import { fieldOf, joined, metadataOf, ofProvider, optionsField, ownName, without } from "./metadata.ts";
+import {
+  fieldOf,
+  mergeMetadata,
+  metadataOf,
+  ofProvider,
+  optionsField,
+  ownName,
+  without,
+} from "./metadata.ts";
 import type { AssistantPart } from "./parts.ts";
-import { heldPart, notSent, revived, takesBack, userPartsOf } from "./parts.ts";
+import { heldPart, notSent, restorePart, takesBack, userPartsOf } from "./parts.ts";
 import { partsOfThinking, signatureOut } from "./signatures.ts";
 import { resultPartOf } from "./tool-results.ts";
 
 interface ToModelOptions {
   readonly api: Api;
   readonly system?: string | undefined;
-  /** Marks for Anthropic's prompt cache; other marks are then taken out, because there may be four at the most. */
+  /** Sets the marks of Anthropic's prompt cache, and removes others: at most four are allowed. */
   readonly cacheBreakpoints?: boolean;
-  /** Told of every part that is not sent. */
+  /** Receives every part that is not sent. */
   readonly report?: Report;
 }
 
 type AssistantPrompt = Extract<LanguageModelV4Message, { role: "assistant" }>;
 
-/**
- * The prompt of a transcript, as the SDK's models take it. Results that follow one another are one message. What a
- * provider said of a message stands under its name, and goes back to it alone.
- */
+/** Converts a transcript to the prompt of the AI SDK. Consecutive results become one message. */
 export function toModelMessages(
   messages: readonly TranscriptMessage[],
   options: ToModelOptions,
@@ -47,7 +52,7 @@ export function toModelMessages(
     : prompt;
 }
 
-/** Knows the calls that it has sent, for the results that answer them. */
+/** Remembers the names of calls for the results that answer them. */
 class Converter {
   readonly report: Report;
   readonly #api: Api;
@@ -82,7 +87,7 @@ class Converter {
   #callPart(block: ToolCallBlock): AssistantPart {
     const [toolCallId, itemId] = this.#idsOf(block.id);
     this.#names.set(toolCallId, block.name);
-    const rest = joined(metadataOf(block.skein?.providerMetadata), ofProvider("openai", { itemId }));
+    const rest = mergeMetadata(metadataOf(block.skein?.providerMetadata), ofProvider("openai", { itemId }));
     const metadata = signatureOut(block.thoughtSignature, rest, this.#api, "call");
     return {
       type: "tool-call",
@@ -93,7 +98,7 @@ class Converter {
     };
   }
 
-  /** Pi writes the item's id of Responses behind that of the call. */
+  /** Like pi, we append the item ID of OpenAI Responses to the call ID. */
   #idsOf(id: string): [callId: string, itemId?: string] {
     const bar = this.#api === "openai-responses" ? id.indexOf("|") : -1;
     return bar <= 0 ? [id] : [id.slice(0, bar), id.slice(bar + 1)];
@@ -101,7 +106,7 @@ class Converter {
 
   #heldParts(block: { readonly type: string }): AssistantPart[] {
     const part = heldPart(block);
-    const live = part !== null && takesBack(part, this.#api) ? revived(part) : null;
+    const live = part !== null && takesBack(part, this.#api) ? restorePart(part) : null;
     if (live !== null) return [live as unknown as AssistantPart];
     this.report(notSent(String(part?.type ?? block.type), "model's"));
     return [];
@@ -118,15 +123,11 @@ class Converter {
       return;
     }
     last.content.push(part);
-    Object.assign(last, optionsField(joined(last.providerOptions, metadata)));
+    Object.assign(last, optionsField(mergeMetadata(last.providerOptions, metadata)));
   }
 }
 
-/**
- * Anthropic keeps what a request begins with, up to a mark, for the next one. There may be four marks; we set them on
- * the system prompt, which the tools stand before, and on the last two of what the API has as user messages.
- */
-
+/** Anthropic caches a request up to each mark. Four are allowed; we mark the system prompt and the last user turns. */
 const markedTurns = 2;
 
 export const cacheMark = ofProvider("anthropic", { cacheControl: { type: "ephemeral" } });
@@ -139,7 +140,7 @@ function withBreakpoints(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   });
 }
 
-/** Users' and tools' messages in a row are one for the API; a mark on the last of them is on its last part. */
+/** The last message of each user turn: the API merges consecutive user and tool messages. */
 function userTurnEnds(prompt: LanguageModelV4Prompt): number[] {
   const isUsers = (message: LanguageModelV4Message | undefined) =>
     message?.role === "user" || message?.role === "tool";
@@ -149,10 +150,10 @@ function userTurnEnds(prompt: LanguageModelV4Prompt): number[] {
 }
 
 function marked(message: LanguageModelV4Message): LanguageModelV4Message {
-  return { ...message, ...optionsField(joined(message.providerOptions, cacheMark)) };
+  return { ...message, ...optionsField(mergeMetadata(message.providerOptions, cacheMark)) };
 }
 
-/** Without marks that came with the messages: the SDK would leave out the last ones, which are ours. */
+/** Removes marks that came with the messages: the AI SDK would drop ours, which come last. */
 function unmarked(message: LanguageModelV4Message): LanguageModelV4Message {
   const clean = withoutMark(message);
   if (clean.role === "system") return clean;
@@ -178,17 +179,17 @@ function withoutMark<T extends object>(part: T): T {
   return left === providerOptions ? part : ({ ...bare, ...optionsField(left) } as unknown as T);
 }
 
-/** An answer has one text in two of the formats, and their packages put ours together with nothing between. */
-export function withTextsApart(prompt: LanguageModelV4Prompt, api: Api): LanguageModelV4Prompt {
-  const isGlued = api === "openai-completions" || api === "mistral-conversations";
-  return isGlued
-    ? prompt.map((message) => (message.role === "assistant" ? apart(message) : message))
+/** Two of the APIs have one text per answer, and their packages would join ours without a separator. */
+export function separateTexts(prompt: LanguageModelV4Prompt, api: Api): LanguageModelV4Prompt {
+  const isJoined = api === "openai-completions" || api === "mistral-conversations";
+  return isJoined
+    ? prompt.map((message) => (message.role === "assistant" ? separate(message) : message))
     : prompt;
 }
 
 type Answer = Extract<LanguageModelV4Message, { role: "assistant" }>;
 
-function apart(message: Answer): Answer {
+function separate(message: Answer): Answer {
   const last = message.content.findLastIndex(({ type }) => type === "text");
   const content = message.content.map((part, index) =>
     part.type === "text" && index < last && /\S$/.test(part.text)
@@ -198,22 +199,21 @@ function apart(message: Answer): Answer {
   return { ...message, content };
 }
 
-/** That a tool failed has no field in some formats, nor with images in any; the model is told in words. */
-
 const failedText = "The tool failed:";
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: "tool" }>;
 
-export function withToldFailures(
+/** Says in words that a tool failed where the API has no field for it, and for results with images. */
+export function describeFailures(
   prompt: LanguageModelV4Prompt,
   { provider, api }: Pick<TranscriptPolicy, "provider" | "api">,
 ): LanguageModelV4Prompt {
-  // OpenAI's own package writes a failure as JSON; the one for other servers does not.
+  // OpenAI's package writes a failure as JSON; the package for compatible servers does not.
   const isSilent = api === "mistral-conversations" || (api === "openai-completions" && provider !== "openai");
-  return prompt.map((message) => (message.role === "tool" ? told(message, isSilent) : message));
+  return prompt.map((message) => (message.role === "tool" ? describeFailure(message, isSilent) : message));
 }
 
-function told(message: ToolMessage, isSilent: boolean): ToolMessage {
+function describeFailure(message: ToolMessage, isSilent: boolean): ToolMessage {
   const content = message.content.map((part) =>
     part.type === "tool-result" ? { ...part, output: outputOf(part, isSilent) } : part,
   );

@@ -7,35 +7,42 @@ import { stringifyJson } from "../../core/json.ts";
 import type { ImageBlock, TextBlock, ToolResultMessage } from "../../core/messages.ts";
 import type { Api } from "../../transcript/contract.ts";
 import type { Metadata, Report } from "./metadata.ts";
-import { fieldOf, joined, metadataOf, ofProvider, optionsField, ownName, without } from "./metadata.ts";
+import {
+  fieldOf,
+  mergeMetadata,
+  metadataOf,
+  ofProvider,
+  optionsField,
+  ownName,
+  without,
+} from "./metadata.ts";
 import { blocksOfContent, contentPartsOf } from "./parts.ts";
-import { parsed } from "./signatures.ts";
-
-/**
- * Tool results, both ways. A result of text alone goes out as text, so that every provider's package sends it as it
- * is; only where there is more does it become a list of parts.
- */
+import { tryParseJson } from "./signatures.ts";
 
 type Output = LanguageModelV4ToolResultOutput;
 type Block = TextBlock | ImageBlock;
 
-/** What the SDK's packages send for a denial without a reason. */
+/** The text that packages of the AI SDK send for a denial without a reason. */
 const deniedText = "Tool call execution denied.";
 
-interface ResultPlace {
+interface ResultTarget {
   readonly api: Api;
-  /** The id and name of the call, as they go out. */
+  /** The ID and name of the call in the request. */
   readonly toolCallId: string;
   readonly toolName: string;
   readonly report: Report;
 }
 
-export function resultPartOf(message: ToolResultMessage, place: ResultPlace): LanguageModelV4ToolResultPart {
-  const { api, toolCallId, toolName, report } = place;
+/** Converts a tool result to a part. Text alone is sent as text, which every package sends unchanged. */
+export function resultPartOf(
+  message: ToolResultMessage,
+  target: ResultTarget,
+): LanguageModelV4ToolResultPart {
+  const { api, toolCallId, toolName, report } = target;
   const output = outputOf(message, api, report);
   const saysError = output.type !== "content" || message.isError !== true;
   const own = saysError ? undefined : ofProvider(ownName, { isError: true });
-  const metadata = joined(metadataOf(message.skein?.providerMetadata), own);
+  const metadata = mergeMetadata(metadataOf(message.skein?.providerMetadata), own);
   return { type: "tool-result", toolCallId, toolName, output, ...optionsField(metadata) };
 }
 
@@ -44,7 +51,7 @@ function outputOf(message: ToolResultMessage, api: Api, report: Report): Output 
   const texts = parts.filter((part) => part.type === "text");
   const marked = texts.filter((part) => part.providerOptions !== undefined);
   const isText = texts.length === parts.length && (marked.length === 0 || texts.length === 1);
-  // The other packages write a list of texts as JSON, or as several results.
+  // The other packages would write a list of texts as JSON or as several results.
   const hasLists = api === "anthropic-messages" || api === "openai-responses";
   if (!isText && (hasLists || texts.length < parts.length)) return { type: "content", value: parts };
   const value = texts.map(({ text }) => text).join("\n");
@@ -57,14 +64,14 @@ function plainOutput(message: ToolResultMessage, value: string, metadata: Metada
   if (message.skein?.output === "execution-denied" && failed) {
     return { type: "execution-denied", ...(value === deniedText ? {} : { reason: value }), ...options };
   }
-  const json = message.skein?.output === "json" ? parsed(value) : undefined;
+  const json = message.skein?.output === "json" ? tryParseJson(value) : undefined;
   if (json !== undefined) {
     return { type: failed ? "error-json" : "json", value: json as JSONValue, ...options };
   }
   return { type: failed ? "error-text" : "text", value, ...options };
 }
 
-/** The result as a message of ours; `group` is what was said of the SDK's message that it stood in. */
+/** Converts a part to a tool result; `group` is the metadata of its message in the AI SDK. */
 export function resultMessageOf(
   part: LanguageModelV4ToolResultPart,
   group: Metadata | undefined,

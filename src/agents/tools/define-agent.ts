@@ -5,42 +5,42 @@ import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
-/** How much an agent thinks. */
+/** The reasoning effort of an agent. */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
-/** What {@link defineAgent} is given. */
+/** The argument of {@link defineAgent}. */
 export interface AgentSpec {
   readonly id: string;
-  /** As provider/model; left out: one whose key is there. */
+  /** As provider/model. Default: a model whose API key is set. */
   readonly model?: string;
   readonly system?: string;
   readonly thinking?: ThinkingLevel;
   readonly tools?: readonly ToolDefinition[];
-  /** The tools that it may use, by name, `group:<name>` or a pattern with `*`; left out: all. */
+  /** The tools it may use, by name, `group:<name>` or a pattern with `*`. Default: all. */
   readonly allow?: readonly string[];
-  /** Those that it may not; wins over `allow`. */
+  /** The tools it may not use; wins over `allow`. */
   readonly deny?: readonly string[];
-  /** Those that a person is asked about before each call, written the same way, whatever the tool says itself. */
+  /** The tools whose calls need an approval, whatever the tool says. */
   readonly ask?: readonly string[];
   /**
-   * State modules. Every run has its own instance of each: a function is called for it, an object is copied. A module that
-   * keeps its value anywhere but in `this` has to be given as a function.
+   * State modules. Every run has its own instance of each: a function is called, an object is copied. A module that keeps
+   * its value anywhere but in `this` must be given as a function.
    */
   readonly state?: StateSource;
-  /** Groups whose tools are offered only in sessions that have activated them, with `context.state.tools.activate`. */
+  /** Groups whose tools are offered only in sessions that activated them with `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
-  /** An absolute path; `{userId}` and `{agentId}` as whole folder names are replaced. Left out: as the configuration says. */
+  /** An absolute path; folder names `{userId}` and `{agentId}` are replaced. Default: from the configuration. */
   readonly cwd?: string;
-  /** Model calls of a turn at the most. */
+  /** Maximum number of model calls in a turn. */
   readonly maxSteps?: number;
   /** 0: no limit. */
   readonly runTimeoutSeconds?: number;
   readonly maxOutputTokens?: number;
-  /** Its sessions are kept from everything outside their own tree, and what they spawn with them. */
+  /** Restricts its sessions, and those they spawn, to their own tree. */
   readonly sandboxed?: boolean;
-  /** Which of their user's sessions its own may reach: one word for every action, or a word for some. */
+  /** Which sessions of their user its sessions may reach, for all actions or for each. */
   readonly visibility?: VisibilityWord | { readonly [Action in ReachAction]?: VisibilityWord };
-  /** Folders, absolute, that children of its sessions may work in beside those inside the parent's own. */
+  /** Absolute folders in which child sessions may work, besides folders inside the parent's own. */
   readonly roots?: readonly string[];
   readonly subagents?: SubagentSpec;
 }
@@ -48,17 +48,17 @@ export interface AgentSpec {
 type VisibilityWord = "self" | "tree" | "agent" | "all";
 type ReachAction = "list" | "history" | "send" | "status";
 
-/** What sessions of an agent may spawn. What is left out is as the configuration says. */
+/** What sessions of an agent may spawn. Defaults come from the configuration. */
 export interface SubagentSpec {
-  /** Agents that children may run under, `*` for any; itself is always allowed. */
+  /** Agents that children may run as, `*` for any; the agent itself is always allowed. */
   readonly allowAgents?: readonly string[];
   /** 1 to 5. */
   readonly maxSpawnDepth?: number;
-  /** Of one session, at work at once: 1 to 20. */
+  /** Maximum number of running children of a session, 1 to 20. */
   readonly maxChildren?: number;
   /** 0: never. */
   readonly archiveAfterMinutes?: number;
-  /** Given back of the tools that sub-agents are denied, and denied beside them. */
+  /** Exceptions to the tools that sub-agents are denied, and further denied tools. */
   readonly tools?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
   readonly attachments?: {
     readonly maxFileBytes?: number;
@@ -67,11 +67,11 @@ export interface SubagentSpec {
   };
 }
 
-/** An agent, checked and frozen. What was left out is absent. */
+/** A checked and frozen agent. */
 export type AgentDefinition = Readonly<AgentSpec>;
 
 /**
- * Describes an agent. Nothing is loaded and nothing is started; what is wrong is refused at once, by name.
+ * Defines an agent. Throws `invalid_arguments` with the name of a wrong field.
  *
  * @example
  * ```ts
@@ -112,13 +112,13 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
   return Object.freeze({ ...frozen(spec), id });
 }
 
-/** The state modules that are given as objects. */
+/** The state modules given as objects. */
 function modulesOf({ state }: AgentSpec): readonly AgentState[] {
   if (state === undefined || typeof state === "function") return [];
   return state.flatMap((each) => (typeof each === "function" ? [] : [each]));
 }
 
-/** Lists and records are copied, so that nobody changes the agent through what it was made from. */
+/** Copies lists and records, so that the caller cannot change the agent later. */
 function frozen(spec: AgentSpec): AgentSpec {
   const { subagents, visibility } = spec;
   const said = Object.entries({ ...spec, subagents: copied(subagents), visibility: copied(visibility) });
@@ -129,7 +129,7 @@ function frozen(spec: AgentSpec): AgentSpec {
   ) as unknown as AgentSpec;
 }
 
-/** Agent ids are lowered, as the agent's own is. */
+/** Agent IDs become lower case, like the agent's own. */
 function copied(value: unknown, field = ""): unknown {
   if (Array.isArray(value))
     return Object.freeze(field === "allowAgents" ? value.map((id) => readAgentId(id) ?? id) : [...value]);
@@ -138,26 +138,23 @@ function copied(value: unknown, field = ""): unknown {
   return Object.freeze(Object.fromEntries(kept.map(([key, each]) => [key, copied(each, key)])));
 }
 
-/**
- * A part of the agent that outlives a run: its value as JSON, saved and loaded for each session. Every run has an instance
- * of its own, which its tools find in `context.state`.
- */
+/** State of an agent that is saved as JSON with each session. Tools find the run's instance in `context.state`. */
 export interface AgentState {
   readonly key: string;
   save(): Json;
-  /** `null` for a new session. */
+  /** Called with `null` for a new session. */
   load(value: Json | null): void;
 }
 
-/** A module as it is given: an object that is copied for each run, or a function that makes one. */
+/** An object that is copied for each run, or a function that returns a new one. */
 type ModuleSource = AgentState | (() => AgentState);
 
 type StateSource = readonly ModuleSource[] | (() => readonly AgentState[]);
 
-/** Instances that a run already has: a function that returns one of them again would have two runs share it. */
+/** Instances in use, to detect a function that returns the same object twice. */
 const inUse = new WeakSet<AgentState>();
 
-/** Instances of the state modules of an agent, for one run. */
+/** Creates the instances of an agent's state modules for one run. */
 export function instantiateState(state: StateSource | undefined): readonly AgentState[] {
   if (state === undefined) return [];
   const made = typeof state === "function" ? state() : state.map((source) => instanceOf(source));
@@ -171,10 +168,7 @@ export function instantiateState(state: StateSource | undefined): readonly Agent
   return made;
 }
 
-/**
- * Why a module that was given as an object cannot have one instance per run; `null`: it can. Copies of an object share
- * everything that its methods keep in variables outside of it.
- */
+/** Why an object cannot be copied for each run; `null`: it can. Copies share variables outside the object. */
 function sharingProblem(source: ModuleSource): string | null {
   if (typeof source === "function") return null;
   if (keepsValueOutside(source)) return 'does not keep its value in "this"';
@@ -194,7 +188,7 @@ function instanceOf(source: ModuleSource): AgentState {
   return Object.create(Object.getPrototypeOf(source) as object, fields) as AgentState;
 }
 
-/** Data that belongs to the module. Anything else, such as a connection, is a service that all instances use. */
+/** Data of the module, which is cloned. Anything else, such as a connection, is shared by all instances. */
 function isPlainData(value: unknown): boolean {
   if (Array.isArray(value) || value instanceof Map || value instanceof Set || value instanceof Date)
     return true;

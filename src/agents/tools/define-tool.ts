@@ -1,7 +1,7 @@
 import type { Static, TObject, TProperties } from "typebox";
 import { SkeinError } from "../../core/errors.ts";
 
-/** For whom and where a tool is called. `signal` is aborted when the run ends before the tool does. */
+/** The context of a tool call. `signal` is aborted when the run ends before the tool returns. */
 export interface ToolContext {
   readonly signal: AbortSignal;
   readonly toolCallId: string;
@@ -9,15 +9,15 @@ export interface ToolContext {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly userId: string | null;
-  /** The namespace that the call named; `null`: none, and the sessions are in the user's own folders. */
+  /** The namespace of the request; `null`: the sessions are in the user's own folders. */
   readonly namespace: readonly string[] | null;
-  /** The name of the store that the call named; `null`: the Skein's own. */
+  /** The store of the request; `null`: the Skein's own. */
   readonly store: string | null;
   readonly agentId: string;
   readonly cwd: string;
-  /** The folder that `attachments/` stands for in the session's messages, whether it exists or not; `null`: none. */
+  /** The folder behind `attachments/` in the session's messages, which may not exist yet; `null`: none. */
   readonly attachments: string | null;
-  /** The run's own instances of the agent's state modules, by key. They are saved after the run. */
+  /** The run's instances of the agent's state modules, by key. They are saved after the run. */
   readonly state: ToolState;
 }
 
@@ -39,32 +39,32 @@ interface ActiveGroups extends StateInstance {
   deactivate(group: string): void;
 }
 
-/** What {@link defineTool} is given. */
+/** The argument of {@link defineTool}. */
 export interface ToolSpec<P extends ToolParameters | undefined> {
   /** Letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
-  /** For the model: what it does, and when to use it. */
+  /** Tells the model what the tool does and when to use it. */
   readonly description: string;
   /** A schema of an object; left out, the tool takes no arguments. */
   readonly parameters?: P;
-  /** A text, JSON, or `{content}` of text and image blocks. A throw is a failed result, and the run goes on. */
+  /** Returns text, JSON, or `{content}` with text and image blocks. An error becomes a failed result, and the run goes on. */
   execute(args: ArgumentsOf<P>, context: ToolContext): unknown;
-  /** `safe`: may be called again when it is not known whether the first call was done. By default `never`. */
+  /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. Default: `never`. */
   readonly replay?: "safe" | "never";
-  /** Whether a person is asked first. By default nobody is. */
+  /** Whether a call needs the approval of a person. Default: false. */
   readonly approval?: boolean | ((args: ArgumentsOf<P>) => boolean | Promise<boolean>);
-  /** Names under which `allow` and `deny` find it beside its own: `group:<name>`. */
+  /** Groups by which `allow` and `deny` can name the tool: `group:<name>`. */
   readonly groups?: readonly string[];
 }
 
-/** A tool as it was defined; a run prepares it when it is first wanted. */
+/** A defined tool. */
 export interface ToolDefinition<Arguments = unknown> {
   readonly name: string;
   readonly description: string;
   readonly parameters: ToolParameters | null;
   readonly replay: "safe" | "never";
   readonly groups: readonly string[];
-  /** Whether a call is put before a person: always, never, or as these arguments say. */
+  /** `asked`: `needsApproval` decides by the arguments. */
   readonly approval: "always" | "never" | "asked";
   needsApproval(args: Arguments): boolean | Promise<boolean>;
   execute(args: Arguments, context: ToolContext): unknown;
@@ -74,7 +74,7 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 const fields = ["name", "description", "parameters", "execute", "replay", "approval", "groups"];
 
 /**
- * Makes a tool of a function. Nothing is loaded and nothing is called; what is wrong is refused at once.
+ * Defines a tool. Throws `invalid_arguments` if the definition is wrong.
  *
  * @example
  * ```ts
@@ -112,7 +112,7 @@ interface Problem {
   readonly advice: string;
 }
 
-/** Callers in JavaScript have no types to hold them. */
+/** Callers in JavaScript are not checked by the compiler. */
 function problemOf(spec: unknown): Problem | null {
   if (typeof spec !== "object" || spec === null)
     return { problem: "A tool is defined by an object", advice: "Give name, description and execute" };
@@ -149,7 +149,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   return null;
 }
 
-/** A schema of arktype is a function with properties. */
+/** Schemas of arktype are functions with properties. */
 function areParameters(given: unknown): boolean {
   if (given === undefined) return true;
   if ((typeof given !== "object" && typeof given !== "function") || given === null) return false;
@@ -163,9 +163,7 @@ function areGroups(given: unknown): boolean {
   return given === undefined || (Array.isArray(given) && given.every(isName));
 }
 
-/** What a tool's parameters may be written with. Types alone: nothing is loaded. */
-
-/** A schema of any library that keeps to Standard Schema: zod, valibot, arktype. */
+/** A schema of any library that implements Standard Schema, such as zod, valibot or arktype. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -184,10 +182,10 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What the parameters of a tool are written with: a Standard Schema, or a TypeBox schema of an object. */
+/** The parameters of a tool: a Standard Schema, or a TypeBox schema of an object. */
 export type ToolParameters = StandardSchema | { readonly type: "object" };
 
-/** The arguments that a tool's function is given, as its parameters say. */
+/** The type of a tool's arguments. */
 export type ArgumentsOf<P> = P extends {
   readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined };
 }

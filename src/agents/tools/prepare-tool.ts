@@ -1,12 +1,20 @@
+import { SkeinError } from "../../core/errors.ts";
 import { spaceOf } from "../../core/space.ts";
-import { thrownText } from "../../core/text.ts";
+import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../contract.ts";
-import { checkArguments } from "./check-arguments.ts";
-import type { ToolContext, ToolDefinition, ToolState } from "./define-tool.ts";
-import { jsonSchemaOf } from "./json-schema.ts";
+import type { Mistake } from "./check-json-schema.ts";
+import type {
+  StandardIssue,
+  StandardSchema,
+  ToolContext,
+  ToolDefinition,
+  ToolParameters,
+  ToolState,
+} from "./define-tool.ts";
+import { isStandardSchema } from "./define-tool.ts";
 import { groupName } from "./select-tools.ts";
 
-/** A tool as a turn calls it. What its schema's library needs is loaded here, not when it is defined. */
+/** Makes a defined tool callable by a turn. Loads the library of its schema, which `defineTool` does not. */
 export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   const { name, description, parameters, replay } = definition;
   return {
@@ -21,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** In doubt a person is asked: when the arguments do not fit, and when the question itself fails. */
+/** Asks for an approval when in doubt: if the arguments do not fit, or if the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);
@@ -51,7 +59,7 @@ function contextOf({ about, signal, toolCallId, state }: ToolCallContext): ToolC
 
 type Block = ToolOutput["content"][number];
 
-/** What a tool of the user's returned, as blocks for the model. What cannot be told to a model is a failed result. */
+/** Converts a tool's return value to blocks. A value that cannot be written as JSON becomes a failed result. */
 export function toolOutput(returned: unknown): ToolOutput {
   if (returned === undefined || returned === null || returned === "") return text("(no output)");
   if (typeof returned === "string") return text(returned);
@@ -94,7 +102,7 @@ function asJson(returned: unknown): ToolOutput {
   return problem === null ? text(JSON.stringify(returned)) : failure(problem);
 }
 
-/** What keeps a value from being written as JSON; `null`: nothing. */
+/** Why a value cannot be written as JSON; `null`: it can. */
 function jsonProblem(value: unknown): string | null {
   try {
     JSON.stringify(value, (key, each: unknown) => checked(key, each));
@@ -105,7 +113,7 @@ function jsonProblem(value: unknown): string | null {
   }
 }
 
-/** JSON would leave these out, or make `{}` of them, without a word. */
+/** `JSON.stringify` would silently drop these values or write `{}`. */
 function checked(key: string, value: unknown): unknown {
   const kind = typeof value;
   const isIterable =
@@ -113,4 +121,103 @@ function checked(key: string, value: unknown): unknown {
   if (kind !== "bigint" && kind !== "function" && kind !== "symbol" && !isIterable) return value;
   const what = isIterable ? (value.constructor?.name ?? "iterator") : kind;
   throw new Error(`${key === "" ? "it" : `"${key}" in it`} is of type ${what}, which is no JSON`);
+}
+
+export type Checked = { readonly args: unknown } | { readonly problem: string };
+
+/** Loaded with the first call and kept, because importing a module again is not free. */
+let loading: Promise<typeof import("./check-json-schema.ts")> | null = null;
+
+const maxMistakes = 5;
+const maxShownLength = 60;
+
+/** Parses the arguments of a call with the library of the schema. */
+export async function checkArguments(parameters: ToolParameters | null, args: unknown): Promise<Checked> {
+  if (parameters === null) {
+    const mistakes = Object.keys(args ?? {}).map((name) => ({ path: [name], expected: "is not known" }));
+    return mistakes.length === 0 ? { args: {} } : { problem: problemText(mistakes, args) };
+  }
+  if (isStandardSchema(parameters)) return await checkStandard(parameters, args);
+  loading ??= import("./check-json-schema.ts");
+  const { checkValue } = await loading;
+  const checked = checkValue(parameters, args);
+  return "value" in checked ? { args: checked.value } : { problem: problemText(checked.mistakes, args) };
+}
+
+async function checkStandard(schema: StandardSchema, args: unknown): Promise<Checked> {
+  try {
+    const result = await schema["~standard"].validate(args);
+    if (result.issues === undefined) return { args: result.value };
+    return { problem: problemText(result.issues.map(mistakeOf), args) };
+  } catch (error) {
+    return { problem: `The arguments could not be checked: ${thrownText(error)}` };
+  }
+}
+
+function mistakeOf({ message, path = [] }: StandardIssue): Mistake {
+  return { path: path.map((part) => (typeof part === "object" ? part.key : part)), expected: message };
+}
+
+/** One line for each mistake: the path, what was expected, what was given. */
+function problemText(mistakes: readonly Mistake[], args: unknown): string {
+  const lines = mistakes
+    .slice(0, maxMistakes)
+    .map(({ path, expected }) => `${pathText(path)}: ${expected}, got ${shown(valueAt(args, path))}`);
+  const more = mistakes.length - lines.length;
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path.length === 0 ? "arguments" : path.map(String).join(".");
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null && Object.hasOwn(inner, key)
+        ? (inner as Readonly<Record<PropertyKey, unknown>>)[key]
+        : undefined,
+    value,
+  );
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = JSON.stringify(value) ?? typeof value;
+  return escapeToLine(text.length > maxShownLength ? `${cutText(text, maxShownLength)}…` : text);
+}
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+const noArguments: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
+
+/** The JSON Schema for the model. `what` names the schema in errors. */
+export async function jsonSchemaOf(what: string, parameters: ToolParameters | null): Promise<JsonSchema> {
+  if (parameters === null) return noArguments;
+  const made = isStandardSchema(parameters) ? await converted(what, parameters) : parameters;
+  // Through JSON, to remove what libraries hide in their schemas.
+  const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
+  if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
+  throw unusable(what, "it is no schema of an object");
+}
+
+async function converted(what: string, schema: StandardSchema): Promise<unknown> {
+  try {
+    const own: unknown = Reflect.get(schema["~standard"], "jsonSchema");
+    if (hasInput(own)) return own.input({ target: "draft-07" });
+    const { asSchema } = await import("@ai-sdk/provider-utils");
+    return await asSchema(schema as Parameters<typeof asSchema>[0]).jsonSchema;
+  } catch (error) {
+    throw unusable(what, thrownText(error), error);
+  }
+}
+
+function hasInput(value: unknown): value is { input(options: { readonly target: string }): unknown } {
+  return typeof value === "object" && value !== null && "input" in value && typeof value.input === "function";
+}
+
+function unusable(what: string, why: string, cause?: unknown): SkeinError {
+  const problem = `${what} cannot be told to a model: ${why}`;
+  const advice = "Use an object schema of a library that can be written as JSON Schema, without transforms";
+  return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

@@ -1,18 +1,16 @@
 import { SkeinError } from "../../core/errors.ts";
 import { matchesGlob } from "../../core/glob.ts";
 
-/** Which tools an agent may use: by name, by `group:<name>`, and by patterns with `*`. */
-
 export interface ToolRule {
   /** Left out: all. Empty: none. */
   readonly allow?: readonly string[];
   /** Wins over `allow`. */
   readonly deny?: readonly string[];
-  /** Whose calls need an approval, whatever the tool says. */
+  /** Tools whose calls need an approval, whatever the tool says. */
   readonly ask?: readonly string[];
 }
 
-/** A rule and whose it is, for people: `agent main`, `this run`. */
+/** A rule and its owner, such as `agent main` or `this run`. */
 export interface ToolLayer extends ToolRule {
   readonly of: string;
 }
@@ -24,35 +22,35 @@ export interface Selectable {
 
 export interface Selection<T> {
   readonly tools: readonly T[];
-  /** Entries of `allow` and `ask` that no tool fits, in any layer: most often a slip of the pen. */
+  /** Entries of `allow` and `ask` that match no tool, most often typos. */
   readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
 }
 
 const prefix = "group:";
 
-/** A group as tools carry it, with its prefix. */
+/** The name of a group with its prefix. */
 export function groupName(name: string): string {
   return name.startsWith(prefix) ? name : `${prefix}${name}`;
 }
 
-/** What every layer allows and none denies, in the order of the tools. */
+/** Selects the tools that every layer allows and none denies. */
 export function selectTools<T extends Selectable>(
   tools: readonly T[],
   layers: readonly ToolLayer[],
 ): Selection<T> {
-  const isUnfit = (entry: string) => !tools.some((tool) => fits(tool, entry));
+  const isUnmatched = (entry: string) => !tools.some((tool) => fits(tool, entry));
   const unmatched = layers.flatMap(({ of, allow = [], ask = [] }) => [
     ...allow
-      .filter(isUnfit)
+      .filter(isUnmatched)
       .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} allows fits no tool.` })),
     ...ask
-      .filter(isUnfit)
+      .filter(isUnmatched)
       .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} asks about fits no tool.` })),
   ]);
   return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
 }
 
-/** Which rule keeps a tool from being called; `null`: none does. */
+/** The rule that denies a tool; `null`: none does. */
 export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string | null {
   for (const { of, allow, deny = [] } of layers) {
     const entry = deny.find((each) => fits(tool, each));
@@ -63,12 +61,12 @@ export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string
   return null;
 }
 
-/** Whether any layer wants a person to be asked about its calls. */
+/** Whether a layer requires an approval for the tool's calls. */
 export function isAskedAbout(tool: Selectable, layers: readonly ToolLayer[]): boolean {
   return layers.some(({ ask = [] }) => ask.some((entry) => fits(tool, entry)));
 }
 
-/** The tools of all sources in one list; two of one name are a `conflict`, since a model could not tell them apart. */
+/** Joins the tools of all sources. Two tools with the same name are a `conflict`. */
 export function joinTools<T extends Selectable>(
   sources: readonly { readonly from: string; readonly tools: readonly T[] }[],
 ): readonly T[] {
