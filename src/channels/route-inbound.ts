@@ -133,7 +133,7 @@ function checkIds({ channel, peer, group, accountId, threadId }: InboundMessage)
 }
 
 function unusable(error: SkeinError): SkeinError {
-  const problem = `The message names nobody whom a session can belong to: ${error.message.replace(/\.$/, "")}`;
+  const problem = `The IDs of the message cannot name a session: ${error.message.replace(/\.$/, "")}`;
   const advice = "Change the channel's name, or the peer, group, account or thread that it sends";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause: error });
 }

@@ -247,18 +247,18 @@ describe("a webhook takes messages in", () => {
       new SkeinError("locked", { file: "/srv/secret", holder: "9" }),
       423,
       "locked",
-      /^The message was not taken/,
+      /^The message was not accepted/,
       0,
     ],
     [
       new SkeinError("internal", { problem: "/srv/secret" }),
       500,
       "internal",
-      /^The message was not taken/,
+      /^The message was not accepted/,
       1,
     ],
-    [new Error("/srv/secret"), 500, "internal", /^The message was not taken/, 1],
-    ["/srv/secret", 500, "internal", /^The message was not taken/, 1],
+    [new Error("/srv/secret"), 500, "internal", /^The message was not accepted/, 1],
+    ["/srv/secret", 500, "internal", /^The message was not accepted/, 1],
   ])("[CHN9] what accept throws (%s) is %i %s", async (thrown, status, code, text, reports) => {
     const { answer, report } = setUp(async () => {
       throw thrown;

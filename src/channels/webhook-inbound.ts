@@ -86,7 +86,7 @@ function readHeaders(headers: Headers, now: number) {
     throw unauthorized(problem, "Give the time of sending, in seconds since 1970, and set the clock");
   }
   if (messageId !== null && !messageIdPattern.test(messageId)) {
-    const problem = `${messageIdHeader} is no message id`;
+    const problem = `${messageIdHeader} is not a message ID`;
     throw new SkeinError("invalid_arguments", { problem, advice: `Use ${messageIdRule}` });
   }
   return { timestamp, messageId, signature };
@@ -201,7 +201,7 @@ function errorResponse(error: unknown, problems?: readonly FieldProblem[]): Resp
   const known = error instanceof SkeinError ? error : null;
   const [code, status] = [known?.code ?? "internal", known?.status ?? 500];
   const isPublic = known !== null && publicErrors.has(known.code);
-  const text = isPublic ? known.message : "The message was not taken. Send it again under the same id.";
+  const text = isPublic ? known.message : "The message was not accepted. Send it again with the same ID.";
   return jsonResponse(status, { code, error: text, ...(problems !== undefined && { problems }) });
 }
 

@@ -103,7 +103,7 @@ describe("skein acp with a token that is no admin's", () => {
     expect(commands?.availableCommands.map(({ name }) => name)).toEqual(["status", "branch", "tree"]);
     await prompt(made.sessionId, "repeat sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789");
     expect(texts()).not.toContain("abcdefghijklmnopqrstuvwxyz");
-    expect(texts()).not.toContain("begun anew");
+    expect(texts()).not.toContain("The answer starts over");
     const chosen = { sessionId: made.sessionId, configId: "model", value: "rehearsal/basic" };
     await expect(agent.request(session.setConfigOption, chosen)).rejects.toMatchObject({
       data: { code: "forbidden" },

@@ -269,7 +269,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     const audio = { type: "audio" as const, data: "aGk=", mimeType: "audio/wav" };
     await expect(agent.request(session.prompt, { sessionId, prompt: [audio] })).rejects.toMatchObject({
       code: -32602,
-      message: expect.stringContaining("no audio"),
+      message: expect.stringContaining("does not accept audio"),
     });
     await expect(agent.request(session.new, { cwd: "work", mcpServers: [] })).rejects.toMatchObject({
       code: -32602,

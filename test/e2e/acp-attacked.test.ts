@@ -87,7 +87,7 @@ test.each([
 ])("[ATA5] an agent with an id of a session %s is not gone on with", async (_, id) => {
   const { outcome, acp, session } = await attackedBy(rawAgent('say("no")', id));
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
-  expect(outcome?.error).toMatch(/the id of its session is no name of 1 to 512 printable characters/);
+  expect(outcome?.error).toMatch(/its session ID is not a name of 1 to 512 printable characters/);
   expect(await acp.agentSessionId(session)).toBe(undefined);
 });
 
@@ -120,7 +120,7 @@ test("[ATA6] calls that are told of without end and never end are the end of the
     `),
   );
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
-  expect(outcome?.error).toMatch(/more than 134217728 bytes of calls that it did not end/);
+  expect(outcome?.error).toMatch(/more than 134217728 bytes for calls that it did not end/);
 });
 
 test("[ATA8] an editor is told what of its params is wrong, and on stderr why the connection had to end", async () => {

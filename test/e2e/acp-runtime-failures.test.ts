@@ -11,13 +11,13 @@ describe("an agent that does not come to its session", () => {
     ["ends", "exit", "acp_failed", /it ended while it was starting.*cannot find my own configuration/],
     ["does not answer", "hang", "acp_failed", /did not open a session within 3 seconds/],
     ["opens no session", "hang_new", "acp_failed", /did not open a session within 3 seconds/],
-    ["writes what is no message", "garbage", "acp_failed", /cannot be read: \{"jsonrpc": broken/],
+    ["writes what is no message", "garbage", "acp_failed", /unreadable message: \{"jsonrpc": broken/],
     ["speaks another version", "wrong_version", "acp_unavailable", /speaks version 99/],
     [
       "wants a login",
       "auth_required",
       "acp_unavailable",
-      /it wants somebody to log in first \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
+      /it requires a login \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
     ],
   ])("[ARU7] one that %s ends the run within the time for starting", async (_, start, code, told) => {
     // Whoever does something at all has the time to come to it.
@@ -58,11 +58,11 @@ describe("an agent that breaks off in the middle of a turn", () => {
       [{ stderr: "out of memory, sorry\n", exit: 7 }],
       /it ended in the middle of a turn.*7.*out of memory, sorry/,
     ],
-    ["writes half a message", [{ raw: '{"jsonrpc":"2.0","met\n' }, { wait: "for_ever" }], /cannot be read/],
+    ["writes half a message", [{ raw: '{"jsonrpc":"2.0","met\n' }, { wait: "for_ever" }], /unreadable message/],
     [
       "writes only noise",
       [{ raw: "noise\n".repeat(200) }, { wait: "for_ever" }],
-      /no message on its stdout: noise/,
+      /not a message to its stdout: noise/,
     ],
     [
       "writes a line without an end",
@@ -87,7 +87,7 @@ describe("an agent that breaks off in the middle of a turn", () => {
     [
       "wants a login only then",
       [{ fail: { code: -32000, message: "Your token has run out" } }],
-      /it wants somebody to log in first \(Your token has run out/,
+      /it requires a login \(Your token has run out/,
     ],
   ])("[ARU8] one that %s: what it said stays, and the run ends as failed", async (_, steps, told) => {
     const acp = await skeinWith({

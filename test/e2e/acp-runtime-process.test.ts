@@ -36,16 +36,16 @@ const answering = (answers: Readonly<Record<string, unknown>>, ends = false) =>
 
 describe("what an agent answers", () => {
   test.each<[string, unknown, RegExp]>([
-    ["initialize", null, /while it was starting is none of the protocol: it is no object/],
+    ["initialize", null, /while it was starting does not follow the protocol: it is not an object/],
     ["initialize", { protocolVersion: "1" }, /it has no protocolVersion/],
-    ["session/new", null, /while it opened a session is none of the protocol: it is no object/],
+    ["session/new", null, /while it opened a session does not follow the protocol: it is not an object/],
     ["session/new", {}, /it has no sessionId/],
     ["session/new", { sessionId: 7 }, /it has no sessionId/],
-    ["session/new", { sessionId: "x".repeat(513) }, /no name of 1 to 512 printable characters \(513\)/],
-    ["session/new", { sessionId: "a\nb" }, /no name of 1 to 512 printable characters/],
-    ["session/new", { sessionId: "s1", configOptions: {} }, /its configOptions are no list/],
-    ["session/prompt", null, /its answer to the prompt is none of the protocol/],
-    ["session/prompt", { failed: 1 }, /its answer to the prompt is none of the protocol/],
+    ["session/new", { sessionId: "x".repeat(513) }, /not a name of 1 to 512 printable characters \(513\)/],
+    ["session/new", { sessionId: "a\nb" }, /not a name of 1 to 512 printable characters/],
+    ["session/new", { sessionId: "s1", configOptions: {} }, /its configOptions are not a list/],
+    ["session/prompt", null, /its response to the prompt does not follow the protocol/],
+    ["session/prompt", { failed: 1 }, /its response to the prompt does not follow the protocol/],
   ])("[ARU51] is looked at: %s with %j ends the run as failed", async (method, answer, told) => {
     const acp = await answering({ [method]: answer });
     const session = await acp.session({ model: "large" });

@@ -69,7 +69,7 @@ describe("an agent that ends its turn because it was denied something", () => {
   test("[ARU16] one that nobody denied anything says that nobody here did that", async () => {
     const acp = await skeinWith({ script: { turns: [[{ stop: "cancelled" }]] } });
     expect((await acp.say(await acp.session(), "Go")).outcome?.error).toContain(
-      "though nobody here did that",
+      "without being asked to",
     );
   });
 });
@@ -122,7 +122,7 @@ describe("models of agents without config options", () => {
     const acp = await skeinWith({ script: { models: ["small", "large"], isListedOnly: true } });
     const { outcome } = await acp.say(await acp.session({ model: "large" }), "Go");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
-    expect(outcome?.error).toContain("it offers a model and cannot set it");
+    expect(outcome?.error).toContain("it offers a model but cannot set it");
   });
 });
 

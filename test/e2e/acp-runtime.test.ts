@@ -134,7 +134,7 @@ describe("a turn of an ACP agent", () => {
     await acp.untilGone();
     const { outcome } = await acp.say(session, "Second");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
-    expect(outcome?.error).toMatch(/its process has ended, and what it knew with it.*Spawn it anew/);
+    expect(outcome?.error).toMatch(/its process has ended, and its context is lost.*Spawn it again/);
   });
 
   test("[ARU3] a session of the agent's own from before is gone on with", async () => {

@@ -212,8 +212,8 @@ describe("an ACP agent's requests", () => {
     const spawned = await spawn({ runtime: "acp", agentId: "files", background: false });
     expect(spawned).toMatchObject({ status: "ok", outcome: "ok" });
     const answers = [...String(spawned.result).matchAll(/<([^<>]*)>/g)].map((match) => match[1]?.trim());
-    const inRoot = expect.stringMatching(/^\(.*lies in the folder of Skein itself.*\)$/);
-    const isConfiguration = expect.stringMatching(/^\(.*has the name of a configuration file.*\)$/);
+    const inRoot = expect.stringMatching(/^\(.*is inside Skein's own folder.*\)$/);
+    const isConfiguration = expect.stringMatching(/^\(.*is named like a configuration file.*\)$/);
     expect(answers).toEqual([
       ...[inRoot, inRoot, inRoot, inRoot],
       ...[inRoot, inRoot, inRoot],

@@ -48,10 +48,10 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
   if (link === undefined) throw noAgentSession(about.sessionKey);
   const spec = options.agent(link.agent);
   if (spec === null)
-    throw unavailable(link.agent, "nothing says how it is started", `Configure acp.agents.${link.agent}`);
+    throw unavailable(link.agent, "it is not configured", `Configure acp.agents.${link.agent}`);
   if (turn.outputSchema !== null) {
-    const advice = "Leave outputSchema out, and say in words what you need";
-    throw unsupported(link.agent, "its answers fit no schema", advice);
+    const advice = "Leave outputSchema out, and describe the result in the message";
+    throw unsupported(link.agent, "it does not support an output schema", advice);
   }
   await closeOpenCalls(turn);
   // If another process has continued the session since, the idle agent here has an outdated view of it.

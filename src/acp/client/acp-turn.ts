@@ -225,7 +225,7 @@ function errorOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | 
 /** Some agents end their turn as cancelled when a permission is denied. */
 function unrequestedCancel(agent: string, refusal: string | null): SkeinError {
   if (refusal === null)
-    return failed(agent, "it ended its turn as cancelled, though nobody here did that", "Ask again");
+    return failed(agent, "it ended its turn as cancelled without being asked to", "Ask again");
   const advice = "Allow it, or ask for what needs no permission";
   return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }

@@ -34,11 +34,11 @@ describe("what an agent answers", () => {
   });
 
   test.each([
-    [null, "it is no object"],
+    [null, "it is not an object"],
     [{}, "it has no sessionId"],
     [{ sessionId: 7 }, "it has no sessionId"],
     [{ sessionId: "" }, "(0)"],
-    [{ sessionId: "a\nb" }, "no name of 1 to 512 printable characters (3)"],
+    [{ sessionId: "a\nb" }, "not a name of 1 to 512 printable characters (3)"],
     [{ sessionId: "x".repeat(513) }, "(513)"],
   ])("[ARU51] the id of a session is one that can be named again: %j", (told, problem) => {
     expect(() => readSessionId(told)).toThrow(problem);
@@ -59,9 +59,9 @@ describe("what an agent answers", () => {
       configOptions: [],
       models: undefined,
     });
-    expect(() => readSessionResponse({ configOptions: {} })).toThrow("its configOptions are no list");
+    expect(() => readSessionResponse({ configOptions: {} })).toThrow("its configOptions are not a list");
     expect(() => readSessionResponse({ modes: { availableModes: "all" } })).toThrow(
-      "its availableModes are no list",
+      "its availableModes are not a list",
     );
   });
 

@@ -9,7 +9,7 @@ import { unsupported } from "./errors.ts";
 
 /**
  * Reads the responses of an agent, which the SDK does not validate. A response that cannot be used throws an error whose
- * message continues the sentence "its answer is none of the protocol:".
+ * message continues the sentence "its answer does not follow the protocol:".
  */
 
 export interface InitializeResponse {
@@ -62,7 +62,7 @@ export function readSessionId(response: unknown): string {
   const { length } = sessionId;
   if (length > 0 && length <= maxSessionIdChars && escapeToLine(sessionId) === sessionId) return sessionId;
   throw new Error(
-    `the id of its session is no name of 1 to ${maxSessionIdChars} printable characters (${length})`,
+    `its session ID is not a name of 1 to ${maxSessionIdChars} printable characters (${length})`,
   );
 }
 
@@ -113,13 +113,13 @@ function nameOf(value: unknown): string | null {
 
 function recordOf(response: unknown): Record<string, unknown> {
   if (isRecord(response)) return response;
-  throw new Error("it is no object");
+  throw new Error("it is not an object");
 }
 
 function listOf(name: string, value: unknown): readonly unknown[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value)) return value;
-  throw new Error(`its ${name} are no list`);
+  throw new Error(`its ${name} are not a list`);
 }
 
 /** The settings that a session needs; `null` leaves the agent's default. */

@@ -172,7 +172,7 @@ export class Agent {
     );
     if (about.protocolVersion === PROTOCOL_VERSION) return about;
     const problem = `it speaks version ${about.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
-    throw unavailable(this.name, problem, "Install a version of it that speaks ours");
+    throw unavailable(this.name, problem, "Install a version that does");
   }
 
   #newSession(params: object): Promise<SessionResponse & { readonly sessionId: string }> {
@@ -189,8 +189,8 @@ export class Agent {
   ): Promise<SessionResponse & { readonly sessionId: string }> {
     const { sessionId } = params;
     if (!canLoad && !canResume) {
-      const problem = `it cannot go on with its session "${sessionId}": its process has ended, and what it knew with it`;
-      throw unsupported(this.name, problem, "Spawn it anew, and tell it what it has to know");
+      const problem = `it cannot resume its session "${sessionId}": its process has ended, and its context is lost`;
+      throw unsupported(this.name, problem, "Spawn it again, and repeat what it needs to know");
     }
     const method = canResume ? methods.agent.session.resume : methods.agent.session.load;
     return this.#ask(`while it opened its session "${sessionId}"`, async () => {
@@ -211,7 +211,7 @@ export class Agent {
         else if (change.set === "mode") await agent.request(session.setMode, { sessionId, modeId: value });
         else await agent.request(setModel, { sessionId, modelId: value });
       },
-      () => unsupported(this.name, `it offers a ${change.set} and cannot set it`, "Leave it out"),
+      () => unsupported(this.name, `it offers a ${change.set} but cannot set it`, "Leave it out"),
     );
   }
 
@@ -230,7 +230,7 @@ export class Agent {
     } catch (error) {
       if (this.#connection.signal.aborted) throw await this.#failure(when);
       if (!(error instanceof RequestError)) {
-        throw failed(this.name, `its answer ${when} is none of the protocol: ${thrownText(error)}`);
+        throw failed(this.name, `its response ${when} does not follow the protocol: ${thrownText(error)}`);
       }
       if (error.code === methodNotFound && onUnknownMethod !== undefined) throw onUnknownMethod();
       if (error.code === authRequired) throw this.#loginRequired(error);
@@ -245,7 +245,7 @@ export class Agent {
   #loginRequired(error: RequestError): SkeinError {
     const names = this.#about?.authMethods ?? [];
     const offers = names.length === 0 ? "" : `; it offers: ${names.join(", ")}`;
-    const problem = `it wants somebody to log in first (${errorText(error)})${offers}`;
+    const problem = `it requires a login (${errorText(error)})${offers}`;
     const advice = "Log in with the agent's own command, or give it its key under acp.agents";
     return unavailable(this.name, problem, advice);
   }

@@ -87,26 +87,26 @@ describe("reading", () => {
     ["@/to-nothing", "is a link"],
     ["@/loop", "is a link"],
     ["@/loop/a", "is a link"],
-    ["@/deep", "no regular file"],
+    ["@/deep", "not a regular file"],
     ["@/none", "there is no file"],
     ["@/none/none", "there is no file"],
-    ["@/a/b", "no folder"],
+    ["@/a/b", "not a folder"],
   ])("[APR7] %j is refused: %s", async (path, why) => {
     await expect(read(path)).rejects.toThrow(why);
   });
 
   test("[APR7] a pipe and a device are refused at once", async () => {
     execFileSync("mkfifo", [join(cwd, "pipe")]);
-    await expect(read("@/pipe")).rejects.toThrow("no regular file");
-    await expect(write("@/pipe", "x")).rejects.toThrow("no regular file");
-    await expect(filesIn("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("no regular file");
+    await expect(read("@/pipe")).rejects.toThrow("not a regular file");
+    await expect(write("@/pipe", "x")).rejects.toThrow("not a regular file");
+    await expect(filesIn("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("not a regular file");
   });
 
   test("[APR7] text in UTF-8 is read to the letter, anything else and anything large is refused", async () => {
     writeFileSync(join(cwd, "text"), "\ufeffä\r\n🦆\0");
     expect(await read("@/text")).toBe("\ufeffä\r\n🦆\0");
     writeFileSync(join(cwd, "latin"), Buffer.from([0x61, 0xe4, 0x61]));
-    await expect(read("@/latin")).rejects.toThrow("is no text in UTF-8");
+    await expect(read("@/latin")).rejects.toThrow("is not UTF-8 text");
     writeFileSync(join(cwd, "most"), Buffer.alloc(10 * 1024 * 1024, "x"));
     expect(await read("@/most", 1, 1)).toHaveLength(10 * 1024 * 1024);
     writeFileSync(join(cwd, "large"), Buffer.alloc(10 * 1024 * 1024 + 1, "x"));
@@ -163,12 +163,12 @@ describe("writing", () => {
     ["@/to-outside/x/new", "lies outside"],
     ["@/x/../../outside/new", "lies outside"],
     ["@/x/../new", "lies outside"],
-    ["@/to-nothing/new", "a folder on the way is a link"],
+    ["@/to-nothing/new", "a parent of it is a link"],
     ["@/to-a", "is a link"],
     ["@/to-secret", "is a link"],
     ["@/to-nothing", "is a link"],
-    ["@/deep", "is no regular file"],
-    ["@/a/new", "no folder"],
+    ["@/deep", "is not a regular file"],
+    ["@/a/new", "not a folder"],
   ])("[APR8] %s is refused, and nothing is changed: %s", async (path, why) => {
     const before = everything(folder);
     await expect(write(path, "x")).rejects.toThrow(why);
@@ -185,7 +185,7 @@ describe("writing", () => {
   });
 
   test("[APR8] what is no text, or large, is refused", async () => {
-    await expect(write("@/new", "\ud800")).rejects.toThrow("no valid text");
+    await expect(write("@/new", "\ud800")).rejects.toThrow("not valid text");
     await expect(write("@/new", "ä".repeat(5 * 1024 * 1024 + 1))).rejects.toThrow("more than 10485760 bytes");
     expect(existsSync(join(cwd, "new"))).toBe(false);
   });
@@ -308,7 +308,7 @@ describe("the folder of Skein", () => {
     async (name) => {
       const files = filesIn(cwd, join(cwd, "to-deep"));
       const path = join(cwd, "/").concat(name);
-      const why = /lies in the folder of Skein itself/;
+      const why = /is inside Skein.s own folder/;
       await expect(files.readTextFile({ path })).rejects.toThrow(why);
       await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(why);
       expect(readFileSync(join(cwd, "deep/b"), "utf8")).toBe("inside deep/b\n");
@@ -320,7 +320,7 @@ describe("the folder of Skein", () => {
   test("[APR13] one that is not there yet is kept too", async () => {
     const files = filesIn(cwd, join(cwd, ".skein"));
     const path = join(cwd, ".skein", "token");
-    await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/folder of Skein/);
+    await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/own folder/);
     expect((await files.writeTextFile({ path: join(cwd, ".skeins"), content: "x" })) && true).toBe(true);
   });
 });

@@ -89,7 +89,7 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
     writeTextFile: ({ path, content }) => {
       if (Buffer.byteLength(content) > maxBytes)
         return refuse(`${path} cannot be written: it would have ${tooLarge}`);
-      if (!content.isWellFormed()) return refuse(`${path} cannot be written: the content is no valid text`);
+      if (!content.isWellFormed()) return refuse(`${path} cannot be written: the content is not valid text`);
       return useFile(path, "write", async (folder, name) => {
         await writeText(folder, name, content, path);
         return {};
@@ -99,9 +99,9 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
 }
 
 const refusalTexts: Partial<Readonly<Record<PathRefusal, string>>> = {
-  in_root_folder: "lies in the folder of Skein itself, which is not for agents",
-  configuration_file: "has the name of a configuration file, and agents write none",
-  code_folder: "lies in node_modules or .git, where agents write nothing",
+  in_root_folder: "is inside Skein's own folder, which agents may not use",
+  configuration_file: "is named like a configuration file, which agents may not write",
+  code_folder: "is in node_modules or .git, where agents may not write",
 };
 
 class Refusal extends Error {
@@ -121,11 +121,11 @@ function refuse(sentence: string): Promise<never> {
 async function readText(file: string, path: string): Promise<string> {
   const handle = await open(file, constants.O_RDONLY | safeFlags);
   try {
-    if (!(await handle.stat()).isFile()) throw new Refusal(`${path} is no regular file`);
+    if (!(await handle.stat()).isFile()) throw new Refusal(`${path} is not a regular file`);
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readAll(handle, path));
   } catch (error) {
     throw codeOf(error) === "ERR_ENCODING_INVALID_ENCODED_DATA"
-      ? new Refusal(`${path} is no text in UTF-8`)
+      ? new Refusal(`${path} is not UTF-8 text`)
       : error;
   } finally {
     await handle.close();
@@ -188,7 +188,7 @@ async function modeOf(file: string, path: string): Promise<number | null> {
   });
   if (found === null) return null;
   if (found.isSymbolicLink()) throw new Refusal(`${path} is a link, and links are not followed`);
-  if (!found.isFile()) throw new Refusal(`${path} is no regular file`);
+  if (!found.isFile()) throw new Refusal(`${path} is not a regular file`);
   await access(file, constants.W_OK);
   return found.mode & 0o777;
 }
@@ -208,9 +208,9 @@ function fileErrorText(error: unknown, path: string, action: "read" | "written")
     case "EMLINK":
       return `${path} is a link, and links are not followed`;
     case "ENXIO":
-      return `${path} is no regular file`;
+      return `${path} is not a regular file`;
     case "ENOTDIR":
-      return `${path} cannot be ${action}: a folder on the way is a link or no folder`;
+      return `${path} cannot be ${action}: a parent of it is a link or not a folder`;
     case "EACCES":
     case "EPERM":
       return `${path} may not be ${action}`;

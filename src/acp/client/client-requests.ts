@@ -102,7 +102,7 @@ export class ClientRequests {
   }
 
   #requireTurn(): PermissionRequests {
-    return this.permissions ?? refuse("No turn is under way");
+    return this.permissions ?? refuse("No turn is running");
   }
 }
 

@@ -39,10 +39,10 @@ describe("messages out of bytes", () => {
     expect(await read(lines, Buffer.from('Welcome!\n\n{"a":1}\n42\n'))).toEqual([{ a: 1 }]);
     expect(lines.stray).toBe("Welcome!");
     await expect(read(lines, Buffer.from("noise\n".repeat(100)))).rejects.toThrow(
-      "no message on its stdout: Welcome!",
+      "not a message to its stdout: Welcome!",
     );
-    await expect(read(new MessageLines(), Buffer.from('{"a":\n'))).rejects.toThrow("cannot be read");
-    await expect(read(new MessageLines(), Buffer.from("[]\n"))).rejects.toThrow("cannot be read");
+    await expect(read(new MessageLines(), Buffer.from('{"a":\n'))).rejects.toThrow("unreadable message");
+    await expect(read(new MessageLines(), Buffer.from("[]\n"))).rejects.toThrow("unreadable message");
   });
 
   test.each(["[INFO] starting", "[dotenv@17.2.0] injecting env (0) from .env", "[", "[1/3] Linking"])(
@@ -55,7 +55,7 @@ describe("messages out of bytes", () => {
   );
 
   test.each(['[{"a":', "[1]"])("[ARU54] what may be a message in brackets is not: %s", async (line) => {
-    await expect(read(new MessageLines(), Buffer.from(`${line}\n`))).rejects.toThrow("cannot be read");
+    await expect(read(new MessageLines(), Buffer.from(`${line}\n`))).rejects.toThrow("unreadable message");
   });
 
   test("[ARU8] a message is bounded, ended or not", async () => {

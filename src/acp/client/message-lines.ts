@@ -54,9 +54,9 @@ export class MessageLines {
     if (isRecord(value)) return value;
     if (this.#strayCount++ === 0) this.#stray = cutText(line, maxShownChars);
     if (line.startsWith("{") || line.startsWith("[{") || Array.isArray(value))
-      throw new Error(`it wrote a message that cannot be read: ${cutText(line, maxShownChars)}`);
+      throw new Error(`it wrote an unreadable message: ${cutText(line, maxShownChars)}`);
     if (this.#strayCount > maxStrayLines)
-      throw new Error(`it writes what is no message on its stdout: ${this.#stray}`);
+      throw new Error(`it writes text that is not a message to its stdout: ${this.#stray}`);
     return null;
   }
 }

@@ -31,7 +31,7 @@ test("[ARU8] what cannot be read is told", async () => {
   const { stdout, broken, readable } = streamOf();
   stdout.write("{broken\n");
   await readable.getReader().read();
-  expect(broken).toEqual(["it wrote a message that cannot be read: {broken"]);
+  expect(broken).toEqual(["it wrote an unreadable message: {broken"]);
 });
 
 test("[ARU58] however much an agent has written, the event loop gets a turn after each reading", async () => {
@@ -108,7 +108,7 @@ describe("the requests of an agent at once", () => {
   test("[ATA1] an id that is under way, the 257th, and more than 64 MB are refused until there is room", () => {
     const limiter = new RequestLimiter();
     limiter.admit(ask(0), 1);
-    expect(limiter.admit(ask(0), 1)).toMatch(/this id is under way/);
+    expect(limiter.admit(ask(0), 1)).toMatch(/this ID is already pending/);
     for (let id = 1; id < 256; id++) limiter.admit(ask(id), 1);
     expect(limiter.admit(ask(256), 1)).toMatch(/More than 256 requests/);
     limiter.release(0);

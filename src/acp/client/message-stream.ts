@@ -133,7 +133,7 @@ export class RequestLimiter {
   /** Returns the requests to handle now, or a sentence that refuses this one. */
   admit(message: JsonObject, bytes: number): readonly JsonObject[] | string {
     const { id, method } = message;
-    if (this.#pending.has(id)) return "A request with this id is under way already.";
+    if (this.#pending.has(id)) return "A request with this ID is already pending.";
     if (this.#pending.size >= maxRequests)
       return `More than ${maxRequests} requests at once. Wait for answers.`;
     if (this.#bytes > 0 && this.#bytes + bytes > maxRequestBytes)

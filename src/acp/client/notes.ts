@@ -88,7 +88,7 @@ export class Notes {
     if (this.#unknownCount > 0) {
       const kinds = [...this.#unknownKinds];
       const named = kinds.length > maxUnknownKinds ? [...kinds.slice(0, maxUnknownKinds), "…"] : kinds;
-      const title = `Updates of kinds that are not known here were passed by: ${this.#unknownCount}.`;
+      const title = `Skipped updates of unknown kinds: ${this.#unknownCount}.`;
       this.#add("acp.notice", { severity: "info", title, description: named.join(", ") });
     }
     return this.flush();

@@ -161,7 +161,7 @@ describe("permission requests", () => {
       expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
       expect(asked).toEqual([]);
       expect(notices).toEqual([
-        'Permission for "Delete it" was denied: the agent offers no yes for this one time.',
+        'Permission for "Delete it" was denied: the agent offers no option to allow it once.',
       ]);
       expect(await opened("allow").ask({}, [option("allow_always")])).toEqual(chosen("allow_always"));
     },

@@ -120,7 +120,7 @@ export class PermissionRequests {
 
   #refuseAlways(name: string, args: Arguments): Verdict {
     if (this.isClosed) return "cancelled";
-    const verdict = this.#refuse(name, args, "the agent offers no yes for this one time");
+    const verdict = this.#refuse(name, args, "the agent offers no option to allow it once");
     this.#context.addNotice(this.#refusal ?? "");
     return verdict;
   }

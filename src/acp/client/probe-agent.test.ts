@@ -70,7 +70,7 @@ describe("asking an agent what it is", () => {
     const { found, late } = await probeSilent("garbage", 1);
     expect(found).toEqual({
       answers: false,
-      problem: `${late}; it wrote what is no message: usage: toy [--acp]`,
+      problem: `${late}; it wrote text that is not a message: usage: toy [--acp]`,
     });
   });
 

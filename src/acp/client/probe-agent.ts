@@ -63,7 +63,7 @@ async function initialize(child: ChildProcess, timeout: Promise<string>): Promis
   const response = await Promise.race([reader.response, ended, timeout]);
   if (typeof response !== "string") return resultOf(response);
   const { stray } = reader;
-  const problems = [response, child.report(), stray === null ? "" : `it wrote what is no message: ${stray}`];
+  const problems = [response, child.report(), stray === null ? "" : `it wrote text that is not a message: ${stray}`];
   return { answers: false, problem: problems.filter((each) => each !== "").join("; ") };
 }
 

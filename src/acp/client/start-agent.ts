@@ -26,7 +26,7 @@ export async function startChild(
     const install = acpInstall(spec);
     const advice =
       error.place === "cwd"
-        ? "Make the folder, or name another one"
+        ? "Create the folder, or choose another one"
         : `Install it${install === null ? "" : ` (${install})`}, or correct acp.agents.${name}.command`;
     throw unavailable(name, error.message, advice);
   }

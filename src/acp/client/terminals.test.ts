@@ -95,7 +95,7 @@ describe("a terminal", () => {
     ["a folder outside", { cwd: "/" }, "/ lies outside the working directory "],
     ["a folder outside by a link", { cwd: "@/up" }, "lies outside"],
     ["a folder outside by ..", { cwd: "@/deep/../.." }, "lies outside"],
-    ["no absolute path", { cwd: "deep" }, "deep is not the absolute path of a folder"],
+    ["not an absolute path", { cwd: "deep" }, "deep is not the absolute path of a folder"],
     ["no folder", { cwd: "@/none" }, "is not the absolute path of a folder"],
     ["no program", { command: "no-such-program" }, 'the command "no-such-program" was not found on PATH'],
     ["nothing", { command: " ", args: [] }, "was not found"],

@@ -148,7 +148,7 @@ export class Terminals {
     if (isAbsolute(way) || way === ".." || way.startsWith(`..${sep}`))
       throw new Error(`${cwd} lies outside the working directory ${this.#cwd} of this session`);
     if (!this.#isAllowed(real))
-      throw new Error(`${cwd} lies in the folder of Skein itself, which is not for agents`);
+      throw new Error(`${cwd} is inside Skein's own folder, which agents may not use`);
     return real;
   }
 }

@@ -39,7 +39,7 @@ describe("a result", () => {
     [
       "a terminal that is not known",
       { content: [{ type: "terminal", terminalId: "t9" }] },
-      ["[terminal t9: what it printed is not known]"],
+      ["[terminal t9: its output is unknown]"],
     ],
     [
       "a change",

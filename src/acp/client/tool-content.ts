@@ -29,7 +29,7 @@ export function resultContent(
     if (part.type === "diff") return [textBlock(diffText(part))];
     if (part.type === "terminal") {
       const output = terminalText(stringOf(part.terminalId));
-      return [textBlock(output ?? `[terminal ${lineText(part.terminalId)}: what it printed is not known]`)];
+      return [textBlock(output ?? `[terminal ${lineText(part.terminalId)}: its output is unknown]`)];
     }
     if (part.type !== "content") return [];
     const image = imageCount < maxImages ? imageBlock(part.content) : null;

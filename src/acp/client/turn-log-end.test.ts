@@ -222,7 +222,7 @@ describe("what is for the caller", () => {
       customType: "acp.notice",
       data: {
         severity: "info",
-        title: "Updates of kinds that are not known here were passed by: 54.",
+        title: "Skipped updates of unknown kinds: 54.",
         description: expect.stringMatching(
           /^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/,
         ),

@@ -14,7 +14,7 @@ export interface PromptResponse {
 export function readPromptResponse(agent: string, response: unknown): PromptResponse {
   if (isRecord(response) && typeof response.stopReason === "string")
     return { stopReason: response.stopReason, usage: response.usage };
-  throw failed(agent, "its answer to the prompt is none of the protocol: it has no stopReason");
+  throw failed(agent, "its response to the prompt does not follow the protocol: it has no stopReason");
 }
 
 export type AgentTurnEnd =

@@ -91,7 +91,7 @@ export class UpdateWriter {
     if (this.#log.openCallBytes > maxOpenCallBytes) {
       this.#close();
       const agent = this.#turn.acp?.agent ?? "";
-      this.#fail(failed(agent, `it told more than ${maxOpenCallBytes} bytes of calls that it did not end`));
+      this.#fail(failed(agent, `it sent more than ${maxOpenCallBytes} bytes for calls that it did not end`));
     }
   }
 

@@ -196,10 +196,13 @@ export class AcpAgent {
   /** Opening a session again replaces it, and the pending prompts of the earlier one would never get a response. */
   #checkIdle(sessionId: string): void {
     if (this.#hasEnded)
-      throw new SkeinError("conflict", { problem: "The editor has gone", advice: "Start again" });
+      throw new SkeinError("conflict", { problem: "The editor has disconnected", advice: "Start again" });
     if ((this.#open.get(sessionId)?.unansweredCount ?? 0) === 0) return;
     const problem = `A prompt of the session ${sessionId} is being answered`;
-    throw new SkeinError("conflict", { problem, advice: "Wait for its end, or cancel it, and open it then" });
+    throw new SkeinError("conflict", {
+      problem,
+      advice: "Wait for the response, or cancel the prompt, then open the session",
+    });
   }
 
   async #begin(id: string, live: LiveSession, notice: string | null): Promise<void> {
@@ -319,7 +322,7 @@ async function cancelPrompts({ live, commands }: OpenSession): Promise<void> {
 
 function checkFolder(cwd: string): void {
   if (isAbsolute(cwd) && !cwd.includes("\0")) return;
-  const advice = "Name the whole path of a folder";
+  const advice = "Use the absolute path of a folder";
   const problem = `cwd is "${escapeToLine(cutText(cwd, 300))}", no absolute path`;
   throw new SkeinError("invalid_arguments", { problem, advice });
 }

@@ -50,13 +50,13 @@ describe("a prompt of an editor", () => {
   test.each<[string, readonly ContentBlock[], RegExp]>([
     ["nothing", [], /empty/],
     ["blanks", [text("  \n")], /empty/],
-    ["audio", [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }], /no audio/],
+    ["audio", [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }], /not accept audio/],
     ["another file", [blob("application/pdf", "file:///w/a.pdf")], /a\.pdf is neither text nor an image/],
     ["a file of no type", [blob(null)], /its type is not told/],
     [
       "an image that is none",
       [{ type: "image", data: "aGk=", mimeType: "text/html" }],
-      /"text\/html" is no image/,
+      /"text\/html" is not an image/,
     ],
     ["what nobody knows", [{ type: "video" } as unknown as ContentBlock], /does not know/],
   ])("[AAG6] refuses %s", (_, blocks, problem) => {

@@ -41,14 +41,18 @@ function inputOf(block: ContentBlock): string | Attachment {
     case "resource":
       return resourceInput(block);
     case "audio":
-      throw refused("Skein takes no audio", "Write it down, or attach an image");
+      throw refused("Skein does not accept audio", "Write it down, or attach an image");
     default:
-      throw refused("The prompt holds something that Skein does not know", "Send text, images and files");
+      throw refused(
+        "The prompt has content of a type that Skein does not know",
+        "Send text, images and files",
+      );
   }
 }
 
 function imageAttachment(data: string, mimeType: string, name?: string): Attachment {
-  if (!/^image\/[a-z0-9.+-]+$/.test(mimeType)) throw refused(`"${mimeType}" is no image`, "Attach an image");
+  if (!/^image\/[a-z0-9.+-]+$/.test(mimeType))
+    throw refused(`"${mimeType}" is not an image`, "Attach an image");
   return { mimeType, data, ...present({ name }) };
 }
 

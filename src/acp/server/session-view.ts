@@ -7,7 +7,7 @@ import { ToolCalls } from "./tool-calls.ts";
 type Delta = Extract<ReceivedEvent, { event: "run.delta" }>["payload"];
 type ToolEvent = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
 
-export const restartText = "\n\n[The answer is begun anew: what stands above of it does not count.]\n\n";
+export const restartText = "\n\n[The answer starts over. Ignore the part above.]\n\n";
 
 /**
  * Where the event stream is, compared with the log. Deltas and tool events are shown only while it is current. It is behind
