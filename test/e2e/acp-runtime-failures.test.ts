@@ -58,7 +58,11 @@ describe("an agent that breaks off in the middle of a turn", () => {
       [{ stderr: "out of memory, sorry\n", exit: 7 }],
       /it ended in the middle of a turn.*7.*out of memory, sorry/,
     ],
-    ["writes half a message", [{ raw: '{"jsonrpc":"2.0","met\n' }, { wait: "for_ever" }], /unreadable message/],
+    [
+      "writes half a message",
+      [{ raw: '{"jsonrpc":"2.0","met\n' }, { wait: "for_ever" }],
+      /unreadable message/,
+    ],
     [
       "writes only noise",
       [{ raw: "noise\n".repeat(200) }, { wait: "for_ever" }],

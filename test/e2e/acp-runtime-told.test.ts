@@ -68,9 +68,7 @@ describe("an agent that ends its turn because it was denied something", () => {
 
   test("[ARU16] one that nobody denied anything says that nobody here did that", async () => {
     const acp = await skeinWith({ script: { turns: [[{ stop: "cancelled" }]] } });
-    expect((await acp.say(await acp.session(), "Go")).outcome?.error).toContain(
-      "without being asked to",
-    );
+    expect((await acp.say(await acp.session(), "Go")).outcome?.error).toContain("without being asked to");
   });
 });
 

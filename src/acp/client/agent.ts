@@ -16,8 +16,7 @@ import {
 } from "./agent-responses.ts";
 import type { ClientRequests } from "./client-requests.ts";
 import { failed, unavailable, unsupported } from "./errors.ts";
-import { MessageLines } from "./message-lines.ts";
-import { messageStream } from "./message-stream.ts";
+import { MessageLines, messageStream } from "./message-stream.ts";
 import type { PermissionRequests } from "./permission-requests.ts";
 
 /** How long to wait for the end of a process whose pipe closed, so that the error can say how it ended. */

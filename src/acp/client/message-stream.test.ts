@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
 import { setImmediate } from "node:timers";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MessageLines } from "./message-lines.ts";
-import { messageStream, RequestLimiter } from "./message-stream.ts";
+import { atOnce } from "../../core/slices.ts";
+import { deepestNesting } from "../../protocol/nesting.ts";
+import { findExcess, MessageLines, maxValues, messageStream, RequestLimiter } from "./message-stream.ts";
 
 function streamOf() {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
@@ -90,17 +92,17 @@ test("[OVF17] a stream that is cancelled while it parses delivers nothing more",
   expect(broken).toEqual([]);
 });
 
-const read = (id: unknown) => ({ jsonrpc: "2.0", id, method: "fs/read_text_file" });
+const readRequest = (id: unknown) => ({ jsonrpc: "2.0", id, method: "fs/read_text_file" });
 const ask = (id: unknown) => ({ jsonrpc: "2.0", id, method: "session/request_permission" });
 
 describe("the requests of an agent at once", () => {
   test("[ATA1] files are read four at a time, the rest in their order as answers are written", () => {
     const limiter = new RequestLimiter();
-    const begun = Array.from({ length: 10 }, (_, id) => limiter.admit(read(id), 100));
+    const begun = Array.from({ length: 10 }, (_, id) => limiter.admit(readRequest(id), 100));
     expect(begun.map((each) => each.length)).toEqual([1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
-    expect(limiter.release(2)).toEqual([read(4)]);
+    expect(limiter.release(2)).toEqual([readRequest(4)]);
     expect(limiter.release(2)).toEqual([]);
-    expect(limiter.release(0)).toEqual([read(5)]);
+    expect(limiter.release(0)).toEqual([readRequest(5)]);
     expect(limiter.admit(ask("p"), 100)).toEqual([ask("p")]);
     expect(limiter.release("p")).toEqual([]);
   });
@@ -118,5 +120,123 @@ describe("the requests of an agent at once", () => {
     expect(large.admit(ask(2), 1)).toMatch(/more than 67108864 bytes/);
     large.release(1);
     expect(large.admit(ask(2), 1)).toEqual([ask(2)]);
+  });
+});
+
+async function read(lines: MessageLines, bytes: Buffer) {
+  const messages: unknown[] = [];
+  for await (const { message } of lines.take(bytes)) messages.push(message);
+  return messages;
+}
+
+describe("messages out of bytes", () => {
+  test("[ARU8] are the same however the bytes are cut", async () => {
+    const messages = fc.array(
+      fc.dictionary(fc.string({ unit: "grapheme" }), fc.string({ unit: "grapheme" })),
+      { maxLength: 8 },
+    );
+    await fc.assert(
+      fc.asyncProperty(messages, fc.array(fc.nat(60)), async (given, cuts) => {
+        const all = Buffer.from(given.map((each) => `${JSON.stringify(each)}\n`).join(""));
+        const lines = new MessageLines();
+        const seen: unknown[] = [];
+        let at = 0;
+        for (const cut of cuts) {
+          seen.push(...(await read(lines, all.subarray(at, at + cut))));
+          at = Math.min(all.length, at + cut);
+        }
+        seen.push(...(await read(lines, all.subarray(at))));
+        expect(JSON.stringify(seen)).toBe(
+          JSON.stringify(given.map((each) => JSON.parse(JSON.stringify(each)))),
+        );
+      }),
+    );
+  });
+
+  test("[ARU8] noise between them is passed by and told; too much of it, and a broken message, are not", async () => {
+    const lines = new MessageLines();
+    expect(await read(lines, Buffer.from('Welcome!\n\n{"a":1}\n42\n'))).toEqual([{ a: 1 }]);
+    expect(lines.stray).toBe("Welcome!");
+    await expect(read(lines, Buffer.from("noise\n".repeat(100)))).rejects.toThrow(
+      "not a message to its stdout: Welcome!",
+    );
+    await expect(read(new MessageLines(), Buffer.from('{"a":\n'))).rejects.toThrow("unreadable message");
+    await expect(read(new MessageLines(), Buffer.from("[]\n"))).rejects.toThrow("unreadable message");
+  });
+
+  test.each(["[INFO] starting", "[dotenv@17.2.0] injecting env (0) from .env", "[", "[1/3] Linking"])(
+    "[ARU54] a line of a log in brackets is noise: %s",
+    async (line) => {
+      const lines = new MessageLines();
+      expect(await read(lines, Buffer.from(`${line}\n{"a":1}\n`))).toEqual([{ a: 1 }]);
+      expect(lines.stray).toBe(line);
+    },
+  );
+
+  test.each(['[{"a":', "[1]"])("[ARU54] what may be a message in brackets is not: %s", async (line) => {
+    await expect(read(new MessageLines(), Buffer.from(`${line}\n`))).rejects.toThrow("unreadable message");
+  });
+
+  test("[ARU8] a message is bounded, ended or not", async () => {
+    await expect(read(new MessageLines(10), Buffer.from("x".repeat(11)))).rejects.toThrow(
+      "more than 10 bytes",
+    );
+    await expect(read(new MessageLines(10), Buffer.from(`${"x".repeat(11)}\n`))).rejects.toThrow(
+      "more than 10 bytes",
+    );
+  });
+
+  test("[ATA7] a byte at a time takes no more memory than all at once", async () => {
+    const lines = new MessageLines();
+    const text = "x".repeat(300_000);
+    const bytes = Buffer.from(JSON.stringify({ text }));
+    const before = process.memoryUsage().arrayBuffers;
+    let count = 0;
+    for (const byte of bytes) count += (await read(lines, Buffer.from([byte]))).length;
+    expect(count).toBe(0);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000);
+    expect(await read(lines, Buffer.from("\n{}\n"))).toEqual([{ text }, {}]);
+  });
+});
+
+const long = "x".repeat(70_000);
+const update = (value: string) => `{"text":"${long}","value":${value}}`;
+const nested = (levels: number) => update("[".repeat(levels) + "]".repeat(levels));
+const heavy = (text: string) => atOnce(findExcess(Buffer.from(text)));
+
+describe("what a message may hold", () => {
+  test.each([
+    ["as deep as may be", nested(deepestNesting - 1), null],
+    ["deeper", nested(deepestNesting), "of more than 1000 levels"],
+    ["as many values as may be", update(`[${"1,".repeat(maxValues - 3)}1]`), null],
+    ["more of them", update(`[${"1,".repeat(maxValues)}1]`), "of more than 250000 values"],
+    ["as many in objects", update(`[${"{},".repeat(maxValues / 2)}{}]`), "of more than 250000 values"],
+    ["signs inside of a text", update(JSON.stringify('[{,"\\'.repeat(100_000))), null],
+    ["a text that ends in backslashes", update(`"\\\\\\\\",${"[".repeat(2000)}`), "of more than 1000 levels"],
+    ["a text without an end", `{"text":"${long}${"[".repeat(2000)}`, null],
+    ["megabytes of text", update(JSON.stringify("y".repeat(5_000_000))), null],
+    ["what is short, however deep", "[".repeat(60_000), null],
+  ])("[ATA10] %s", (_, text, expected) => {
+    expect(heavy(text)).toBe(expected);
+  });
+
+  test("[ATA10] a text hides nothing that stands behind it, and shows nothing of what it holds", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom('"', "\\", "[", "{", ",", "a", "\n", "é") }), (text) => {
+        const said = JSON.stringify(text);
+        expect(heavy(update(said))).toBe(null);
+        expect(heavy(update(`${said},${"[".repeat(deepestNesting + 1)}`))).toBe("of more than 1000 levels");
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("[ATA10] a message that holds more is not parsed: nothing more is read", async () => {
+    const lines = new MessageLines();
+    const line = (text: string) => Buffer.from(`${text}\n`);
+    expect(await lines.take(line(nested(10))).next()).toMatchObject({ done: false });
+    await expect(lines.take(line(nested(5_000_000))).next()).rejects.toThrow(
+      "it wrote a message of more than 1000 levels",
+    );
   });
 });

@@ -2,12 +2,12 @@ import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import type { ChildProcess, Environment } from "../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { LineGatherer } from "../../core/gather-bytes.ts";
 import { isRecord } from "../../core/shape.ts";
-import { cutText, escapeToLine } from "../../core/text.ts";
+import { thrownText } from "../../core/text.ts";
 import { initializeParams } from "./agent.ts";
 import type { InitializeResponse } from "./agent-responses.ts";
 import { readInitializeResponse } from "./agent-responses.ts";
+import { MessageLines } from "./message-stream.ts";
 import { startChild } from "./start-agent.ts";
 
 export interface ProbeOptions {
@@ -55,16 +55,39 @@ export async function probeAgent(
 }
 
 async function initialize(child: ChildProcess, timeout: Promise<string>): Promise<ProbeResult> {
-  const reader = new ResponseReader(1);
-  child.stdout.on("data", (chunk: Buffer) => reader.take(chunk));
+  const lines = new MessageLines();
   const message = { jsonrpc: "2.0", id: 1, method: methods.agent.initialize, params: initializeParams };
   child.stdin.write(`${JSON.stringify(message)}\n`);
-  const ended = child.ended.then(() => "it did not answer");
-  const response = await Promise.race([reader.response, ended, timeout]);
+  const noResponse = child.closed().then(() => "it did not answer");
+  const found = readResponse(child.stdout, lines, 1)
+    .then(async (response): Promise<Response | string> => response ?? (await noResponse))
+    .catch(thrownText);
+  const response = await Promise.race([found, noResponse, timeout]);
   if (typeof response !== "string") return resultOf(response);
-  const { stray } = reader;
-  const problems = [response, child.report(), stray === null ? "" : `it wrote text that is not a message: ${stray}`];
+  const { stray } = lines;
+  const problems = [
+    response,
+    child.report(),
+    stray === "" ? "" : `it wrote text that is not a message: ${stray}`,
+  ];
   return { answers: false, problem: problems.filter((each) => each !== "").join("; ") };
+}
+
+interface Response {
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+/** Finds the response to one request, and skips every other message; `null` if the output ends without it. */
+export async function readResponse(
+  output: AsyncIterable<Buffer>,
+  lines: MessageLines,
+  id: number,
+): Promise<Response | null> {
+  for await (const chunk of output)
+    for await (const { message } of lines.take(chunk))
+      if (message.id === id && ("result" in message || "error" in message)) return message;
+  return null;
 }
 
 function resultOf({ result, error }: Response): ProbeResult {
@@ -94,64 +117,5 @@ function tryRead(result: unknown): InitializeResponse | null {
     return readInitializeResponse(result);
   } catch {
     return null; // without a protocol version it is no answer to `initialize`
-  }
-}
-
-/** More than an agent writes before its first response. */
-const maxBytes = 8 * 1024 * 1024;
-const maxStrayChars = 200;
-
-interface Response {
-  readonly result?: unknown;
-  readonly error?: unknown;
-}
-
-/** Finds the response to one request in the output of a process, and skips everything else. */
-export class ResponseReader {
-  readonly #id: number;
-  readonly #response = Promise.withResolvers<Response>();
-  readonly #lines = new LineGatherer({ maxBytes, tooLong: () => new Error("a line of too many bytes") });
-  #byteCount = 0;
-  #stray: string | null = null;
-
-  constructor(id: number) {
-    this.#id = id;
-  }
-
-  /** Never resolves if the process sends no response. */
-  get response(): Promise<Response> {
-    return this.#response.promise;
-  }
-
-  /** The first line that is not a message, shortened; `null` if there is none. */
-  get stray(): string | null {
-    return this.#stray ?? strayText(this.#lines.unfinished.toString("utf8"));
-  }
-
-  take(chunk: Buffer): void {
-    this.#byteCount += chunk.length;
-    if (this.#byteCount > maxBytes) return; // still read, so that the process does not block, but not stored
-    for (const line of this.#lines.split(chunk)) this.#read(line.toString("utf8"));
-  }
-
-  #read(line: string): void {
-    const message = parseMessage(line);
-    if (message === null) this.#stray ??= strayText(line);
-    else if (message.id === this.#id && ("result" in message || "error" in message))
-      this.#response.resolve(message);
-  }
-}
-
-function strayText(line: string): string | null {
-  const text = escapeToLine(line.trim());
-  return text === "" ? null : cutText(text, maxStrayChars);
-}
-
-function parseMessage(line: string): (Response & { readonly id?: unknown }) | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? value : null;
-  } catch {
-    return null; // a banner or a log line
   }
 }
