@@ -1,13 +1,13 @@
 import { expect, test, vi } from "vitest";
-import type { SkeinInside } from "./app.ts";
 import { openSkein } from "./app.ts";
+import type { App } from "./sessions/app.ts";
 
 test("[FAM36] whoever asks in this process for the end of a run, its worker looks at once", async () => {
-  let inside: SkeinInside | null = null;
+  let inside: App | null = null;
   const skein = await openSkein({ memory: true, config: null, env: {} }, (parts) => {
     inside = parts;
   });
-  const { worker, runs } = inside as unknown as SkeinInside;
+  const { worker, runs } = inside as unknown as App;
   const wake = vi.spyOn(worker, "wake");
   await runs.abort("no-such-run");
   expect(wake).toHaveBeenCalled();

@@ -1,30 +1,27 @@
 import { resolve } from "node:path";
 import type { LanguageModel } from "./agents/contract.ts";
+import { createLoop } from "./agents/loop/loop.ts";
 import type { AgentDefinition } from "./agents/tools/define-agent.ts";
 import { openAcp } from "./app/acp.ts";
 import { skeinDeps } from "./app/call-deps.ts";
 import { openChannels } from "./app/channels.ts";
-import { agentList, modelList } from "./app/directory.ts";
-import { createEngine, tellOfChildEnds } from "./app/engine.ts";
+import type { Engine } from "./app/engine.ts";
+import { announceChildEnds, createEngine } from "./app/engine.ts";
 import { createFileBoundary, ScratchFolder } from "./app/files.ts";
-import type { InvokeParts } from "./app/invoke-tool.ts";
-import { allowedSessionTools, callTool, invokeTool } from "./app/invoke-tool.ts";
 import { openMcp } from "./app/mcp.ts";
 import type { GivenModels } from "./app/models.ts";
-import { checkUsable, createModels, windowOf } from "./app/models.ts";
-import type { MountParts } from "./app/mount-gateway.ts";
-import type { SkeinStore } from "./app/open-store.ts";
+import { createModels } from "./app/models.ts";
 import { openStores, placedByStore } from "./app/open-store.ts";
-import { claimsHere, ownerHere } from "./app/process.ts";
+import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
 import { SessionTools } from "./app/session-tools.ts";
-import { attachRuns, contextDefaults, idleIn, openRunOf, routingOf } from "./app/settings.ts";
+import { attachRuns } from "./app/settings.ts";
 import type { Watching } from "./app/watching.ts";
 import { openWatching } from "./app/watching.ts";
 import type { Channel } from "./channels/contract.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { defaultConfig, loadConfig } from "./config/load.ts";
-import type { Config, ConfigInput } from "./config/sections/all.ts";
+import type { ConfigInput } from "./config/sections/all.ts";
 import type { OptionNames } from "./core/check-options.ts";
 import type { Clock } from "./core/clock.ts";
 import { systemClock } from "./core/clock.ts";
@@ -35,33 +32,27 @@ import { createIdSource } from "./core/ids.ts";
 import { isAcpKey } from "./core/keys.ts";
 import { present } from "./core/present.ts";
 import { thrownText } from "./core/text.ts";
-import type { FileBoundary, ProcessFolder } from "./file-access/file-boundary.ts";
-import type { SkeinDeps } from "./gateway/methods/dispatch.ts";
-import type { ServerParts } from "./gateway/server/server-options.ts";
+import type { ProcessFolder } from "./file-access/file-boundary.ts";
 import type { Calls } from "./protocol/methods/calls.ts";
-import { runIdOf } from "./runs/embedded/rows.ts";
-import type { EmbeddedRuns } from "./runs/embedded/runs.ts";
-import type { Worker } from "./runs/worker.ts";
-import { ActiveTools } from "./sessions/active-tools.ts";
 import { Agents } from "./sessions/agents.ts";
-import { compactNow } from "./sessions/compact-now.ts";
-import type { HookRegistry } from "./sessions/hooks.ts";
-import { HookRegistry as Hooks, withShownContext } from "./sessions/hooks.ts";
-import { isWebhook, Outgoing } from "./sessions/outgoing.ts";
-import { receive } from "./sessions/receive.ts";
+import type {
+  App,
+  MountedGateway,
+  MountOptions,
+  ServiceCalls,
+  ServiceMethod,
+  SkeinStore,
+} from "./sessions/app.ts";
+import { HookRegistry, withShownContext } from "./sessions/hooks.ts";
+import { Outgoing } from "./sessions/outgoing.ts";
 import { relayProgress } from "./sessions/relay-progress.ts";
 import { RunTools } from "./sessions/run-tools.ts";
 import { RunWatcher } from "./sessions/run-watcher.ts";
-import type { RunningDeps } from "./sessions/running.ts";
-import type { ServiceCalls, ServiceMethod } from "./sessions/services.ts";
+import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEnds } from "./sessions/session-ends.ts";
-import type { HandleDeps } from "./sessions/session-handle.ts";
-import type { ShowRequestDeps } from "./sessions/show-request.ts";
-import type { MountedGateway, MountOptions, SkeinParts } from "./sessions/skein.ts";
 import { Skein } from "./sessions/skein.ts";
 import { storeEvents } from "./sessions/store-events.ts";
-import { ChildKeeper } from "./sessions/tidy-children.ts";
-import type { SessionRecord, Store } from "./store/contract.ts";
+import type { Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
@@ -144,347 +135,200 @@ export interface OpenOptions extends SkeinOptions {
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
 
-/** What lies behind a Skein, for tools of our own and for tests; not for users. */
-export interface SkeinInside {
-  readonly store: SkeinStore;
-  readonly runs: EmbeddedRuns;
-  readonly worker: Worker;
-  /** Who subscribes before anything runs hears what the start itself does too. */
-  readonly bus: EventBus;
-  readonly files: FileBoundary;
-}
-
-/** Everything of one process, wired together. `inside` is told of it before anything runs. */
+/**
+ * Opens everything of one process. `inside` gets the app before anything runs, for the command line and for tests: a listener
+ * that subscribes there misses no event.
+ */
 export async function openSkein(
   given: OpenOptions = {},
-  inside: ToldInside = () => undefined,
+  inside: (app: App) => void = () => undefined,
 ): Promise<Skein> {
   const options = placedByStore(given);
-  const { clock = systemClock, leaseMs = 30_000 } = options;
+  const { clock = systemClock, usersInProcessFolder: users = "all" } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { loaded, configured } = await configOf(options);
-  const { config } = loaded;
+  const { config, variable } = loaded;
   const redactor = redactorOf(loaded);
-  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
-  const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
+  const telemetry = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
+  const { log, metrics, awaitedRuns } = telemetry;
+  const report = options.report ?? ((error) => log.write("error", thrownText(error)));
   const bus = new EventBus(report);
-  const stopWatching = watching.start(bus);
-  const agents = new Agents({ config, env: loaded.variable, definitions: options.agents ?? [], configured });
+  const stopTelemetry = telemetry.start(bus);
+  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const scratch = new ScratchFolder();
-  const owner = ownerHere(newId());
-  let store: SkeinStore | null = null;
-  const { usersInProcessFolder: users = "all" } = options;
   const processFolder = { path: resolve(options.cwd ?? "."), users };
+  let store: SkeinStore | null = null;
   const files = createFileBoundary({
     loaded,
     agent: (agentId) => agents.describe(agentId),
     process: processFolder,
     checkRootInPlace: () => store?.upkeep?.checkInPlace(),
-    report: (problem) => watching.log.write("warn", problem),
+    report: (problem) => log.write("warn", problem),
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
+  const owner = ownerHere(newId());
   try {
     const spaces = await openStores(options, {
       loaded,
       clock,
       newId,
       owner,
-      report: recoveryReport(options, watching, report),
+      report: recoveryReport(options, telemetry, report),
       cwdFor: (place) => files.defaultCwd(place),
     });
     store = spaces.store;
-    const made = { loaded, agents, files, processFolder, scratch, redactor, watching, bus, spaces };
-    return await wired(options, inside, { ...made, stopWatching, owner, clock, newId, report, leaseMs });
+    const { hooks, ends } = openHooks(options, { config, redactor, spaces, report });
+    const shared = { config, loaded, clock, newId, owner, redactor, log, metrics, awaitedRuns, report };
+    const app = {
+      ...shared,
+      store: ends.store,
+      spaces,
+      files,
+      ends,
+      bus,
+      hooks,
+      agents,
+    } as unknown as Building;
+    app.mount = async (how) => {
+      const gateway = await mounts.open(how);
+      // From now on, requests come from users other than the program's own.
+      processFolder.users = "unnamed";
+      return gateway;
+    };
+    const mounts = new Mounts(app, options.memory === true ? null : config.store.path);
+    const engine = await wire(app, options);
+    app.close = once(async (graceMs) => {
+      await mounts.close().catch(report);
+      await engine.close(graceMs);
+      await app.store.close();
+      await scratch.close();
+      await stopTelemetry();
+    });
+    inside(app);
+    if (options.workers !== false) engine.start();
+    return new Skein(app);
   } catch (error) {
-    // What was opened by then is not left behind.
+    // Nothing that was opened by then stays open.
     await store?.close().catch(report);
-    await stopWatching().catch(report);
+    await stopTelemetry().catch(report);
     throw error;
   }
 }
 
-type ToldInside = (parts: SkeinInside) => void;
+/** An app whose members are set one after the other; functions use them once all are there. */
+type Building = { -readonly [Member in keyof App]: App[Member] };
 
-interface Ground {
-  readonly loaded: LoadedConfig;
-  readonly agents: Agents;
-  readonly files: FileBoundary;
-  readonly processFolder: { users: ProcessFolder["users"] };
-  readonly scratch: ScratchFolder;
-  readonly redactor: ReturnType<typeof redactorOf>;
-  readonly watching: Watching;
-  readonly bus: EventBus;
-  readonly spaces: Spaces<SkeinStore>;
-  readonly owner: string;
-  readonly clock: Clock;
-  readonly newId: IdSource;
-  readonly leaseMs: number;
-  report(error: unknown): void;
-  stopWatching(): Promise<void>;
-}
-
-/** Everything that is made upon an open store; nothing of it is under way where this throws. */
-async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground): Promise<Skein> {
-  const { loaded, agents, files, redactor, watching, bus, spaces } = ground;
-  const { config, variable } = loaded;
-  const { clock, newId, leaseMs, report, stopWatching, owner } = ground;
-  const { hooks, ends } = openHooks(options, ground);
-  const { store } = ends;
-  const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
-  const acp = openAcp({ config, bus, files, clock, env: options.env ?? process.env, report });
-  const claims = claimsHere({ agents, acp, given: options, channels: () => channels });
-  const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
-  const modelWindow = (agentId: string, key: string, named: string | undefined) =>
-    isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const checkModel = (name: string) => checkUsable(models, { config, ...given }, name);
-  const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
-  const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
-  const working = { ...claims, hasStore, ownRequestsOnly: options.workers === "own" };
-  const runs = attachRuns(store, config, agents, { clock, newId, leaseMs, ...waking, ...working });
-  const mcp = openMcp(config, report);
-  const defaults = contextDefaults(config, store, spaces, agents, files);
-  await settleStores(ground, runs);
-  const accepting = { store, runs, defaults, serves, checkModel, modelWindow };
-  const receiving = { ...accepting, routing: routingOf(config, agents) };
-  const channels = openChannels({
-    config,
-    given: options.channels ?? [],
-    accept: (message, key) => receive(receiving, message, key),
-    clock,
-    report,
-  });
-  const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const gone = new AbortController();
-  const watcher = new RunWatcher(runs, bus, clock, gone.signal);
-  const redact = (text: string) => redactor.redact(text).text;
-  const loop = { clock, redact };
+/** Sets what an open store still lacks: runs, agents, models, tools, and the worker. Nothing runs yet. */
+async function wire(app: Building, options: OpenOptions): Promise<Engine> {
+  const { config, loaded, agents, clock, bus, report, owner } = app;
+  const closing = new AbortController();
+  app.closed = closing.signal;
+  app.turns = new Map();
+  app.isWorking = options.workers !== false;
+  const stopStoreEvents = app.store.work.watch(storeEvents(bus.emit, () => clock.now()));
+  const acp = openAcp(app, options.env ?? process.env);
+  app.acp = acp;
+  app.channels = openChannels(app, options.channels ?? []);
+  app.runs = attachRuns(app, options);
+  await settleStores(app);
+  app.outgoing = new Outgoing(app.channels, config.session.sendPolicy);
+  app.watcher = new RunWatcher(app.runs, bus, clock, app.closed);
+  const redact = (text: string) => app.redactor.redact(text).text;
   const given = present({ given: options.models as GivenModels });
-  const models = createModels({ config, env: variable, loop, ...given });
-  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
-  const session = new SessionTools({
-    ...here,
-    ...accepting,
-    channels,
-    redactor,
-    hooks,
-    models,
-    watcher,
-    works: options.workers !== false,
-    tools: () => tools,
+  app.models = createModels({ config, env: loaded.variable, loop: { clock, redact }, ...given });
+  app.access = createSessionAccess({
+    store: app.store,
+    settings: () => agents.access,
+    scope: config.session.scope,
   });
-  const tools: RunTools = new RunTools(
-    [session.source, ...mcp.sources],
+  const mcp = openMcp(config, report);
+  const sessionTools = new SessionTools(app);
+  app.sessionTools = sessionTools;
+  app.tools = new RunTools(
+    [sessionTools.source, ...mcp.sources],
     report,
-    (agentId) => agents.policy(agentId)?.subagents ?? null,
+    (agentId) => agents.find(agentId)?.subagents ?? null,
   );
-  const keeper = new ChildKeeper(session.deps);
-  const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
-  const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
-  const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
-  const isSandboxed = (record: SessionRecord) => session.isSandboxed(record);
-  const parts = { hooks, ends, bus, tools, models, outgoing, watcher, keeper, leaseMs, isSandboxed };
-  const engine = createEngine({ ...here, ...parts });
-  inside({ store, runs, worker: engine.worker, bus, files });
-  if (options.workers !== false) engine.start();
-  let closing: Promise<void> | null = null;
-  const depsOfCalls = () => skeinDeps(skein, loaded, { runs, store, files, clock, newId });
-  const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
-  const root = options.memory === true ? null : config.store.path;
-  const mounts = new Mounts({ store, root, bus, log, deps: depsOfCalls });
-  const close = async (graceMs: number) => {
-    await mounts.close().catch(report);
-    stopRelaying();
-    await engine.close(graceMs);
-    await acp.close();
-    await mcp.close();
-    runs.endLoopTurns(null, owner);
-    gone.abort(wasClosed());
-    unsubscribe();
-    stopTelling();
-    await store.close();
-    await ground.scratch.close();
-    await stopWatching();
+  const loop = createLoop({ clock, redact });
+  app.runtime = { run: (turn) => (isAcpKey(turn.about.sessionKey) ? acp.runtime : loop).run(turn) };
+  const engine = createEngine(app, options.leaseMs ?? defaultLeaseMs);
+  app.worker = engine.worker;
+  app.wakeOutbox = () => engine.wakeOutbox();
+  app.calls = lazyCalls(app);
+  const stopAnnouncing = announceChildEnds(app);
+  const stopRelaying = relayProgress(app);
+  return {
+    ...engine,
+    close: async (graceMs) => {
+      stopRelaying();
+      await engine.close(graceMs);
+      await acp.close();
+      await mcp.close();
+      app.runs.endLoopTurns(null, owner);
+      closing.abort(wasClosed());
+      stopStoreEvents();
+      stopAnnouncing();
+    },
   };
-  const compact: HandleDeps["compact"] = (record, how) =>
-    compactNow({ ...engine.running, checkIdle: idleIn(runs) }, record, how);
-  const calls = lazyCalls(depsOfCalls, gone.signal);
-  const skein: Skein = new Skein({
-    store,
-    runs,
-    outbox: runs.outbox,
-    bus,
-    hooks: options.hooks ?? hooks,
-    handles: handleDeps(
-      {
-        ...receiving,
-        ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
-        ...{ ...loopTurns(runs, owner, () => engine.wake()), awaitedRuns: watching.awaitedRuns },
-      },
-      newId,
-    ),
-    watcher,
-    ...toolParts({ ...here, defaults, hooks, tools, isSandboxed }, session),
-    showRequest: requestShower(options, { config, agents, runs, tools, running: engine.running }),
-    agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
-    models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
-    wakeOutbox: () => engine.wakeOutbox(),
-    metrics: async () => (await watching.metrics?.render()) ?? null,
-    receive: (message) => receive(receiving, message),
-    webhook: (channelId) => webhookHandler(channels.get(channelId)),
-    mount: async (how) => {
-      const gateway = await mounts.open(how);
-      // From now on users come in that are not the program's own.
-      ground.processFolder.users = "unnamed";
-      return gateway;
-    },
-    close: (graceMs) => {
-      closing ??= close(graceMs);
-      return closing;
-    },
-  });
-  return skein;
 }
 
-function webhookHandler(channel: Channel | undefined): ReturnType<SkeinParts["webhook"]> {
-  return isWebhook(channel) ? (request) => channel.handler(request) : null;
-}
+const defaultLeaseMs = 30_000;
 
 /** Finishes what earlier processes left half done, and reports stores that runs wait for. A store that is down is asked again. */
-async function settleStores({ spaces, report }: Ground, runs: EmbeddedRuns): Promise<void> {
-  await spaces.store.work.settle().catch(report);
+async function settleStores({ spaces, store, runs, report }: App): Promise<void> {
+  await store.work.settle().catch(report);
   const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
-  for (const store of new Set(missing)) report(new SkeinError("store_unknown", { store }));
-}
-
-/** Turns of the user's own agent loops in this process. `wake`: runs that waited for one can be claimed. */
-function loopTurns(
-  runs: EmbeddedRuns,
-  owner: string,
-  wake: () => void,
-): Pick<HandleDeps, "openLoopTurn" | "endLoopTurn"> {
-  return {
-    openLoopTurn: (record) => runs.openLoopTurn(record, owner),
-    endLoopTurn: (uid) => {
-      if (runs.endLoopTurns(uid, owner)) wake();
-    },
-  };
-}
-
-type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
-
-/** What a Skein is asked about tools. */
-function toolParts(
-  parts: Omit<InvokeParts, "sessionTools" | "callSessionTool">,
-  session: SessionTools,
-): ToolParts {
-  const { isSandboxed } = parts;
-  const invoking: InvokeParts = {
-    ...parts,
-    sessionTools: () => session.source.tools(),
-    callSessionTool: (name, args, how) => session.call(name, args, how),
-  };
-  return {
-    tools: async (context) =>
-      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
-    callTool: (name, args, how) => callTool(invoking, name, args, how),
-    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
-    isSandboxed,
-    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
-  };
+  for (const name of new Set(missing)) report(new SkeinError("store_unknown", { store: name }));
 }
 
 /** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
-function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
+function lazyCalls(app: App): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
     const { localCalls, localPrincipal, throwingSkeinErrors } = await import(
       "./gateway/methods/local-calls.ts"
     );
     const { serviceHandlers } = await import("./gateway/methods/handlers.ts");
-    const handlers = serviceHandlers(deps());
+    const handlers = serviceHandlers(skeinDeps(new Skein(app), app.loaded, app));
     return (user = localPrincipal.user) =>
       throwingSkeinErrors(localCalls(handlers, { ...localPrincipal, user }));
   };
   return async (user) => {
-    closed.throwIfAborted();
+    app.closed.throwIfAborted();
     calls ??= load();
     return (await calls)(user);
   };
 }
 
-/** Shows requests with what this process knows: its agents, hooks, servers and the turns in progress. */
-function requestShower(
-  { models = {} }: SkeinOptions,
-  parts: Pick<Ground, "agents"> & {
-    readonly config: Config;
-    readonly runs: EmbeddedRuns;
-    readonly tools: RunTools;
-    readonly running: RunningDeps;
-  },
-): SkeinParts["showRequest"] {
-  const { config, agents, runs, tools, running } = parts;
-  const deps: ShowRequestDeps = {
-    ...running,
-    config,
-    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
-    tools: async (agent, record, run) =>
-      tools.offered(agent, record, await ActiveTools.read(running.store.state, record), run),
-    isGiven: ({ provider, model }) => Object.hasOwn(models, `${provider}/${model}`),
-    openRun: (record) => openRunOf(runs, record),
-  };
-  return async (record, options) => {
-    const { showRequest } = await import("./sessions/show-request.ts");
-    return showRequest(deps, record, options);
-  };
-}
-
 function openHooks(
   options: SkeinOptions,
-  { loaded, spaces, redactor, report }: Ground,
+  {
+    config,
+    spaces,
+    redactor,
+    report,
+  }: Pick<App, "config" | "redactor" | "report"> & { readonly spaces: Spaces<SkeinStore> },
 ): { readonly hooks: HookRegistry; readonly ends: SessionEnds<SkeinStore> } {
   const hooks =
-    options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
-  if (loaded.config.redaction.onWrite) redactOnWrite(hooks, redactor);
+    options.hooks ?? new HookRegistry((name, error) => report(new Error(`hook ${name}`, { cause: error })));
+  if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const shown = withShownContext(hooks, (ctx) => spaces.show(ctx));
   const ends = new SessionEnds(spaces.store, shown, report);
   spaces.know(ends.store);
   return { hooks: shown, ends };
 }
 
-function handleDeps(
-  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
-  newId: IdSource,
-): HandleDeps {
-  const { runs } = parts;
-  return {
-    ...parts,
-    toDrafts: async (messages, origin) => {
-      const { toDrafts } = await import("./agents/models/to-drafts.ts");
-      return toDrafts(messages, origin);
-    },
-    newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
-    abort: (runId, reason) => runs.abort(runId, reason),
-    jsonSchema: async (schema) => {
-      const { jsonSchemaOf } = await import("./agents/tools/prepare-tool.ts");
-      return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
-    },
-  };
-}
-
-interface MountsParts extends Omit<MountParts, "deps" | "root"> {
-  /** `null`: in memory. */
-  readonly root: string | null;
-  deps(): SkeinDeps;
-}
-
-/** The gateways that a Skein has given to servers of others. They are closed before it. */
+/** The gateways that this app has opened for servers of others. They close before it does. */
 class Mounts {
-  readonly #parts: MountsParts;
+  readonly #app: App;
+  /** `null`: in memory. */
+  readonly #root: string | null;
   readonly #gateways: Promise<MountedGateway>[] = [];
   #isClosed = false;
 
-  constructor(parts: MountsParts) {
-    this.#parts = parts;
+  constructor(app: App, root: string | null) {
+    this.#app = app;
+    this.#root = root;
   }
 
   open(how: MountOptions): Promise<MountedGateway> {
@@ -495,18 +339,17 @@ class Mounts {
 
   async #mount(how: MountOptions): Promise<MountedGateway> {
     if (this.#isClosed) throw wasClosed();
-    const { root, deps, ...parts } = this.#parts;
-    if (root === null) {
+    if (this.#root === null) {
       throw new SkeinError("unavailable", {
         problem: "A gateway needs a folder for its tokens, and this Skein is in memory",
         advice: "Open Skein with a dir",
       });
     }
     const { mountGateway } = await import("./app/mount-gateway.ts");
-    return mountGateway({ ...parts, root, deps: deps() }, how);
+    return mountGateway(this.#app, this.#root, how);
   }
 
-  /** Also closes gateways that are still being opened. One that could not be opened has told its caller. */
+  /** Also closes gateways that are still being opened. The caller of one that failed to open has the error. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const opened = await Promise.allSettled(this.#gateways);
@@ -520,6 +363,15 @@ function wasClosed(): SkeinError {
     problem: "This Skein was closed",
     advice: "What it had accepted goes on at the next start; open one anew with createSkein",
   });
+}
+
+/** Later calls get what the first one gave. */
+function once<Argument>(act: (argument: Argument) => Promise<void>): (argument: Argument) => Promise<void> {
+  let result: Promise<void> | null = null;
+  return (argument) => {
+    result ??= act(argument);
+    return result;
+  };
 }
 
 async function configOf(

@@ -56,6 +56,13 @@ export type {
 } from "./runs/contract.ts";
 export type { DeliveryTarget } from "./runs/sequel.ts";
 export { sessionTools } from "./session-tools.ts";
+export type {
+  MountedGateway,
+  MountOptions,
+  ToolCalled,
+  ToolCallOptions,
+  ToolListing,
+} from "./sessions/app.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export { RunError } from "./sessions/run-error.ts";
@@ -68,15 +75,8 @@ export type {
   SendOptions,
   SessionHandle,
 } from "./sessions/session-handle.ts";
-export type {
-  MountedGateway,
-  MountOptions,
-  ShowRequestOptions,
-  Skein,
-  ToolCalled,
-  ToolCallOptions,
-  ToolListing,
-} from "./sessions/skein.ts";
+export type { ShowRequestOptions } from "./sessions/show-request.ts";
+export type { Skein } from "./sessions/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/turn-handle.ts";
 export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";

@@ -1,5 +1,6 @@
+import type { ToolCallOptions } from "./sessions/app.ts";
 import type { RuntimeContext } from "./sessions/runtime-context.ts";
-import type { Skein, ToolCallOptions } from "./sessions/skein.ts";
+import type { Skein } from "./sessions/skein.ts";
 import type { ForeignTool } from "./tools/foreign-tools.ts";
 
 /**

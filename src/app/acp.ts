@@ -1,34 +1,13 @@
 import type { AcpRuntime } from "../acp/client/acp-runtime.ts";
 import type { Runtime } from "../agents/contract.ts";
 import { acpAgentOf, acpNames } from "../config/acp-agents.ts";
-import type { Config } from "../config/sections/all.ts";
-import type { Clock } from "../core/clock.ts";
-import type { EventBus } from "../core/events.ts";
 import { isAcpKey } from "../core/keys.ts";
-import type { FileBoundary } from "../file-access/file-boundary.ts";
-import type { AgentProfile } from "../sessions/running.ts";
-import type { SessionRecord } from "../store/contract.ts";
+import { agentSessionIdOf, untilAgentSessionId } from "../sessions/acp-link.ts";
+import type { AcpAgents, App } from "../sessions/app.ts";
 
-export interface AcpParts {
-  readonly config: Pick<Config, "acp">;
-  readonly bus: EventBus;
-  readonly files: FileBoundary;
-  readonly clock: Clock;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  report(error: unknown): void;
-}
-
-/** The ACP agents of the configuration; nothing of them is loaded or started until a run asks for one. */
-export interface Acp {
+/** The ACP agents, with what runs their turns. */
+export interface Acp extends AcpAgents {
   readonly runtime: Runtime;
-  /** Those that may be spawned, by name. */
-  readonly names: readonly string[];
-  readonly defaultAgent: string | null;
-  readonly startTimeoutMs: number;
-  /** Whether runs of this session are done here: it stands for a session of a configured agent. */
-  serves(agentId: string, key: string): boolean;
-  /** The agent of such a session; `null`: it is of another kind, or nobody has configured it. */
-  profile(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
   close(): Promise<void>;
 }
 
@@ -39,7 +18,8 @@ const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) =>
   "session.reset": (runtime, sessionId) => runtime.release(sessionId),
 };
 
-export function openAcp({ config, bus, files, clock, env, report }: AcpParts): Acp {
+export function openAcp(app: App, env: Readonly<Record<string, string | undefined>>): Acp {
+  const { config, bus, files, clock, report } = app;
   const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
@@ -68,7 +48,11 @@ export function openAcp({ config, bus, files, clock, env, report }: AcpParts): A
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    startTimeoutMs,
+    // Where nobody is at work, there may be nobody to tell it.
+    untilAgentSessionId: (run, signal) =>
+      app.isWorking
+        ? untilAgentSessionId(app, run, startTimeoutMs, signal)
+        : agentSessionIdOf(app.store, run.session),
     serves,
     profile: ({ agentId, key }) =>
       serves(agentId, key) ? { ...acpProfile, id: agentId, model: `acp/${agentId}` } : null,

@@ -4,36 +4,33 @@ import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
-import { isAcpKey } from "../core/keys.ts";
 import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
 import type { FolderDeps, SkeinDeps } from "../gateway/methods/dispatch.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { Agent } from "../sessions/agents.ts";
 import { Agents } from "../sessions/agents.ts";
+import type { SkeinStore } from "../sessions/app.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
 import type { ListedTool, OfferedTools } from "../sessions/run-tools.ts";
 import { offeredTools, toolLayers } from "../sessions/run-tools.ts";
-import type { ShowRequestDeps } from "../sessions/show-request.ts";
+import type { RequestApp } from "../sessions/show-request.ts";
 import type { Skein } from "../sessions/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { FilesStore } from "../store/files/store.ts";
 import { loadBlobs, readTree } from "../store/session-trees.ts";
 import { contextForModel } from "./context-for-model.ts";
-import { shrinkLater } from "./engine.ts";
 import { configuredFileBoundary } from "./files.ts";
 import { mcpReach, mcpSourceName } from "./mcp.ts";
 import { createModels } from "./models.ts";
-import type { SkeinStore } from "./open-store.ts";
 import { filesOf } from "./open-store.ts";
 import { redactorOf } from "./redaction.ts";
 import { isInFiles, readBlobs, readLog } from "./session-files.ts";
-import { openRunOf, pendingIn, runSettings, workIn } from "./settings.ts";
+import type { FolderStore } from "./settings.ts";
 
 const defaultAgentId = "main";
 
 /** What methods stand on, in a folder that was opened with regard to runs. */
 export function folderDeps(
-  store: FilesStore,
+  store: FolderStore,
   loaded: LoadedConfig,
   folder: ProcessFolder = { path: process.cwd(), users: "unnamed" },
 ): FolderDeps {
@@ -44,31 +41,29 @@ export function folderDeps(
     defaultAgentId,
     showRequest: async (session, options) => {
       const { showRequest } = await import("../sessions/show-request.ts");
-      return showRequest(showingByConfig(store, loaded), session, options);
+      return showRequest(requestAppOf(store, loaded), session, options);
     },
-    runs: workIn(store) ?? null,
-    pending: (sessionUid) => pendingIn(store, sessionUid),
+    runs: store.runs,
+    pending: (sessionUid) => store.runs.pending(sessionUid),
   };
 }
 
 /** For a folder that no process runs: agents and models as the configuration has them, without hooks. */
-function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDeps {
-  const { config, variable } = loaded;
+function requestAppOf(store: FolderStore, { config, variable }: LoadedConfig): RequestApp {
   const configured = Object.keys(config.agents);
   const agents = new Agents({ config, env: variable, definitions: [], configured });
   return {
     store,
+    runs: store.runs,
     config,
+    agents,
     models: createModels({ config, env: variable }),
     hooks: new HookRegistry(() => undefined),
-    settings: runSettings(config),
     clock: systemClock,
-    shrink: shrinkLater,
     turns: new Map(),
-    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
-    tools: (agent, session, run) => toolsByConfig(config, agents, agent, session, run),
-    isGiven: () => false,
-    openRun: (session) => openRunOf(workIn(store), session),
+    tools: {
+      offered: (agent, session, _active, run = null) => toolsByConfig(config, agents, agent, session, run),
+    },
   };
 }
 
@@ -138,7 +133,7 @@ async function toolsByConfig(
   config: Config,
   agents: Agents,
   agent: Agent,
-  session: SessionRecord,
+  session: Pick<SessionRecord, "meta">,
   run: Run | null,
 ): Promise<OfferedTools> {
   const servers = Object.keys(config.mcpServers).map((name) => ({
@@ -146,7 +141,7 @@ async function toolsByConfig(
     reach: mcpReach(name),
     tools: null,
   }));
-  const layers = toolLayers(agent, run, session, (agentId) => agents.policy(agentId)?.subagents ?? null);
+  const layers = toolLayers(agent, run, session, (agentId) => agents.find(agentId)?.subagents ?? null);
   return offeredTools([{ from: "Skein", tools: await listedSessionTools() }, ...servers], layers);
 }
 

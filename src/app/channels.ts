@@ -2,22 +2,14 @@ import { createCliChannel, createConsoleChannel } from "../channels/cli.ts";
 import type { Channel } from "../channels/contract.ts";
 import { createWebhook } from "../channels/webhook.ts";
 import type { AcceptInbound } from "../channels/webhook-inbound.ts";
-import type { Config } from "../config/sections/all.ts";
-import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
-
-export interface ChannelSources {
-  readonly config: Pick<Config, "channels">;
-  readonly given: readonly Channel[];
-  readonly accept: AcceptInbound;
-  readonly clock: Clock;
-  readonly report: (error: unknown) => void;
-}
+import type { App } from "../sessions/app.ts";
+import { receive } from "../sessions/receive.ts";
 
 /** The channels by their names: those of the configuration, those that the code brings, and the two that are always there. */
-export function openChannels(sources: ChannelSources): ReadonlyMap<string, Channel> {
+export function openChannels(app: App, given: readonly Channel[]): ReadonlyMap<string, Channel> {
   const channels = new Map<string, Channel>();
-  for (const channel of [...configured(sources), ...sources.given]) {
+  for (const channel of [...configured(app), ...given]) {
     if (channels.has(channel.id)) {
       const problem = `Two channels are named "${channel.id}"`;
       throw new SkeinError("invalid_arguments", { problem, advice: "Give one of them another name" });
@@ -29,7 +21,9 @@ export function openChannels(sources: ChannelSources): ReadonlyMap<string, Chann
   return channels;
 }
 
-function configured({ config, accept, clock, report }: ChannelSources): Channel[] {
+function configured(app: App): Channel[] {
+  const { config, clock, report } = app;
+  const accept: AcceptInbound = (message, key) => receive(app, message, key);
   return Object.entries(config.channels).flatMap(([id, { type, secret, url }]): Channel[] => {
     switch (type) {
       case "webhook":

@@ -16,7 +16,8 @@ import type { SalvageRules, SchemaVersion } from "../store/files/salvage.ts";
 import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { respectRuns } from "./settings.ts";
+import type { FolderStore } from "./settings.ts";
+import { attachIdleRuns } from "./settings.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
@@ -28,7 +29,7 @@ export type { FilesStore } from "../store/files/store.ts";
 export type { RequestOptions } from "./context-for-model.ts";
 export { contextForModel } from "./context-for-model.ts";
 export { logPath, readBlobs, readLog, transcriptPath } from "./session-files.ts";
-export { pendingIn, workIn } from "./settings.ts";
+export type { FolderStore } from "./settings.ts";
 
 /** Where a store keeps its sessions, and how. */
 export interface StoreOptions {
@@ -73,7 +74,9 @@ export async function createStore(
 ): Promise<Store> {
   if ("memory" in options) return createMemoryStore(options);
   const { dir, ...rest } = options;
-  return respectRuns(await openFilesStore({ ...rest, root: resolve(dir) }));
+  const store = await openFilesStore({ ...rest, root: resolve(dir) });
+  attachIdleRuns(store);
+  return store;
 }
 
 export interface FolderOptions {
@@ -92,9 +95,10 @@ export interface FolderOptions {
 }
 
 /** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
-export async function openFolder({ fix, ...options }: FolderOptions): Promise<FilesStore> {
+export async function openFolder({ fix, ...options }: FolderOptions): Promise<FolderStore> {
   const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
-  return respectRuns(await openFilesStore({ ...options, ...fixing, index: "in place" }));
+  const store = await openFilesStore({ ...options, ...fixing, index: "in place" });
+  return Object.assign(store, { runs: attachIdleRuns(store) });
 }
 
 function salvageRules(others: readonly SchemaVersion[]): SalvageRules {

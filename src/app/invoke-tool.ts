@@ -2,44 +2,30 @@ import type { Tool, ToolCallContext } from "../agents/contract.ts";
 import type { CallPolicy } from "../agents/loop/call-tool.ts";
 import { callUnderPolicy, hideInErrors } from "../agents/loop/call-tool.ts";
 import { unlessAborted } from "../core/abort.ts";
-import type { Clock } from "../core/clock.ts";
 import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
-import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolCallBlock, ToolResultMessage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import { cutText, thrownText, withoutPathsOutside } from "../core/text.ts";
-import type { FileBoundary } from "../file-access/file-boundary.ts";
 import { findFor, noSuchAgent } from "../sessions/accept.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
-import type { Agents } from "../sessions/agents.ts";
-import type { HookRegistry } from "../sessions/hooks.ts";
-import type { RunTools } from "../sessions/run-tools.ts";
-import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
-import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
-import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein.ts";
+import type { App, ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/app.ts";
+import { resolveRuntimeContext } from "../sessions/resolve-context.ts";
+import type { RuntimeContext } from "../sessions/runtime-context.ts";
+import { isSandboxed } from "../sessions/session-access.ts";
 import type { StateModule } from "../sessions/with-state.ts";
 import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
-import type { SessionRecord, Store } from "../store/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { contextIn } from "../store/spaces.ts";
 
-export interface InvokeParts {
-  readonly store: Store;
-  readonly files: FileBoundary;
-  readonly agents: Agents;
-  readonly defaults: ContextDefaults;
-  readonly tools: Pick<RunTools, "of" | "rule" | "denial">;
-  readonly hooks: Pick<HookRegistry, "ask" | "notify">;
-  readonly clock: Clock;
-  readonly newId: IdSource;
-  /** The session tools among those that runs are offered. */
-  sessionTools(): Promise<readonly Tool[]>;
+/** The app, with the session tools that it offers to runs. */
+export interface InvokeApp extends App {
+  offeredSessionTools(): Promise<readonly Tool[]>;
   callSessionTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  isSandboxed(session: SessionRecord): boolean;
 }
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -69,22 +55,22 @@ const longestError = 8000;
  * yet has only the session tools; those that set something off create it.
  */
 export async function invokeTool(
-  parts: InvokeParts,
+  app: InvokeApp,
   name: string,
   args: Arguments,
   options: ToolCallOptions,
 ): Promise<ToolInvoked> {
-  const place = await placeOf(parts, options);
-  const agent = parts.agents.find(place.agentId);
+  const place = await placeOf(app, options);
+  const agent = app.agents.find(place.agentId);
   const session = place.session ?? { meta: {} };
   const own = agent?.definition?.tools?.some((tool) => tool.name === name) ?? false;
-  const sessionTool = own ? undefined : (await parts.sessionTools()).find((tool) => tool.name === name);
-  if (sessionTool !== undefined) return callSessionTool(parts, place, sessionTool, args, options);
+  const sessionTool = own ? undefined : (await app.offeredSessionTools()).find((tool) => tool.name === name);
+  if (sessionTool !== undefined) return callSessionTool(app, place, sessionTool, args, options);
   if (agent === null) throw noSuchAgent(place.agentId);
-  const offered = await parts.tools.of(agent, null, session);
+  const offered = await app.tools.of(agent, null, session);
   const tool = offered.find((each) => each.name === name);
   if (tool === undefined) {
-    const denied = await parts.tools.denial(agent, session, name);
+    const denied = await app.tools.denial(agent, session, name);
     if (denied === null) throw noSuchTool(name, offered);
     return refuseDenied(name, denied);
   }
@@ -95,65 +81,65 @@ export async function invokeTool(
     const active = modules.find((module) => module instanceof ActiveTools);
     if (active?.offers(tool, agent.onDemand) === false)
       return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
-    const call = callOf(parts, place, tool, false, options);
-    return perform(parts, { ...call, state: stateByKey(modules) }, args);
+    const call = callOf(app, place, tool, false, options);
+    return perform(app, { ...call, state: stateByKey(modules) }, args);
   };
   const done = `The tool ${name} ran`;
-  return withState(parts.store.state, scope, found.sessionId, agent.state(), work, { done });
+  return withState(app.store.state, scope, found.sessionId, agent.state(), work, { done });
 }
 
 /** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */
 export async function callTool(
-  parts: InvokeParts,
+  app: InvokeApp,
   name: string,
   given: unknown,
   options: ToolCallOptions,
 ): Promise<ToolCalled> {
   const args = given ?? {};
-  const tool = (await parts.sessionTools()).find((each) => each.name === name);
+  const tool = (await app.offeredSessionTools()).find((each) => each.name === name);
   // The tool itself says what is wrong with its name or arguments.
-  if (tool === undefined || !isRecord(args)) return parts.callSessionTool(name, args, options);
-  const place = await placeOf(parts, options);
-  const { result, rootId } = await callSessionTool(parts, place, tool, args, options);
+  if (tool === undefined || !isRecord(args)) return app.callSessionTool(name, args, options);
+  const place = await placeOf(app, options);
+  const { result, rootId } = await callSessionTool(app, place, tool, args, options);
   return { result, rootId };
 }
 
 /** The names of the session tools that the rules of a session allow. */
 export async function allowedSessionTools(
-  parts: InvokeParts,
+  app: InvokeApp,
   context: RuntimeContext,
 ): Promise<ReadonlySet<string>> {
-  const { agentId, session } = await placeOf(parts, context);
-  const agent = parts.agents.describe(agentId);
-  const allowed = (await parts.sessionTools()).filter(
-    (tool) => !("denied" in parts.tools.rule(agent, session ?? { meta: {} }, tool)),
+  const { agentId, session } = await placeOf(app, context);
+  const agent = app.agents.describe(agentId);
+  const allowed = (await app.offeredSessionTools()).filter(
+    (tool) => !("denied" in app.tools.rule(agent, session ?? { meta: {} }, tool)),
   );
   return new Set(allowed.map(({ name }) => name));
 }
 
-async function placeOf(parts: InvokeParts, given: RuntimeContext): Promise<CallPlace> {
-  const resolved = resolveRuntimeContext(given, parts.defaults);
-  const found = await findFor(parts.store, resolved);
-  const session = found === null ? null : await withWorkingDirectory(parts, found);
+async function placeOf(app: InvokeApp, given: RuntimeContext): Promise<CallPlace> {
+  const resolved = resolveRuntimeContext(app, given);
+  const found = await findFor(app.store, resolved);
+  const session = found === null ? null : await withWorkingDirectory(app, found);
   const { agentId } = session ?? resolved;
   return { agentId, sessionKey: resolved.sessionKey, session };
 }
 
 async function callSessionTool(
-  parts: InvokeParts,
+  app: InvokeApp,
   place: CallPlace,
   tool: Tool,
   args: Arguments,
   options: ToolCallOptions,
 ): Promise<ToolInvoked> {
-  const agent = parts.agents.describe(place.agentId);
-  const ruled = parts.tools.rule(agent, place.session ?? { meta: {} }, tool);
+  const agent = app.agents.describe(place.agentId);
+  const ruled = app.tools.rule(agent, place.session ?? { meta: {} }, tool);
   if ("denied" in ruled) return refuseDenied(tool.name, ruled.denied);
-  return perform(parts, callOf(parts, place, ruled, true, options), args);
+  return perform(app, callOf(app, place, ruled, true, options), args);
 }
 
 function callOf(
-  parts: InvokeParts,
+  app: InvokeApp,
   place: CallPlace,
   tool: Tool,
   isSessionTool: boolean,
@@ -162,14 +148,13 @@ function callOf(
   const { idempotencyKey, signal: _, onWait: _onWait, runId: _runId, ...given } = options;
   const { session, sessionKey } = place;
   const asker = session?.uid ?? sessionKey;
-  const id =
-    idempotencyKey === undefined ? parts.newId() : hashedId("call", asker, tool.name, idempotencyKey);
-  const context = session === null ? given : contextOf(parts, session);
+  const id = idempotencyKey === undefined ? app.newId() : hashedId("call", asker, tool.name, idempotencyKey);
+  const context = session === null ? given : contextOf(app, session);
   return { ...place, id, tool, isSessionTool, context, options, state: {} };
 }
 
-async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): Promise<ToolInvoked> {
-  const { hooks, clock } = parts;
+async function perform(app: InvokeApp, call: OutsideCall, args: Arguments): Promise<ToolInvoked> {
+  const { hooks, clock } = app;
   const { id, context: ctx, tool } = call;
   const began = clock.now();
   let made: ToolCallBlock = { type: "toolCall", id, name: tool.name, arguments: { ...args } };
@@ -183,13 +168,13 @@ async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): 
   };
   const invoked = await callUnderPolicy(policy, tool, made, (checked, block) => {
     made = block;
-    return execute(parts, call, checked, policy.signal);
+    return execute(app, call, checked, policy.signal);
   }).then(
     (answer) => {
       made = answer.call;
       return "refusal" in answer ? refused(answer.refusal.code, answer.refusal.error) : answer.output;
     },
-    (error: unknown) => failed(parts, call, error),
+    (error: unknown) => failed(app, call, error),
   );
   const { isError, result } = invoked;
   const content = "content" in result ? result.content : [{ type: "text", text: stringifyJson(result) }];
@@ -206,14 +191,14 @@ async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): 
 }
 
 async function execute(
-  parts: InvokeParts,
+  app: InvokeApp,
   call: OutsideCall,
   args: unknown,
   signal: AbortSignal,
 ): Promise<ToolInvoked> {
   const { id, tool, session, options } = call;
   if (call.isSessionTool || session === null) {
-    const called = await parts.callSessionTool(tool.name, args, { ...options, ...call.context });
+    const called = await app.callSessionTool(tool.name, args, { ...options, ...call.context });
     const { isRefusal } = await import("../tools/refusal.ts");
     return { ...called, isError: isRefusal(called.result) };
   }
@@ -221,7 +206,7 @@ async function execute(
   // There is no run: what a tool would know of one is the call itself.
   const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
   const around: ToolCallContext = {
-    about: { ...about, attachments: parts.files.attachments(session) },
+    about: { ...about, attachments: app.files.attachments(session) },
     toolCallId: id,
     entryId: id,
     signal,
@@ -229,15 +214,15 @@ async function execute(
     whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
   };
   // A tool that never returns is left behind when its caller is gone.
-  return shown(parts, call, await unlessAborted(tool.execute(args, around), signal));
+  return shown(app, call, await unlessAborted(tool.execute(args, around), signal));
 }
 
-function failed(parts: InvokeParts, call: OutsideCall, error: unknown): ToolInvoked {
+function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked {
   call.options.signal?.throwIfAborted();
   // A session tool refuses by its result; what it throws is about its caller.
   if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
   const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
-  return shown(parts, call, {
+  return shown(app, call, {
     content: [{ type: "text", text: cutText(text, longestError) }],
     isError: true,
   });
@@ -245,18 +230,18 @@ function failed(parts: InvokeParts, call: OutsideCall, error: unknown): ToolInvo
 
 /** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
 function shown(
-  { isSandboxed }: InvokeParts,
+  app: InvokeApp,
   { session }: OutsideCall,
   output: Parameters<typeof hideInErrors>[0],
 ): ToolInvoked {
-  const isHidden = session !== null && (session.userId !== null || isSandboxed(session));
+  const isHidden = session !== null && (session.userId !== null || isSandboxed(app, session));
   const hide = (text: string) => withoutPathsOutside(session?.cwd ?? null, text);
   const { content, isError = false } = isHidden ? hideInErrors(output, hide) : output;
   return { result: { content }, isError, rootId: null };
 }
 
 function contextOf(
-  { store }: InvokeParts,
+  { store }: InvokeApp,
   { userId, agentId, key: sessionKey, sessionId }: SessionRecord,
 ): RuntimeContext {
   return { ...contextIn(store, userId), agentId, sessionKey, sessionId };

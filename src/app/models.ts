@@ -13,7 +13,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
-import type { ModelPort } from "../sessions/running.ts";
+import type { Models } from "../sessions/app.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
 import { parseModel } from "../transcript/parse-model.ts";
@@ -37,40 +37,22 @@ const acp = "acp";
 const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
 /** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
-export function createModels(sources: ModelSources): ModelPort {
+export function createModels(sources: ModelSources): Models {
+  const { given = {}, config } = sources;
   return {
     turnModel: (name) => turnModel(sources, name),
+    isGiven: (name) => Object.hasOwn(given, name),
+    given: Object.keys(given),
+    check: (name) => {
+      turnModel(sources, name);
+      if (!Object.hasOwn(given, name)) checkReachable(parseModel(name), config.models);
+    },
     summarizer: (model, options) => async (request) => {
       const { summarizerOf } = await import("../agents/loop/summarizer.ts");
       const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
       return summarizerOf(model, { ...options, onUsage }, loopServices(sources.loop))(request);
     },
   };
-}
-
-/** Throws where no model of this name can be asked: before a message for it is written. */
-export function checkUsable(
-  models: Pick<ModelPort, "turnModel">,
-  { given = {}, config }: Pick<ModelSources, "given" | "config">,
-  name: string,
-): void {
-  models.turnModel(name);
-  if (!Object.hasOwn(given, name)) checkReachable(parseModel(name), config.models);
-}
-
-/** The context window of a model; `null`: it is not known, or there is no such model. */
-export function windowOf(
-  models: Pick<ModelPort, "turnModel">,
-  name: string | undefined,
-): { readonly model: string; readonly contextWindow: number } | null {
-  if (name === undefined) return null;
-  try {
-    const { contextWindow } = models.turnModel(name).info;
-    return contextWindow === undefined ? null : { model: name, contextWindow };
-  } catch {
-    // The run names what is wrong with the model.
-    return null;
-  }
 }
 
 /** As it is charged: without a price there is no cost, which is not the same as none. */

@@ -5,32 +5,26 @@ import { thrownText } from "../core/text.ts";
 import { firstToken } from "../gateway/auth/admin-token.ts";
 import { exchangeLinkCode } from "../gateway/auth/link-codes.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
-import type { SkeinDeps } from "../gateway/methods/dispatch.ts";
 import { Dispatch } from "../gateway/methods/dispatch.ts";
 import { mountServer } from "../gateway/server/create-server.ts";
 import type { ServerParts } from "../gateway/server/server-options.ts";
-import type { MountedGateway, MountOptions } from "../sessions/skein.ts";
+import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
+import { Skein } from "../sessions/skein.ts";
+import { skeinDeps } from "./call-deps.ts";
 import { gatewayPieces } from "./gateway-pieces.ts";
-import type { SkeinStore } from "./open-store.ts";
-
-export interface MountParts {
-  readonly deps: SkeinDeps;
-  readonly store: SkeinStore;
-  /** Where the file `token` is. */
-  readonly root: string;
-  readonly bus: EventBus;
-  readonly log: ServerParts["log"];
-}
 
 /** What of a gateway may still be under way when it is closed. */
 const graceMs = 2000;
 
-/** The gateway of an open Skein for a server of the user's own. Its tokens are those of the folder. */
+/** Opens a gateway for a server of the user's own. Its tokens are those of the folder, in the file `token` of `root`. */
 export async function mountGateway(
-  { deps, store, root, bus, log }: MountParts,
+  app: App,
+  root: string,
   { allowedHosts = [] }: MountOptions,
 ): Promise<MountedGateway> {
-  const { clock, config } = deps;
+  const { clock, config, store, bus } = app;
+  const deps = skeinDeps(new Skein(app), app.loaded, app);
+  const log: ServerParts["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
   const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
   firstToken(root, tokens);

@@ -4,6 +4,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import type { SkeinStore } from "../sessions/app.ts";
 import type { Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-ledger.ts";
 import type { ExternalRuns } from "../store/external-store.ts";
@@ -20,9 +21,6 @@ import type { WorkingStore } from "../store/spaces.ts";
 import { Spaces } from "../store/spaces.ts";
 import { Attendance } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
-
-/** The store of a Skein: a folder of files, memory, or one that the caller brings along. Only the first has files. */
-export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
 
 /** The files of a store; `null`: it has none. */
 export function filesOf(store: SkeinStore): FilesStore | null {

@@ -7,46 +7,37 @@ import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { isRecord } from "../core/shape.ts";
 import type { EmbeddedOptions } from "../runs/embedded/books.ts";
-import type { Agents } from "../sessions/agents.ts";
+import type { App } from "../sessions/app.ts";
 import { layersOf } from "../sessions/run-tools.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
-import type { Acp } from "./acp.ts";
-
-export interface ClaimSources {
-  readonly agents: Agents;
-  readonly acp: Pick<Acp, "serves">;
-  /** What the code brings. */
-  readonly given: {
-    readonly app?: string;
-    readonly agents?: readonly AgentDefinition[];
-    readonly channels?: readonly Channel[];
-  };
-  channels(): ReadonlyMap<string, Channel>;
-}
 
 /** The runs that this process claims, and the messages that it delivers. */
 export function claimsHere(
-  sources: ClaimSources,
+  app: Pick<App, "agents" | "acp" | "channels">,
+  given: {
+    readonly app?: string;
+    readonly agents?: readonly AgentDefinition[];
+    readonly channels?: readonly Channel[];
+  },
 ): Pick<EmbeddedOptions, "app" | "agentHere" | "channelsHere"> {
-  const { agents, acp, given } = sources;
   const own = given.channels ?? [];
   const hasCode = (given.agents ?? []).length + own.length > 0;
-  const app = hasCode || given.app !== undefined ? appName(given.app) : "";
+  const name = hasCode || given.app !== undefined ? appName(given.app) : "";
   return {
-    app,
+    app: name,
     agentHere: (agentId, key, wanted) => {
-      if (isAcpKey(key)) return acp.serves(agentId, key) ? { app: null, tools: [] } : null;
-      const agent = agents.find(agentId);
+      if (isAcpKey(key)) return app.acp.serves(agentId, key) ? { app: null, tools: [] } : null;
+      const agent = app.agents.find(agentId);
       if (agent === null) return null;
       if (agent.definition === null) return { app: null, tools: [] };
       const { tools } = selectTools(agent.definition.tools ?? [], layersOf(agent, wanted));
-      return { app, tools: tools.map(({ name }) => name) };
+      return { app: name, tools: tools.map(({ name }) => name) };
     },
     channelsHere: () =>
-      [...sources.channels().keys()].map((id) => ({
+      [...app.channels.keys()].map((id) => ({
         id,
-        app: own.some((channel) => channel.id === id) ? app : null,
+        app: own.some((channel) => channel.id === id) ? name : null,
       })),
   };
 }

@@ -7,12 +7,12 @@ import { silentTerminal } from "../../test/support/cli.ts";
 import { defineAgent } from "../agents/tools/define-agent.ts";
 import { defineTool } from "../agents/tools/define-tool.ts";
 import { skeinDeps } from "../app/call-deps.ts";
-import type { SkeinInside } from "../app.ts";
 import { openSkein } from "../app.ts";
 import { defaultConfig } from "../config/load.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
 import { allHandlers } from "../gateway/methods/handlers.ts";
 import { localWatchedCalls } from "../gateway/methods/local-calls.ts";
+import type { App } from "../sessions/app.ts";
 import type { Skein } from "../sessions/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { Chat } from "./chat-loop.ts";
@@ -20,7 +20,7 @@ import { ChatSession } from "./slash-commands.ts";
 
 let home = "";
 let skein: Skein;
-let inside: SkeinInside;
+let inside: App;
 let paid = 0;
 
 beforeEach(async () => {

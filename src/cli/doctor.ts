@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { configuredFileBoundary } from "../app/files.ts";
+import type { FolderStore } from "../app/folder.ts";
 import { holdsSessions, openFolder } from "../app/folder.ts";
 import { lookAtAcp } from "../app/look-at-acp.ts";
 import { checkMcpServers } from "../app/mcp.ts";
-import { workIn } from "../app/settings.ts";
 import { CallError } from "../client/contract.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../config/effective.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -208,7 +208,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     findings.push(...(await waitingWork(store, loaded, options)));
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
-    const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
+    const work = { store, users, rules, now: terminal.now(), runs: store.runs };
     const session =
       options.explain === undefined ? null : await findExplained(store, loaded, options, options.explain);
     const { decisions, explained } = await runMaintenance(work, {
@@ -246,12 +246,10 @@ const mostListed = 20;
 
 /** Runs and messages that no process without the right app or channel takes up. */
 async function waitingWork(
-  store: object,
+  { runs }: FolderStore,
   { config }: LoadedConfig,
   { user }: GlobalOptions,
 ): Promise<FindingPayload[]> {
-  const runs = workIn(store);
-  if (runs === undefined) return [];
   const whose = user === undefined ? [] : [user];
   const waiting = await runs.list({ waitsForApp: true, limit: 1000 }, ...whose);
   const active = await runs.list({ states: ["running", "waiting"], limit: 1000 }, ...whose);

@@ -9,7 +9,7 @@ import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
 import { localPrincipal } from "../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WatchedCalls } from "../protocol/methods/calls.ts";
-import type { ToolCalled } from "../sessions/skein.ts";
+import type { ToolCalled } from "../sessions/app.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
 import { connectRunning } from "./connection/running-gateway.ts";

@@ -6,29 +6,16 @@ import { KeyedMutex } from "../core/mutex.ts";
 import { present } from "../core/present.ts";
 import { sessionIdLookups } from "../core/references.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
-import type { Accepted, InputKind, QueueMode, RunOptions, RunStore } from "../runs/contract.ts";
+import type { Accepted, InputKind, QueueMode, RunOptions } from "../runs/contract.ts";
 import { checkRepeatedInput } from "../runs/same-request.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { minContextWindow } from "../transcript/compaction/limits.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
+import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
 import { firstFound, refuseTrashed } from "./find-session.ts";
-import type { ResolvedContext } from "./runtime-context.ts";
-
-export interface AcceptDeps {
-  readonly store: Store;
-  readonly runs: Pick<RunStore, "accept" | "get" | "adoptRequest">;
-  /** Whether there is an agent for such a session; left out: all there are. */
-  serves?(agentId: string, key: string): boolean;
-  /** Throws where no model of this name can be asked. */
-  checkModel?(name: string): void;
-  /** Left out: no window is known. */
-  readonly modelWindow?: FindModelWindow;
-}
-
-/** The model that answers in a session, and its window in tokens; `null`: not known. */
-export type FindModelWindow = (agentId: string, key: string, model: string | undefined) => ModelWindow | null;
+import type { ResolvedContext } from "./resolve-context.ts";
 
 export interface ModelWindow {
   readonly model: string;
@@ -47,35 +34,62 @@ export interface OutsideInput {
 }
 
 /**
- * Takes input in. A well-formed key makes its session; what is large goes to blobs first; then the input is durable, and
- * waits for its turn.
+ * Accepts input: once this resolves, the input is durable and waits for its turn. A well-formed key creates its session, and
+ * large content is moved to blobs first.
  */
 export async function acceptInput(
-  { store, runs, serves = () => true, checkModel = () => undefined, modelWindow = () => null }: AcceptDeps,
+  app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
   context: ResolvedContext,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted> {
+  const { store, runs } = app;
   if (isEmpty(content)) {
     throw new SkeinError("invalid_arguments", {
       problem: "The message is empty",
       advice: "Say something, or attach an image",
     });
   }
-  if (!serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
+  if (!isServed(app, context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
   const named = input.options?.model;
-  if (named !== undefined && !isAcpKey(context.sessionKey)) checkModel(named);
-  await checkTextSize(textOf(content), async () => {
-    const model = named ?? (await findFor(store, context))?.meta.model;
-    return modelWindow(context.agentId, context.sessionKey, model);
-  });
+  if (named !== undefined && !isAcpKey(context.sessionKey)) app.models.check(named);
+  const session = await findFor(store, context);
+  await checkTextSize(textOf(content), () =>
+    modelWindow(app, context.agentId, context.sessionKey, named ?? session?.meta.model),
+  );
   const accept = async () => {
-    const known = await knownRun({ store, runs }, context, { content, ...input });
+    const known = session === null ? await knownRun(app, context, { content, ...input }) : null;
     if (known !== null) return known;
-    const session = await sessionFor(store, context);
-    const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
-    return runs.accept({ session: sessionRefOf(session), message, ...input });
+    const target = session ?? (await createSession(store, context));
+    const message = await withBlobs(store, scopeOfSession(target), { role: "user", content });
+    return runs.accept({ session: sessionRefOf(target), message, ...input });
   };
   return input.idempotencyKey === undefined ? accept() : requestsOf(runs).run(input.runId, accept);
+}
+
+/** Whether there is an agent for such a session. */
+export function isServed(
+  { agents, acp }: Pick<App, "agents" | "acp">,
+  agentId: string,
+  key: string,
+): boolean {
+  return isAcpKey(key) ? acp.serves(agentId, key) : agents.find(agentId) !== null;
+}
+
+/** The model that answers in a session, and its window; `null`: not known. */
+export function modelWindow(
+  { agents, models }: Pick<App, "agents" | "models">,
+  agentId: string,
+  key: string,
+  named: string | undefined,
+): ModelWindow | null {
+  const model = isAcpKey(key) ? undefined : (named ?? agents.find(agentId)?.model);
+  if (model === undefined) return null;
+  try {
+    const { contextWindow } = models.turnModel(model).info;
+    return contextWindow === undefined ? null : { model, contextWindow };
+  } catch {
+    return null; // the run says what is wrong with the model
+  }
 }
 
 /** Requests under one idempotency key, one after the other: the second finds what the first has made. */
@@ -87,13 +101,13 @@ function requestsOf(runs: object): KeyedMutex {
   return queue;
 }
 
-/** Where the session does not exist, the run that is known under the key: no session is made for a repeated request. */
+/** The run that a repeated request finds although its session does not exist: no session is created for it. */
 async function knownRun(
-  { store, runs }: Pick<AcceptDeps, "store" | "runs">,
+  { runs }: Pick<App, "runs">,
   context: ResolvedContext,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted | null> {
-  if (input.idempotencyKey === undefined || (await findFor(store, context)) !== null) return null;
+  if (input.idempotencyKey === undefined) return null;
   const run = await runs.get(input.runId, context.userId);
   if (run === null) return null;
   checkRepeatedInput(run, { ...input, message: { role: "user", content } }, context.sessionKey);
@@ -122,8 +136,10 @@ export async function checkTextSize(
 
 /** The session that a context means; made where there is none. One of somebody else's agent is made by a spawn alone. */
 export async function sessionFor(store: Store, context: ResolvedContext): Promise<SessionRecord> {
-  const known = await findFor(store, context);
-  if (known !== null) return known;
+  return (await findFor(store, context)) ?? createSession(store, context);
+}
+
+async function createSession(store: Store, context: ResolvedContext): Promise<SessionRecord> {
   if (isAcpKey(context.sessionKey)) return noSuchSession(context.sessionKey);
   const { userId, agentId, sessionKey, sessionId, cwd, channel, delivery } = context;
   const meta: SessionMeta = present({ channel, delivery });

@@ -9,13 +9,14 @@ import type { Claim, Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, SessionMeta, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
+import type { App } from "./app.ts";
+import type { RunPlace } from "./run-place.ts";
 
 const pageSize = 200;
 
 /** What a session knows of the ACP agent that it stands for; `null`: it stands for none. */
 export function acpLink(
-  deps: Pick<RunningDeps, "store">,
+  app: Pick<App, "store">,
   place: RunPlace,
   { how }: Pick<Claim, "how">,
 ): AcpLink | null {
@@ -28,7 +29,7 @@ export function acpLink(
     mode: session.meta.spawnMode === "session" ? "session" : "run",
     wasBegun: how === "recovered",
     remember: async (agentSessionId, processMark) => {
-      const { sessions } = deps.store;
+      const { sessions } = app.store;
       const acp = {
         ...(session.meta.acp as object),
         agentSessionId,
@@ -37,16 +38,13 @@ export function acpLink(
       };
       await sessions.patch(scope, session.sessionId, { acp });
     },
-    unanswered: () => unanswered(deps, place),
-    blob: (sha256) => deps.store.blobs.get(scope, sha256),
+    unanswered: () => unanswered(app, place),
+    blob: (sha256) => app.store.blobs.get(scope, sha256),
   };
 }
 
 /** From the end of the branch back to the last that the agent said or did. */
-async function unanswered(
-  { store }: Pick<RunningDeps, "store">,
-  place: RunPlace,
-): Promise<readonly UserMessage[]> {
+async function unanswered({ store }: Pick<App, "store">, place: RunPlace): Promise<readonly UserMessage[]> {
   const { scope, session } = place;
   const { sessionId } = session;
   const found: UserMessage[] = [];

@@ -35,7 +35,7 @@ describe("agents as sessions reach them", () => {
         subagents: { maxChildren: 7, tools: { deny: ["y"] }, attachments: { maxFileBytes: 9 } },
       }),
     );
-    expect(agents.policy("main")).toEqual({
+    expect(agents.find("main")).toMatchObject({
       id: "main",
       model: "a/b",
       cwd: "/w",
@@ -51,10 +51,8 @@ describe("agents as sessions reach them", () => {
         attachments: { maxFileBytes: 9, maxTotalBytes: 5 * 1024 ** 2, keep: true },
       },
     });
-    const { directory } = agents;
-    expect(directory.ids).toEqual(["main"]);
-    expect(directory.find("main")).toEqual(agents.policy("main"));
-    expect([directory.find("nobody"), directory.find("constructor")]).toEqual([null, null]);
+    expect(agents.ids).toEqual(["main"]);
+    expect([agents.find("nobody"), agents.find("constructor")]).toEqual([null, null]);
   });
 
   test("[CFG23] a false of the code goes before a true of the configuration", () => {

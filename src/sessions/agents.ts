@@ -7,17 +7,59 @@ import { defaultModel } from "../config/default-model.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import { ActiveTools } from "./active-tools.ts";
-import type { AgentDirectory, AgentPolicy, SubagentPolicy } from "./between.ts";
-import type { AgentProfile } from "./running.ts";
+import type { StateModule } from "./with-state.ts";
+
+/** An agent as it runs. */
+export interface AgentProfile {
+  readonly id: string;
+  /** `acp`: somebody else's agent, with a model and tools of its own. */
+  readonly runtime: "loop" | "acp";
+  /** As provider/model. */
+  readonly model: string;
+  readonly system: string | null;
+  readonly thinking: string | null;
+  readonly maxSteps: number;
+  /** Of one answer; `null`: as much as the model may. */
+  readonly maxOutputTokens: number | null;
+  /** New instances for each run. */
+  state(): readonly StateModule[];
+  /** Groups whose tools are offered only while they are active in the session. */
+  readonly onDemand: readonly string[];
+}
+
+/** The tools of an agent. */
+export interface AgentToolRule {
+  /** Left out: all. */
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
+  /** Tools whose calls need an approval, whatever the tool itself says. */
+  readonly ask?: readonly string[];
+}
+
+/** What sessions of an agent may spawn, and what those have. */
+export interface SubagentPolicy {
+  /** Agent ids, `*` for any; itself is always allowed. */
+  readonly allowAgents: readonly string[];
+  /** 1 to 5. */
+  readonly maxSpawnDepth: number;
+  /** 1 to 20. */
+  readonly maxChildren: number;
+  /** 0: never. */
+  readonly archiveAfterMinutes: number;
+  /** Given back of the default deny list, and denied beside it. */
+  readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  readonly attachments: {
+    readonly maxFileBytes: number;
+    readonly maxTotalBytes: number;
+    /** They stay when their session is archived or removed. */
+    readonly keep: boolean;
+  };
+}
 
 export interface Agent extends AgentProfile {
   readonly definition: AgentDefinition | null;
   readonly cwd: string | null;
-  /** Left out: all. */
-  readonly allow?: readonly string[];
-  readonly deny: readonly string[];
-  /** Whose calls need an approval, whatever the tool says. */
-  readonly ask: readonly string[];
+  readonly tools: AgentToolRule;
   /** Its sessions are kept from everything outside their own tree. */
   readonly sandboxed: boolean;
   /** `null`: as `tools.sessions.visibility` says. */
@@ -63,6 +105,7 @@ export class Agents {
     const definition = this.#definition(agentId);
     const settings = agentSettings(config, agentId);
     const { allow } = settings.tools;
+    const ask = definition?.ask ?? settings.tools.ask;
     const allowed = definition?.allow ?? (allow.length === 0 ? undefined : allow);
     return {
       id: agentId,
@@ -72,9 +115,11 @@ export class Agents {
       system: definition?.system ?? settings.system,
       thinking: definition?.thinking ?? settings.thinking,
       cwd: definition?.cwd ?? settings.cwd,
-      ...(allowed === undefined ? {} : { allow: allowed }),
-      deny: definition?.deny ?? settings.tools.deny,
-      ask: definition?.ask ?? settings.tools.ask,
+      tools: {
+        ...(allowed === undefined ? {} : { allow: allowed }),
+        deny: definition?.deny ?? settings.tools.deny,
+        ...(ask.length === 0 ? {} : { ask }),
+      },
       maxSteps: definition?.maxSteps ?? settings.maxSteps,
       maxOutputTokens: definition?.maxOutputTokens ?? null,
       sandboxed: definition?.sandboxed ?? settings.sandboxed,
@@ -84,23 +129,6 @@ export class Agents {
       state: () => [new ActiveTools(), ...instantiateState(definition?.state)],
       onDemand: definition?.onDemand ?? [],
     };
-  }
-
-  /** The same, as far as sessions reach it. */
-  policy(agentId: string): AgentPolicy | null {
-    const agent = this.find(agentId);
-    if (agent === null) return null;
-    const { id, model, cwd, sandboxed, roots, subagents, allow, deny, ask } = agent;
-    const tools = {
-      ...(allow === undefined ? {} : { allow }),
-      deny,
-      ...(ask.length === 0 ? {} : { ask }),
-    };
-    return { id, model, cwd, sandboxed, roots, tools, subagents };
-  }
-
-  get directory(): AgentDirectory {
-    return { ids: this.ids, find: (agentId) => this.policy(agentId) };
   }
 
   /** Who may see whom. What `defaults` says holds for agents that nobody configured too. */

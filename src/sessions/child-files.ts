@@ -1,10 +1,10 @@
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
+import type { App } from "./app.ts";
 import type { WrittenAttachments } from "./attachment-files.ts";
 import { findWritten, writeAttachments } from "./attachment-files.ts";
 import type { AttachmentProblem, AttachmentReceipt } from "./attachments.ts";
 import { hasNotes, readAttachments, receiptByNotes } from "./attachments.ts";
-import type { BetweenDeps } from "./between.ts";
 import type { SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 
@@ -19,7 +19,7 @@ export interface ChildFiles {
 
 /** `null`: there are none. */
 export async function placeFiles(
-  { files }: Pick<BetweenDeps, "files">,
+  { files }: Pick<App, "files">,
   userId: string | null,
   { attachments: given, mountPath }: SpawnRequest,
   { own: { subagents }, target, cwd, attachments }: SpawnTerms,

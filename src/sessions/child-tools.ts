@@ -3,7 +3,7 @@ import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import type { Json, SessionMeta } from "../store/contract.ts";
-import type { SubagentPolicy } from "./between.ts";
+import type { SubagentPolicy } from "./agents.ts";
 
 /** What a spawned session may use: by rules, not by what its parent happens to have. */
 

@@ -4,16 +4,11 @@ import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
+import type { App } from "./app.ts";
 import { compactSession } from "./compact.ts";
 import type { CompactionOutcome } from "./compaction-options.ts";
-import type { RunningDeps } from "./running.ts";
+import { agentFor, checkIdle, modelLimits } from "./run-place.ts";
 import { usualWindow } from "./turn-request.ts";
-
-export interface CompactNowDeps
-  extends Pick<RunningDeps, "store" | "hooks" | "models" | "settings" | "agent"> {
-  /** Throws `conflict` while a run has the session. */
-  checkIdle(session: SessionRecord): void;
-}
 
 export interface CompactNowOptions {
   /** What the summary is to mind above all. */
@@ -23,31 +18,31 @@ export interface CompactNowOptions {
 
 /** Has a session summarized by the model that would answer in it. Not while a run has it: a turn is not cut in two. */
 export async function compactNow(
-  deps: CompactNowDeps,
+  app: Pick<App, "store" | "hooks" | "models" | "config" | "agents" | "acp" | "runs">,
   session: SessionRecord,
   { instructions, signal = new AbortController().signal }: CompactNowOptions = {},
 ): Promise<CompactionOutcome> {
-  const { models, settings, checkIdle } = deps;
-  checkIdle(session);
-  const model = models.turnModel(modelName(deps, session));
-  return compactSession(deps, scopeOfSession(session), session, {
-    summarize: models.summarizer(model, { signal, limits: settings, onUsage: () => undefined }),
+  const { models, config, runs } = app;
+  checkIdle(runs, session);
+  const model = models.turnModel(modelName(app, session));
+  return compactSession(app, scopeOfSession(session), session, {
+    summarize: models.summarizer(model, { signal, limits: modelLimits(config), onUsage: () => undefined }),
     contextWindow: model.info.contextWindow ?? usualWindow,
-    mode: settings.compaction.mode,
-    maxHistoryShare: settings.compaction.maxHistoryShare,
+    mode: config.compaction.mode,
+    maxHistoryShare: config.compaction.maxHistoryShare,
     trigger: "manual",
     signal,
     ...(instructions === undefined ? {} : { instructions }),
     fence: () => {
-      checkIdle(session);
+      checkIdle(runs, session);
       return true;
     },
   });
 }
 
-function modelName({ agent }: CompactNowDeps, session: SessionRecord): string {
+function modelName(app: Pick<App, "agents" | "acp">, session: SessionRecord): string {
   const { meta, agentId } = session;
-  const model = meta.model ?? agent(session)?.model;
+  const model = meta.model ?? agentFor(app, session)?.model;
   if (model !== undefined) return model;
   const advice = "Add it to agents in the configuration, or set a model for the session";
   throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });

@@ -8,13 +8,15 @@ import type { Measure } from "../transcript/compaction/recover.ts";
 import { afterMeasure, nextMeasure, noRecovery } from "../transcript/compaction/recover.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { sessionLikelyHasOversizedToolResults } from "../transcript/steps/truncate-tool-results.ts";
+import type { App } from "./app.ts";
 import { compactSession } from "./compact.ts";
+import type { RunPlace } from "./run-place.ts";
+import { modelLimits } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
 import { truncateOversizedToolResultsInSession } from "./truncate-results.ts";
 import type { TurnRequests } from "./turn-request.ts";
 
-type Deps = Pick<RunningDeps, "store" | "hooks" | "settings" | "models" | "newId">;
+type RoomApp = Pick<App, "store" | "hooks" | "config" | "models" | "newId">;
 
 export interface RoomAbout {
   readonly model: TurnModel;
@@ -45,7 +47,7 @@ type Taken = { readonly note?: string; readonly entryId?: string };
 
 /** What one run does about a context that does not fit, over all its steps. */
 export class RoomMaker {
-  readonly #deps: Deps;
+  readonly #app: RoomApp;
   readonly #place: RunPlace;
   readonly #about: RoomAbout;
   readonly #recovery: ContextRecovery;
@@ -53,8 +55,8 @@ export class RoomMaker {
   /** The request that did not fit. */
   #refused: RequestSize = { tokens: 0, isCut: false };
 
-  constructor(deps: Deps, place: RunPlace, about: RoomAbout) {
-    this.#deps = deps;
+  constructor(app: RoomApp, place: RunPlace, about: RoomAbout) {
+    this.#app = app;
     this.#place = place;
     this.#about = about;
     const { requests } = about;
@@ -118,7 +120,7 @@ export class RoomMaker {
   }
 
   async #truncateOversized(): Promise<Taken> {
-    const { store, newId } = this.#deps;
+    const { store, newId } = this.#app;
     const { scope, session } = this.#place;
     const { writer } = this.#about;
     const record = (await store.sessions.get(scope, session.sessionId)) ?? noSuchSession(session.sessionId);
@@ -139,21 +141,21 @@ export class RoomMaker {
   }
 
   async #compact(compactions: number): Promise<Taken> {
-    const { settings, models } = this.#deps;
+    const { config, models } = this.#app;
     const { scope, session, ctx } = this.#place;
     const { model, signal, writer, retried } = this.#about;
     const bill = new Bill((usage) => this.#about.used(usage));
     const summarize = models.summarizer(model, {
       signal,
-      limits: settings,
+      limits: modelLimits(config),
       onUsage: (usage) => bill.add(usage),
       onRetry: retried,
     });
-    const outcome = await compactSession(this.#deps, scope, session, {
+    const outcome = await compactSession(this.#app, scope, session, {
       summarize: (request) => bill.unlessOver(() => summarize(request)),
       contextWindow: this.#window,
-      mode: settings.compaction.mode,
-      maxHistoryShare: settings.compaction.maxHistoryShare,
+      mode: config.compaction.mode,
+      maxHistoryShare: config.compaction.maxHistoryShare,
       trigger: this.#trigger,
       signal,
       compactions,
@@ -171,7 +173,7 @@ export class RoomMaker {
 
   async #context() {
     const { scope, session } = this.#place;
-    const context = await this.#deps.store.sessions.context(scope, session.sessionId, present({}));
+    const context = await this.#app.store.sessions.context(scope, session.sessionId, present({}));
     return context ?? noSuchSession(session.sessionId);
   }
 }

@@ -72,8 +72,8 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
 
 const longestQuote = 200;
 
-/** Tells the session that sent a message that nobody got it. It stands in the conversation, and no model is asked. */
-export async function tellOfDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
+/** Notes in the sending session that its message was not delivered. No model is asked. */
+export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;
   const why = lastError === null ? "" : ` (${lastError})`;

@@ -2,9 +2,7 @@ import type { TurnEvent } from "../agents/contract.ts";
 import { cutText } from "../core/text.ts";
 import type { HeldRun } from "../runs/contract.ts";
 import { isFenced } from "../runs/worker.ts";
-import type { RunningDeps } from "./running.ts";
-
-type Deps = Pick<RunningDeps, "runs" | "clock" | "report">;
+import type { App } from "./app.ts";
 
 const everyMs = 1000;
 /** It is written whole each time: of an answer without end the beginning is kept. */
@@ -12,17 +10,17 @@ const mostCharacters = 400_000;
 
 /** Keeps the answer so far, once a second, so that a crash leaves it for people to see. */
 export class PartialKeeper {
-  readonly #deps: Deps;
+  readonly #app: Pick<App, "runs" | "clock" | "report">;
   readonly #held: HeldRun;
   #text: string[] = [];
   #left = mostCharacters;
   #keptAt: number;
   #isKept = false;
 
-  constructor(deps: Deps, held: HeldRun) {
-    this.#deps = deps;
+  constructor(app: Pick<App, "runs" | "clock" | "report">, held: HeldRun) {
+    this.#app = app;
     this.#held = held;
-    this.#keptAt = deps.clock.now();
+    this.#keptAt = app.clock.now();
   }
 
   take(event: TurnEvent): void {
@@ -32,16 +30,16 @@ export class PartialKeeper {
     const delta = cutText(event.delta, this.#left);
     this.#left = delta.length < event.delta.length ? 0 : this.#left - delta.length;
     this.#text.push(delta);
-    const now = this.#deps.clock.now();
+    const now = this.#app.clock.now();
     if (now - this.#keptAt < everyMs) return;
     this.#keptAt = now;
     this.#isKept = true;
-    this.#deps.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#deps.report);
+    this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
   /** What was streamed is left to whoever goes on. */
   async leave(): Promise<void> {
-    await this.#deps.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
+    await this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;
     });
   }
@@ -51,7 +49,7 @@ export class PartialKeeper {
     this.#empty();
     if (!this.#isKept) return;
     this.#isKept = false;
-    await this.#deps.runs.keepPartial(this.#held, null);
+    await this.#app.runs.keepPartial(this.#held, null);
   }
 
   #empty(): void {

@@ -1,44 +1,34 @@
 import { isDeepStrictEqual } from "node:util";
 import type { InboundMessage } from "../channels/contract.ts";
-import type { RoutingSettings } from "../channels/route-inbound.ts";
 import { routeInbound } from "../channels/route-inbound.ts";
 import type { AcceptedInbound } from "../channels/webhook-inbound.ts";
 import { inboundKey } from "../channels/webhook-inbound.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { cutText } from "../core/text.ts";
-import type { RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
-import type { Store } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
-import type { AcceptDeps } from "./accept.ts";
 import { acceptInput, findFor } from "./accept.ts";
-import type { ContextDefaults } from "./runtime-context.ts";
-import { resolveRuntimeContext } from "./runtime-context.ts";
+import type { App } from "./app.ts";
+import { resolveRuntimeContext } from "./resolve-context.ts";
 
 const longestPeerName = 200;
 
-export interface ReceiveDeps {
-  readonly store: Store;
-  readonly runs: RunStore;
-  readonly routing: RoutingSettings;
-  readonly defaults: ContextDefaults;
-  serves(agentId: string, key: string): boolean;
-  modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
-}
-
 /** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
 export async function receive(
-  { store, runs, routing, defaults, serves, modelWindow }: ReceiveDeps,
+  app: Pick<App, "store" | "runs" | "agents" | "acp" | "models" | "config" | "spaces" | "files">,
   message: InboundMessage,
   idempotencyKey = inboundKey(message),
 ): Promise<AcceptedInbound> {
+  const { store, runs, config, agents } = app;
+  const { scope, dmScope, identityLinks } = config.session;
+  const routing = { scope, dmScope, identityLinks, channels: config.channels, agentId: agents.first };
   const route = routeInbound(message, routing);
   const { userId, delivery } = route;
   const { agentId, sessionKey } = (await boundSession({ store, runs }, message, userId)) ?? route;
   const { channel } = message;
-  const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
-  const { run, isNew } = await acceptInput({ store, runs, serves, modelWindow }, context, {
+  const context = resolveRuntimeContext(app, { userId, agentId, sessionKey, channel, delivery });
+  const { run, isNew } = await acceptInput(app, context, {
     kind: "channel",
     runId: runIdOf(userId, idempotencyKey),
     idempotencyKey,
@@ -57,7 +47,7 @@ export async function receive(
 
 /** The session that the thread of a message belongs to; `null`: to none, or to one that is not there any more. */
 async function boundSession(
-  { store, runs }: Pick<ReceiveDeps, "store" | "runs">,
+  { store, runs }: Pick<App, "store" | "runs">,
   { channel, accountId, threadId }: InboundMessage,
   userId: string | null,
 ): Promise<{ readonly agentId: string; readonly sessionKey: string } | null> {

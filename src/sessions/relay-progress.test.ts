@@ -31,16 +31,18 @@ class World {
       this.timers.add(timer);
       return () => void this.timers.delete(timer);
     };
-    this.stop = relayProgress({
-      bus,
-      store,
-      runs: books.runs,
-      clock,
-      owner: "me",
-      untilEnded: (runId, signal) => watcher.untilEnded(runId, signal),
-      report: (error) => void reports.push(error),
+    this.stop = relayProgress(
+      {
+        bus,
+        store,
+        runs: books.runs,
+        clock,
+        owner: "me",
+        watcher,
+        report: (error) => void reports.push(error),
+      },
       after,
-    });
+    );
   }
 
   pass(ms: number): void {

@@ -1,46 +1,39 @@
-import type { Clock } from "../core/clock.ts";
-import type { EventBus, SkeinEvent } from "../core/events.ts";
+import type { SkeinEvent } from "../core/events.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import { isAcpKey } from "../core/keys.ts";
 import type { Later } from "../core/later.ts";
 import { later } from "../core/later.ts";
 import { present } from "../core/present.ts";
 import { endOfText } from "../core/text.ts";
-import type { ChildSequel, Run, RunStore } from "../runs/contract.ts";
+import type { ChildSequel, Run } from "../runs/contract.ts";
 import { inLine } from "../runs/sequels/untrusted.ts";
-import type { Store } from "../store/contract.ts";
+import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 
-export interface RelayDeps {
-  readonly bus: Pick<EventBus, "subscribe">;
-  readonly store: Pick<Store, "sessions">;
-  readonly runs: Pick<RunStore, "get" | "accept" | "abort">;
-  readonly clock: Clock;
-  /** This process, as the owner of runs. */
-  readonly owner: string;
-  untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
-  report(error: unknown): void;
-  /** Does something later; gives what keeps it from happening. */
-  readonly after?: Later;
-}
+/** What relaying takes. `after` is another clock in tests. */
+export type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
+  readonly store: Pick<App["store"], "sessions">;
+  readonly runs: Pick<App["runs"], "get" | "accept" | "abort">;
+  readonly watcher: Pick<App["watcher"], "untilEnded">;
+};
 
 /** Relays the progress of children that want it, for as long as they run in this process. Returns a function that ends it. */
-export function relayProgress(deps: RelayDeps): () => void {
+export function relayProgress(app: RelayApp, after: Later = later): () => void {
   const relays = new Map<string, Relay>();
   const begin = async (runId: string, relay: Relay) => {
-    const run = await deps.runs.get(runId);
+    const run = await app.runs.get(runId);
     if (run === null || !relay.begin(run)) relay.end();
   };
-  const stop = deps.bus.subscribe((event) => {
+  const stop = app.bus.subscribe((event) => {
     const { runId } = event;
     if (runId === undefined) return;
     if (event.type === "run.started" && isAcpKey(event.sessionKey)) {
       relays.get(runId)?.end();
-      const relay: Relay = new Relay(deps, () => {
+      const relay: Relay = new Relay(app, after, () => {
         if (relays.get(runId) === relay) relays.delete(runId);
       });
       relays.set(runId, relay);
-      void begin(runId, relay).catch(deps.report);
+      void begin(runId, relay).catch(app.report);
     } else if (event.type === "run.ended") {
       relays.get(runId)?.end();
     } else relays.get(runId)?.hear(event);
@@ -53,7 +46,7 @@ export function relayProgress(deps: RelayDeps): () => void {
 
 /** The progress of one run, as notes in the session that spawned it: one after the other, and none behind its end. */
 class Relay {
-  readonly #deps: RelayDeps;
+  readonly #app: RelayApp;
   readonly #after: Later;
   readonly #ended: () => void;
   readonly #progress: Progress;
@@ -65,11 +58,11 @@ class Relay {
   #outstanding: string | null = null;
   #notes = 0;
 
-  constructor(deps: RelayDeps, ended: () => void) {
-    this.#deps = deps;
+  constructor(app: RelayApp, after: Later, ended: () => void) {
+    this.#app = app;
     this.#ended = ended;
-    this.#after = deps.after ?? later;
-    this.#progress = new Progress(deps.clock.now());
+    this.#after = after;
+    this.#progress = new Progress(app.clock.now());
   }
 
   /** `false`: nobody wants it, or it is over. */
@@ -82,7 +75,7 @@ class Relay {
   }
 
   hear(event: SkeinEvent): void {
-    const now = this.#deps.clock.now();
+    const now = this.#app.clock.now();
     if (event.type === "run.delta" && event.kind === "text") this.#progress.said(event.delta, now);
     else if (event.type === "run.tool" && event.phase === "call") this.#progress.called(event.toolName, now);
     else this.#progress.heard(now);
@@ -100,7 +93,7 @@ class Relay {
 
   /** What was not written by the end is of no use any more. */
   #drop(): void {
-    const { runs, report } = this.#deps;
+    const { runs, report } = this.#app;
     if (this.#outstanding === null) return;
     void runs.abort(this.#outstanding, "What it tells of has ended.").catch(report);
     this.#outstanding = null;
@@ -111,13 +104,13 @@ class Relay {
     if (at === null || this.#run === null || this.#over.signal.aborted) return;
     if (this.#timer !== null && this.#timer.at <= at) return;
     this.#timer?.cancel();
-    const ms = Math.max(0, at - this.#deps.clock.now());
+    const ms = Math.max(0, at - this.#app.clock.now());
     this.#timer = { at, cancel: this.#after(ms, () => this.#ring()) };
   }
 
   #ring(): void {
     this.#timer = null;
-    const told = this.#progress.take(this.#deps.clock.now());
+    const told = this.#progress.take(this.#app.clock.now());
     if (told === null || this.#run === null) {
       this.#plan();
       return;
@@ -126,7 +119,7 @@ class Relay {
     const text = progressNote(sequel.label ?? sequel.childKey, told);
     void this.#written(this.#run.runId, text)
       .catch((error: unknown) => {
-        if (!this.#over.signal.aborted) this.#deps.report(error);
+        if (!this.#over.signal.aborted) this.#app.report(error);
       })
       .finally(() => {
         this.#outstanding = null;
@@ -137,7 +130,7 @@ class Relay {
 
   /** Resolves when the note stands in the parent's session, or will never. Who has lost the run tells nothing of it. */
   async #written(runId: string, text: string): Promise<void> {
-    const { runs, store, owner } = this.#deps;
+    const { runs, store, owner } = this.#app;
     const run = await runs.get(runId);
     if (run === null || run.outcome !== null || run.owner !== owner || this.#run === null) return this.end();
     const { session: from, root, fence } = run;
@@ -150,7 +143,7 @@ class Relay {
     const { run: note } = await runs.accept(acceptRequest(delivery, parent));
     this.#outstanding = note.runId;
     if (this.#over.signal.aborted) return this.#drop();
-    await this.#deps.untilEnded(note.runId, this.#over.signal);
+    await this.#app.watcher.untilEnded(note.runId, this.#over.signal);
   }
 }
 

@@ -3,8 +3,8 @@ import { Between } from "../../test/support/between.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { Outcome } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { Caller } from "./between.ts";
 import { sendToSession } from "./send.ts";
+import type { Caller } from "./session-access.ts";
 
 let between: Between;
 let asker: SessionRecord;
@@ -103,9 +103,9 @@ describe("waiting for the reply", () => {
       between.books.now += 61_000;
       return { entered: true, value: await wait() };
     };
-    const deps = { ...between.deps, untilEnded: deaf };
+    const app = { ...between.deps, untilEnded: deaf };
     const request = { sessionKey: "session:b", message: "Is it open?", timeoutSeconds: 60 };
-    const result = await sendToSession(deps, between.caller(asker, { whileWaiting }), request);
+    const result = await sendToSession(app, between.caller(asker, { whileWaiting }), request);
     expect(result).toMatchObject({ status: "ok", reply: "Yes." });
   });
 

@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import type { Run } from "../runs/contract.ts";
-import type { BetweenDeps, Caller } from "./between.ts";
-import type { SendDeps } from "./send-target.ts";
+import type { App } from "./app.ts";
+import type { Caller } from "./session-access.ts";
 
 /**
  * What a wait for a reply came to. `late`: the time is over; the reply goes as a message of its own. `circle`: to wait would
@@ -11,25 +11,25 @@ export type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
   | { readonly how: "late" | "circle" | "unawaited" };
 
-type WaitDeps = Pick<SendDeps, "runs" | "clock" | "untilEnded" | "report">;
+type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
 
 /**
  * Waits for the reply of an accepted run for as long as was registered with it: a second time, for what is left. Whether
  * the reply is the waiter's or goes as a message is decided by the books, never here.
  */
-export async function awaitReply(deps: WaitDeps, caller: Caller, runId: string): Promise<ReplyAwaited> {
-  const wait = await deps.runs.replyWait(runId);
+export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
+  const wait = await app.runs.replyWait(runId);
   if (wait === null) return { how: "unawaited" };
-  if (wait.state === "late") return { how: gaveUp(deps, caller, wait.until) ? "circle" : "late" };
-  if (wait.state === "taken") return ended(deps, runId);
+  if (wait.state === "late") return { how: gaveUp(app, caller, wait.until) ? "circle" : "late" };
+  if (wait.state === "taken") return ended(app, runId);
   try {
-    const waited = await caller.whileWaiting([runId], () => endOrTime(deps, caller, runId, wait.until));
-    if (!waited.entered) return await stopped(deps, runId, "circle");
-    if (waited.value === null) return await stopped(deps, runId, "late");
-    const now = await deps.runs.replyWait(runId);
+    const waited = await caller.whileWaiting([runId], () => endOrTime(app, caller, runId, wait.until));
+    if (!waited.entered) return await stopped(app, runId, "circle");
+    if (waited.value === null) return await stopped(app, runId, "late");
+    const now = await app.runs.replyWait(runId);
     return now?.state === "taken" ? { how: "ended", run: waited.value } : { how: "late" };
   } catch (error) {
-    if (!isTakenUpAgain(caller, error)) await deps.runs.stopAwaiting(runId).catch(deps.report);
+    if (!isTakenUpAgain(caller, error)) await app.runs.stopAwaiting(runId).catch(app.report);
     throw error;
   }
 }
@@ -43,13 +43,13 @@ export function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, 
 }
 
 /** A run that stopped waiting before its time was over has found a circle; it says so again. */
-function gaveUp({ clock }: WaitDeps, { run }: Caller, until: number): boolean {
+function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
   return run !== null && clock.now() < until;
 }
 
 /** The run, once it has ended; `null`: the time was over first. */
 async function endOrTime(
-  { clock, untilEnded }: WaitDeps,
+  { clock, watcher }: WaitApp,
   { signal }: Caller,
   runId: string,
   until: number,
@@ -57,7 +57,7 @@ async function endOrTime(
   const time = new AbortController();
   const timer = setTimeout(() => time.abort(), Math.max(0, until - clock.now()));
   try {
-    return await untilEnded(runId, AbortSignal.any([signal, time.signal]));
+    return await watcher.untilEnded(runId, AbortSignal.any([signal, time.signal]));
   } catch (error) {
     if (time.signal.aborted && error === time.signal.reason) return null;
     throw error;
@@ -67,11 +67,11 @@ async function endOrTime(
 }
 
 /** The waiter goes; a reply that came in that very moment is still theirs. */
-async function stopped(deps: WaitDeps, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
-  return (await deps.runs.stopAwaiting(runId)) === "taken" ? ended(deps, runId) : { how: why };
+async function stopped(app: WaitApp, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
+  return (await app.runs.stopAwaiting(runId)) === "taken" ? ended(app, runId) : { how: why };
 }
 
-async function ended({ runs }: WaitDeps, runId: string): Promise<ReplyAwaited> {
+async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
   const run = await runs.get(runId);
   return run === null ? { how: "unawaited" } : { how: "ended", run };
 }
@@ -82,16 +82,16 @@ async function ended({ runs }: WaitDeps, runId: string): Promise<ReplyAwaited> {
  * same call waits again there.
  */
 export async function awaitChild(
-  deps: BetweenDeps,
+  app: App,
   caller: Caller,
   runId: string,
-  until: () => Promise<unknown> = () => deps.untilEnded(runId, caller.signal),
+  until: () => Promise<unknown> = () => app.watcher.untilEnded(runId, caller.signal),
 ): Promise<Run | "late" | "circle"> {
-  const { runs } = deps;
+  const { runs } = app;
   const standing = await runs.replyWait(runId);
   if (standing?.state === "late") return "late";
   if (standing?.state !== "taken") {
-    const entered = await untilOver(deps, caller, runId, until);
+    const entered = await untilOver(app, caller, runId, until);
     if ((await runs.stopAwaiting(runId)) === "late") return entered ? "late" : "circle";
   }
   return (await runs.get(runId, caller.userId)) ?? "late";
@@ -99,7 +99,7 @@ export async function awaitChild(
 
 /** `false`: the wait would have closed a circle. */
 async function untilOver(
-  deps: BetweenDeps,
+  app: App,
   caller: Caller,
   runId: string,
   until: () => Promise<unknown>,
@@ -109,7 +109,7 @@ async function untilOver(
     return (await whileWaiting([runId], until)).entered;
   } catch (error) {
     if (run === null && signal.aborted) return true;
-    if (!isTakenUpAgain(caller, error)) await deps.runs.stopAwaiting(runId).catch(deps.report);
+    if (!isTakenUpAgain(caller, error)) await app.runs.stopAwaiting(runId).catch(app.report);
     throw error;
   }
 }

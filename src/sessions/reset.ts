@@ -5,8 +5,9 @@ import { present } from "../core/present.ts";
 import type { Claim } from "../runs/contract.ts";
 import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 import { isRealInput } from "../store/digest.ts";
+import type { App } from "./app.ts";
 import { countInWords, timeInWords } from "./in-words.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
+import type { RunPlace } from "./run-place.ts";
 
 export type ResetRules = Config["session"]["reset"];
 export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
@@ -70,8 +71,6 @@ function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
   return Object.hasOwn(table, key) ? (table[key] ?? null) : null;
 }
 
-type Deps = Pick<RunningDeps, "store" | "ends" | "settings" | "clock">;
-
 const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
 
@@ -80,12 +79,13 @@ const fromPeople: readonly string[] = ["user", "channel"];
  * asks for it, under the run's fence.
  */
 export async function resetIfDue(
-  { store, ends, settings, clock }: Deps,
+  { store, ends, config, clock }: Pick<App, "store" | "ends" | "config" | "clock">,
   { scope, session, ctx }: RunPlace,
   { run, how }: Claim,
   fence: () => boolean,
 ): Promise<SessionRecord | null> {
-  if (settings.reset.mode === "none" && hasNoRules(settings.reset)) return null;
+  const rules = config.session.reset;
+  if (rules.mode === "none" && hasNoRules(rules)) return null;
   if (how === "woken" || !fromPeople.includes(run.kind)) return null;
   const { key, sessionId, kind, meta } = session;
   // Its key has moved on already.
@@ -93,7 +93,7 @@ export async function resetIfDue(
   // Its turn has begun here already.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({
-    rules: settings.reset,
+    rules,
     kind,
     channel: meta.channel ?? null,
     lastInputAt: await lastInputAt(store, scope, sessionId),
@@ -104,7 +104,7 @@ export async function resetIfDue(
   return "cancel" in done ? null : done.fresh;
 }
 
-function hasNoRules({ byKind, byChannel }: RunningDeps["settings"]["reset"]): boolean {
+function hasNoRules({ byKind, byChannel }: ResetRules): boolean {
   return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
 }
 

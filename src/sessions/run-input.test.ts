@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { MessageDraft } from "../core/seal.ts";
 import type { Claim, Run } from "../runs/contract.ts";
 import { bringArrivals, missingText } from "./run-input.ts";
+import type { RunPlace } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";
-import type { RunPlace } from "./running.ts";
 
 type Deps = Parameters<typeof bringArrivals>[0];
 

@@ -4,15 +4,14 @@ import { present } from "../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
+import type { App } from "./app.ts";
 import type { GuardedAppend } from "./append.ts";
 import { promptImages } from "./prompt-images.ts";
+import type { RunPlace } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
 
 /** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
-
-type Deps = Pick<RunningDeps, "runs" | "store" | "files">;
 
 /** Characters of a message that a note quotes. */
 const mostQuoted = 300;
@@ -31,7 +30,7 @@ export function prependedEntryId(entryId: string): string {
 
 /** The input of a new or recovered run. `null`: a hook or the guard refused it. */
 export async function bringInput(
-  { store, files }: Pick<Deps, "store" | "files">,
+  { store, files }: Pick<App, "store" | "files">,
   place: RunPlace,
   writer: RunWriter,
   run: Run,
@@ -57,7 +56,7 @@ export async function pointBack(writer: RunWriter, run: Run): Promise<void> {
 
 /** What was said while a turn goes on; only between an answered group of calls and the next request. */
 export async function takeSteered(
-  { runs, files }: Pick<Deps, "runs" | "files">,
+  { runs, files }: Pick<App, "runs" | "files">,
   place: RunPlace,
   writer: RunWriter,
   held: HeldRun,
@@ -76,7 +75,7 @@ export async function takeSteered(
  * silently, is named in a note behind them.
  */
 export async function bringArrivals(
-  { runs, store }: Pick<Deps, "runs" | "store">,
+  { runs, store }: Pick<App, "runs" | "store">,
   place: RunPlace,
   writer: RunWriter,
   { held, arrivals, stillOpen, endedSilent }: Claim,
@@ -124,7 +123,7 @@ function withProvenance({ message, provenance }: Run): MessageDraft {
 
 /** Only what somebody types before us may name files; which of them were not taken stands beside it, for people. */
 async function saidBy(
-  files: Deps["files"],
+  files: App["files"],
   { session }: RunPlace,
   writer: RunWriter,
   { runId, message, options, provenance, entryId }: Run,

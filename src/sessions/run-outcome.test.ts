@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Claim } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
-import { notForEver } from "./run-outcome.ts";
+import { stopInTime } from "./run-outcome.ts";
 
 const run = { runId: "r1", fence: 2, options: {}, deadline: 1, startedAt: 0, session: { agentId: "main" } };
 const claim = { run, held: { runId: "r1", fence: 2 } } as unknown as Claim;
@@ -24,7 +24,7 @@ test.each([
   async (why, expected) => {
     const { done, runs } = watched();
     const stop = new AbortController();
-    const hangs = notForEver(
+    const hangs = stopInTime(
       () => new Promise(() => undefined),
       runs,
       () => undefined,
@@ -39,21 +39,21 @@ test.each([
 
 test("[LIB11] who listens ends by itself, and what is not ours any more is left alone", async () => {
   const { done, runs } = watched();
-  const listening = notForEver(
+  const listening = stopInTime(
     async () => undefined,
     runs,
     () => undefined,
     1,
   );
   await listening(claim, AbortSignal.abort(new RunStopped("aborted")));
-  const lost = notForEver(
+  const lost = stopInTime(
     () => new Promise(() => undefined),
     runs,
     () => undefined,
     1,
   );
   await lost(claim, AbortSignal.abort(new RunStopped("lost")));
-  const failing = notForEver(
+  const failing = stopInTime(
     async () => Promise.reject(new Error("broken")),
     runs,
     () => undefined,

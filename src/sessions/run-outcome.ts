@@ -1,3 +1,4 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
 import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import type { Claim, Outcome, Run, RunStore } from "../runs/contract.ts";
 import { timeoutText } from "../runs/states.ts";
@@ -8,13 +9,13 @@ import { HookStop } from "./hooks.ts";
  * How a run ends that could not go on; `null`: it is not ours to end. Errors of stores, hooks and tools may quote a connection
  * string or a key, so every text is redacted.
  */
-export function outcomeOf(error: unknown, run: Run, redact: (text: string) => string): Outcome | null {
+export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "redact">): Outcome | null {
   if (error instanceof RunStopped) return stoppedOutcome(error, run);
   if (error instanceof SkeinError && error.code === "fenced") return null;
   const code =
     error instanceof SkeinError ? error.code : error instanceof HookStop ? "hook_stopped" : "internal";
   const text = error instanceof HookStop ? error.message : messageWithoutPaths(error);
-  return { state: "error", code, error: redact(text) };
+  return { state: "error", code, error: redactor.redact(text).text };
 }
 
 /** How a run ends that was told to stop; `null`: another process has it, or will. */
@@ -39,7 +40,7 @@ const usualPatienceMs = 5000;
  * Runs are stopped even where something does not listen: it is left behind, and the run ended without it. What it writes
  * later is refused by the fence.
  */
-export function notForEver(
+export function stopInTime(
   execute: Execute,
   runs: Pick<RunStore, "end" | "release">,
   report: (error: unknown) => void,

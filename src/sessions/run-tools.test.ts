@@ -7,7 +7,7 @@ import { RunTools } from "./run-tools.ts";
 
 const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
 const source = { from: "here", tools: async () => names.map((name) => tool(name)) };
-const agent = { id: "main", definition: null, deny: [], ask: [], onDemand: [] } as unknown as Agent;
+const agent = { id: "main", definition: null, tools: { deny: [] }, onDemand: [] } as unknown as Agent;
 const run = { options: {} } as Run;
 
 async function offered(meta: Readonly<Record<string, string | object[]>>, reports: unknown[] = []) {
@@ -65,9 +65,9 @@ describe("the tools of the next turn", () => {
   });
 
   test("[CLI62] are those that the rules leave, and a server of which they leave nothing is not named", async () => {
-    const reader = { ...agent, allow: ["read"] } as unknown as Agent;
+    const reader = { ...agent, tools: { allow: ["read"], deny: [] } };
     expect(await look(reader, null)).toEqual({ names: ["read"], unlisted: [] });
-    const strict = { ...agent, deny: ["group:mcp"] } as unknown as Agent;
+    const strict = { ...agent, tools: { deny: ["group:mcp"] } };
     expect(await look(strict, ["notes__find"])).toEqual({ names, unlisted: [] });
     const child = { spawnedBy: "agent:main:main", role: "leaf" };
     expect((await look(agent, null, child)).names).toEqual(["read", "bash"]);
@@ -75,7 +75,11 @@ describe("the tools of the next turn", () => {
 });
 
 describe("tools that a rule asks about", () => {
-  const lead = { id: "lead", definition: null, deny: [], ask: ["bash", "cron"] } as unknown as Agent;
+  const lead = {
+    id: "lead",
+    definition: null,
+    tools: { deny: [], ask: ["bash", "cron"] },
+  } as unknown as Agent;
 
   async function asked(who: Agent, meta: Readonly<Record<string, string | object[]>> = {}) {
     const reports: unknown[] = [];
@@ -92,7 +96,7 @@ describe("tools that a rule asks about", () => {
   });
 
   test("[AJN1] a slip is told", async () => {
-    const { reports } = await asked({ ...lead, ask: ["bsh"] });
+    const { reports } = await asked({ ...lead, tools: { deny: [], ask: ["bsh"] } });
     expect(reports.map(String)).toEqual(['Error: "bsh" in what agent lead asks about fits no tool.']);
   });
 

@@ -6,8 +6,7 @@ import { matchesGlob } from "../core/glob.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { ActiveTools } from "./active-tools.ts";
-import type { Agent } from "./agents.ts";
-import type { SubagentPolicy, UngrantedTools } from "./between.ts";
+import type { Agent, SubagentPolicy } from "./agents.ts";
 import { childToolLayers, spawnerOf } from "./child-tools.ts";
 
 /** Tools as a model is told them, as far as they are known without starting anything. */
@@ -122,8 +121,7 @@ export class RunTools {
     session: Pick<SessionRecord, "meta">,
     entries: readonly string[],
   ): Promise<UngrantedTools> {
-    const { allow: _, ...free } = { ...agent, deny: [], ask: [] };
-    const all = await this.of(free, null, { meta: {} });
+    const all = await this.of({ ...agent, tools: { deny: [] } }, null, { meta: {} });
     const { tools, unmatched } = selectTools(all, [{ of: "", allow: entries }]);
     const granted = new Set((await this.of(agent, null, session)).map(({ name }) => name));
     const denied = tools.map(({ name }) => name).filter((name) => !granted.has(name));
@@ -168,15 +166,15 @@ function besideDefined({ givesWay }: ToolSource, offered: readonly Tool[], defin
 export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
 /** An agent as far as rules about tools go. */
-export type RuledAgent = Pick<Agent, "id" | "allow" | "deny" | "ask">;
+export type RuledAgent = Pick<Agent, "id" | "tools">;
 
 /** What agent and run allow. */
 export function layersOf(
-  { id, allow, deny, ask }: RuledAgent,
+  { id, tools }: RuledAgent,
   wanted: readonly string[] | undefined,
 ): readonly ToolLayer[] {
   return [
-    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
+    { of: `agent ${id}`, ...tools },
     ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
   ];
 }
@@ -251,4 +249,11 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
     tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
     unlisted: unlisted.map(({ from, reach }) => ({ from, prefix: reach?.prefix ?? "" })),
   };
+}
+
+export interface UngrantedTools {
+  /** Entries that fit no tool of the child's agent. */
+  readonly unknown: readonly string[];
+  /** Names of tools that the rules about the child take away. */
+  readonly denied: readonly string[];
 }

@@ -1,29 +1,28 @@
-import type { HeldRun, RunStore } from "../runs/contract.ts";
-import type { Worker } from "../runs/worker.ts";
+import type { HeldRun } from "../runs/contract.ts";
+import type { App } from "./app.ts";
 
 export type Waited<T> =
   | { readonly entered: true; readonly value: T }
   | { readonly entered: false; readonly cycle: readonly string[] };
-
-interface WaitDeps {
-  readonly runs: Pick<RunStore, "wait">;
-  readonly worker: Pick<Worker, "resume">;
-}
 
 /**
  * The waits of one run. Several calls of one message may wait at once: the slot is free from the first on, and asked for
  * again when the last is over.
  */
 export class Waiting {
-  readonly #deps: WaitDeps;
+  readonly #app: { readonly runs: Pick<App["runs"], "wait">; readonly worker: Pick<App["worker"], "resume"> };
   readonly #held: HeldRun;
   readonly #signal: AbortSignal;
   #depth = 0;
   #isWaiting = false;
   #resuming: Promise<void> | null = null;
 
-  constructor(deps: WaitDeps, held: HeldRun, signal: AbortSignal) {
-    this.#deps = deps;
+  constructor(
+    app: { readonly runs: Pick<App["runs"], "wait">; readonly worker: Pick<App["worker"], "resume"> },
+    held: HeldRun,
+    signal: AbortSignal,
+  ) {
+    this.#app = app;
     this.#held = held;
     this.#signal = signal;
   }
@@ -48,12 +47,12 @@ export class Waiting {
   }
 
   #enter(kind: "run" | "approval", runIds: readonly string[]) {
-    return this.#deps.runs.wait(this.#held, { for: kind, runIds });
+    return this.#app.runs.wait(this.#held, { for: kind, runIds });
   }
 
   async #resume(): Promise<void> {
     this.#isWaiting = false;
-    const resuming = this.#deps.worker.resume(this.#held, this.#signal).finally(() => {
+    const resuming = this.#app.worker.resume(this.#held, this.#signal).finally(() => {
       this.#resuming = null;
     });
     this.#resuming = resuming;

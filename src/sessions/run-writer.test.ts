@@ -1,23 +1,23 @@
 import { describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import type { Claim } from "../runs/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { HookRegistry } from "./hooks.ts";
 import { RunWriter } from "./run-writer.ts";
-import type { RunningDeps } from "./running.ts";
 
 async function begun() {
   const store = createMemoryStore();
   const scope = { agentId: "main" };
   const session = await store.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
-  const deps = {
+  const app = fakeApp({
     store,
     hooks: new HookRegistry(),
-    runs: { isHeld: () => true } as unknown as RunningDeps["runs"],
-    emit: () => undefined,
+    runs: { isHeld: () => true },
+    bus: { emit: () => undefined },
     clock: { now: () => 0 },
-  };
+  });
   const claim = { held: { runId: "r", fence: 1 }, leafId: null } as Claim;
-  const writer = await RunWriter.begin(deps, { scope, session, ctx: { ...scope, store } }, claim);
+  const writer = await RunWriter.begin(app, { scope, session, ctx: { ...scope, store } }, claim);
   const others = (id: string) =>
     store.sessions.append(scope, "s", [
       { draft: { type: "message", message: { role: "user", content: "Not ours." } }, id },

@@ -7,11 +7,12 @@ import { isRecord } from "../core/shape.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
+import type { App } from "./app.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "./append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "./append.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
+import type { RunPlace } from "./run-place.ts";
 
-type Deps = Pick<RunningDeps, "store" | "hooks" | "runs" | "emit" | "clock">;
+type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
 
 type Input = Pick<GuardOptions, "isInput">;
 
@@ -24,24 +25,24 @@ const notesType = "skein.notes";
  * or somebody else has said something since we looked.
  */
 export class RunWriter {
-  readonly #deps: Deps;
+  readonly #app: WriterApp;
   readonly #place: RunPlace;
   readonly #held: HeldRun;
   #lastMessageId: string | null;
 
-  private constructor(deps: Deps, place: RunPlace, held: HeldRun, lastMessageId: string | null) {
-    this.#deps = deps;
+  private constructor(app: WriterApp, place: RunPlace, held: HeldRun, lastMessageId: string | null) {
+    this.#app = app;
     this.#place = place;
     this.#held = held;
     this.#lastMessageId = lastMessageId;
   }
 
   /** From where the session stood when the run was claimed. */
-  static async begin(deps: Deps, place: RunPlace, { held, leafId }: Claim): Promise<RunWriter> {
-    return new RunWriter(deps, place, held, await lastMessageAt(deps, place, leafId));
+  static async begin(app: WriterApp, place: RunPlace, { held, leafId }: Claim): Promise<RunWriter> {
+    return new RunWriter(app, place, held, await lastMessageAt(app, place, leafId));
   }
 
-  readonly fence = (): boolean => this.#deps.runs.isHeld(this.#held);
+  readonly fence = (): boolean => this.#app.runs.isHeld(this.#held);
 
   /** Throws once the run is another's. */
   check(): void {
@@ -51,7 +52,7 @@ export class RunWriter {
   /** A message, by the guard. Under an id that stands there already, nothing is written. */
   async say(message: MessageDraft, id?: string, more: Input = {}): Promise<GuardedAppend> {
     const { scope, session, ctx } = this.#place;
-    const done = await guardedAppend(this.#deps, scope, session.sessionId, message, {
+    const done = await guardedAppend(this.#app, scope, session.sessionId, message, {
       ...more,
       ...(id === undefined ? {} : { id }),
       ctx,
@@ -70,19 +71,19 @@ export class RunWriter {
     const { fence } = this;
     if (draft.type === "custom_message") {
       const options = { ...more, ...named, fence, lastMessageId: this.#lastMessageId };
-      const done = await guardedNote(this.#deps, scope, session.sessionId, draft, options);
+      const done = await guardedNote(this.#app, scope, session.sessionId, draft, options);
       if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
       return done.entries.at(-1) ?? null;
     }
     const items = [{ draft, ...named }];
-    const { entries } = await this.#deps.store.sessions.append(scope, session.sessionId, items, { fence });
+    const { entries } = await this.#app.store.sessions.append(scope, session.sessionId, items, { fence });
     return entries[0] ?? null;
   }
 
   /** Calls that will get no result any more. */
   async closeOpenCalls(): Promise<void> {
     const { scope, session } = this.#place;
-    const done = await closeOpenCalls(this.#deps, scope, session.sessionId, {
+    const done = await closeOpenCalls(this.#app, scope, session.sessionId, {
       fence: this.fence,
       lastMessageId: this.#lastMessageId,
     });
@@ -96,20 +97,20 @@ export class RunWriter {
     const { userId, key: sessionKey, sessionId } = this.#place.session;
     await this.note({ type: "custom", customType: notesType, data: { runId, notes } });
     for (const { kind, note } of notes) {
-      const at = this.#deps.clock.now();
-      this.#deps.emit({ type: "run.note", at, userId, sessionKey, sessionId, runId, kind, note });
+      const at = this.#app.clock.now();
+      this.#app.bus.emit({ type: "run.note", at, userId, sessionKey, sessionId, runId, kind, note });
     }
   }
 
   /** After we have moved to another branch ourselves. */
   async lookAgain(): Promise<void> {
-    this.#lastMessageId = lastMessageOf(await tailOf(this.#deps, this.#place));
+    this.#lastMessageId = lastMessageOf(await tailOf(this.#app, this.#place));
   }
 }
 
 /** The end of the branch, as far back as its last message. */
 export async function tailOf(
-  { store }: Pick<Deps, "store">,
+  { store }: Pick<App, "store">,
   { scope, session }: RunPlace,
   from?: string | null,
 ): Promise<readonly Entry[]> {
@@ -135,8 +136,8 @@ function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
   return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
 }
 
-async function lastMessageAt(deps: Deps, place: RunPlace, leafId: string | null): Promise<string | null> {
-  return lastMessageOf(await tailOf(deps, place, leafId));
+async function lastMessageAt(app: WriterApp, place: RunPlace, leafId: string | null): Promise<string | null> {
+  return lastMessageOf(await tailOf(app, place, leafId));
 }
 
 /** What the guard changed of the messages of a run, oldest first. */

@@ -6,12 +6,13 @@ import { retryableCodes, retryHint } from "../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../runs/worker.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
-import { contextIn } from "../store/spaces.ts";
+import type { App } from "./app.ts";
 import { resetIfDue } from "./reset.ts";
 import { bringInput, prependedEntryId } from "./run-input.ts";
 import { outcomeOf } from "./run-outcome.ts";
+import type { RunPlace } from "./run-place.ts";
+import { agentFor, runPlace } from "./run-place.ts";
 import { lastWords, RunWriter, tailOf } from "./run-writer.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
 import type { TurnToRun } from "./turn.ts";
 import { beginTurn, runTurn } from "./turn.ts";
 import { withState } from "./with-state.ts";
@@ -21,23 +22,23 @@ import { withWorkingDirectory } from "./working-directory.ts";
  * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
  * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
  */
-export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
+export async function executeRun(app: App, claim: Claim, signal: AbortSignal): Promise<void> {
   const { run, held } = claim;
-  const found = await sessionOf(deps, run);
+  const found = await sessionOf(app, run);
   if (found === null) {
-    await deps.runs.end(held, gone(run));
+    await app.runs.end(held, gone(run));
     return;
   }
-  let ending = new Ending(deps, placeOf(deps, found, run), claim);
+  let ending = new Ending(app, runPlace(app, found, run), claim);
   try {
-    const session = await withWorkingDirectory(deps, found);
-    const fence = () => deps.runs.isHeld(held);
-    const fresh = await resetIfDue(deps, placeOf(deps, session, run), claim, fence);
-    const current = fresh === null ? session : await withWorkingDirectory(deps, fresh);
-    const place = placeOf(deps, current, run);
+    const session = await withWorkingDirectory(app, found);
+    const fence = () => app.runs.isHeld(held);
+    const fresh = await resetIfDue(app, runPlace(app, session, run), claim, fence);
+    const current = fresh === null ? session : await withWorkingDirectory(app, fresh);
+    const place = runPlace(app, current, run);
     const begun = fresh === null ? claim : { ...claim, leafId: fresh.leafId };
-    ending = new Ending(deps, place, begun);
-    const writer = await RunWriter.begin(deps, place, begun);
+    ending = new Ending(app, place, begun);
+    const writer = await RunWriter.begin(app, place, begun);
     await (run.isSilent ? ending.closeWritten(writer) : ending.closeTurn(writer, signal));
   } catch (error) {
     await ending.closeFailed(error);
@@ -45,7 +46,7 @@ export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortS
 }
 
 class Ending {
-  readonly #deps: RunningDeps;
+  readonly #app: App;
   readonly #place: RunPlace;
   readonly #claim: Claim;
   readonly #beganAt: number;
@@ -53,18 +54,18 @@ class Ending {
   /** In `turn` the model may have been asked for what is not written: that is not repeated for as long as a disk is full. */
   #phase: "input" | "turn" | "answered" = "input";
 
-  constructor(deps: RunningDeps, place: RunPlace, claim: Claim) {
-    this.#deps = deps;
+  constructor(app: App, place: RunPlace, claim: Claim) {
+    this.#app = app;
     this.#place = place;
     this.#claim = claim;
-    this.#beganAt = deps.clock.now();
+    this.#beganAt = app.clock.now();
   }
 
   /** A note, or a delivery beyond the budget: it stands in the session, and no model is asked. */
   async closeWritten(writer: RunWriter): Promise<void> {
     const { run } = this.#claim;
     const { refused } = await writer.say(run.message, run.entryId);
-    await this.#deps.runs.written(this.#claim.held);
+    await this.#app.runs.written(this.#claim.held);
     const state = refused === null ? "ok" : "error";
     const why = refused === null ? {} : { code: "refused", error: refused };
     await this.#end({ state, ...why, entryId: run.entryId });
@@ -72,8 +73,8 @@ class Ending {
 
   async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
     this.#writer = writer;
-    const agent = this.#deps.agent(this.#place.session);
-    const begun = await beginTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer });
+    const agent = agentFor(this.#app, this.#place.session);
+    const begun = await beginTurn(this.#app, { ...this.#place, agent, claim: this.#claim, writer });
     if ("state" in begun) return this.#end(begun);
     this.#phase = "turn";
     const turn = { ...this.#place, begun, claim: this.#claim, writer, signal };
@@ -84,7 +85,7 @@ class Ending {
 
   /** The turn as far as it goes; `true`: it wanted to sleep, and there is nothing to wait for. */
   async #closePass(turn: Omit<TurnToRun, "state">): Promise<boolean> {
-    const { store, report } = this.#deps;
+    const { store, report } = this.#app;
     const { scope, session } = this.#place;
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
@@ -92,7 +93,7 @@ class Ending {
     // A process that has lost the run must not overwrite the state of the one that has it now.
     const saving = { done: `The run ${runId} ended`, beforeSave: () => writer.check() };
     const work = async (state: TurnToRun["state"]) => {
-      ended = await runTurn(this.#deps, { ...turn, state });
+      ended = await runTurn(this.#app, { ...turn, state });
     };
     try {
       await withState(store.state, scope, session.sessionId, begun.agent.state(), work, saving);
@@ -115,13 +116,13 @@ class Ending {
       this.#phase = "answered";
       const { reply, entryId, output } = ended;
       const { run } = this.#claim;
-      const outbox = this.#deps.outgoing(this.#place.session, run, reply);
+      const outbox = this.#app.outgoing.of(this.#place.session, run, reply);
       const also = output === undefined ? {} : { output };
       await this.#end({ state: "ok", reply, entryId, ...also }, outbox);
       return false;
     }
-    const { settings, clock, runs } = this.#deps;
-    const wakeAt = clock.now() + settings.yieldTimeoutMs;
+    const { config, clock, runs } = this.#app;
+    const wakeAt = clock.now() + config.yield.timeoutMinutes * 60_000;
     const slept = await runs.sleep(this.#claim.held, { ...ended.sleep, wakeAt });
     return slept === "nothing_to_wait_for";
   }
@@ -129,8 +130,8 @@ class Ending {
   async closeFailed(error: unknown): Promise<void> {
     // It waits for a file descriptor: the worker puts it back into the queue.
     if (isOutOfDescriptors(error)) throw error;
-    const { runs, report } = this.#deps;
-    const outcome = outcomeOf(error, this.#claim.run, this.#deps.redact);
+    const { runs, report } = this.#app;
+    const outcome = outcomeOf(error, this.#claim.run, this.#app.redactor);
     if (outcome === null) {
       if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#claim.held);
       else if (isFenced(error) && runs.isHeld(this.#claim.held)) await runs.lose(this.#claim.held);
@@ -160,11 +161,11 @@ class Ending {
   async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
     if (this.#phase === "input") return {};
     try {
-      const reply = lastWords(await tailOf(this.#deps, this.#place));
+      const reply = lastWords(await tailOf(this.#app, this.#place));
       return reply.trim() === "" ? {} : { reply };
     } catch (error) {
       // A session that is gone has said nothing any more.
-      if (!(error instanceof SkeinError) || error.code !== "not_found") this.#deps.report(error);
+      if (!(error instanceof SkeinError) || error.code !== "not_found") this.#app.report(error);
       return {};
     }
   }
@@ -173,11 +174,11 @@ class Ending {
   async #keepInput(): Promise<void> {
     const { run, how } = this.#claim;
     if (how === "woken" || this.#writer === null) return;
-    await bringInput(this.#deps, this.#place, this.#writer, run, { seesImages: false, prepend: null });
+    await bringInput(this.#app, this.#place, this.#writer, run, { seesImages: false, prepend: null });
   }
 
   async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
-    const { runs, hooks, clock, report } = this.#deps;
+    const { runs, hooks, clock, report } = this.#app;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
     // Read before the end: the next run of the session may begin right after it.
@@ -205,14 +206,14 @@ class Ending {
     const last = { lastChannel: channel, lastTo: to ?? null, lastAccountId: accountId ?? null };
     const isKept = Object.entries(last).every(([field, value]) => (meta[field] ?? null) === value);
     if (isKept || meta.delivery !== undefined) return;
-    await this.#deps.store.sessions.patch(scope, sessionId, last);
+    await this.#app.store.sessions.patch(scope, sessionId, last);
   }
 
   /** From the input of the run on; after a compaction in the run, what the compaction kept of it. */
   async #messages(): Promise<readonly ContextMessage[]> {
     const { scope, session } = this.#place;
     const { entryId } = this.#claim.run;
-    const { store, report } = this.#deps;
+    const { store, report } = this.#app;
     const context = await store.sessions.context(scope, session.sessionId).catch((error: unknown) => {
       report(error);
       return null;
@@ -228,28 +229,8 @@ function isLost(error: unknown): boolean {
   return isFenced(error) || (error instanceof RunStopped && error.why === "lost");
 }
 
-async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
-  return deps.store.sessions.get(scopeOfSession(session), session.sessionId);
-}
-
-/** `run` null: no run is open. */
-export function placeOf(
-  { store }: Pick<RunningDeps, "store">,
-  session: SessionRecord,
-  run: Run | null,
-): RunPlace {
-  const { userId, agentId, key, sessionId, cwd, meta } = session;
-  const deliverTo = run?.options.deliverTo;
-  const ctx = {
-    ...contextIn(store, userId),
-    agentId,
-    sessionKey: key,
-    sessionId,
-    cwd,
-    channel: deliverTo?.channel ?? meta.channel ?? null,
-    delivery: deliverTo ?? meta.delivery ?? null,
-  };
-  return { scope: scopeOfSession(session), session, ctx };
+async function sessionOf(app: App, { session }: Run): Promise<SessionRecord | null> {
+  return app.store.sessions.get(scopeOfSession(session), session.sessionId);
 }
 
 function gone({ session }: Run): Outcome {

@@ -1,34 +1,32 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { anyKey } from "../../test/support/keys.ts";
 import { formatKey } from "../core/keys.ts";
 import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
 import { userSegment } from "../core/path-segment.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import { homeOf } from "../store/files/layout.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
-import { resolveRuntimeContext } from "./runtime-context.ts";
+import { resolveRuntimeContext } from "./resolve-context.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 
 const store = createMemoryStore();
-const defaults: ContextDefaults = {
-  enter: ({ userId = null }) => {
-    if (userId !== null) userSegment(userId);
-    return userId;
-  },
-  missingStore: () => null,
-  agentId: "main",
-  store,
-  scope: "per-sender",
-  resolveCwd: ({ userId, agentId }, wanted) => {
-    if (wanted === "/root-folder") return { refusal: "in_root_folder" };
-    if (wanted === "/outside") return { refusal: "outside" };
-    return {
-      cwd: wanted ?? (agentId === "research" ? "/srv/research" : `/spaces/${userId ?? "-"}/${agentId}`),
-    };
-  },
+const resolveCwd: FileBoundary["resolveCwd"] = ({ userId, agentId }, wanted) => {
+  if (wanted === "/root-folder") return { refusal: "in_root_folder" };
+  if (wanted === "/outside") return { refusal: "outside" };
+  return {
+    cwd: wanted ?? (agentId === "research" ? "/srv/research" : `/spaces/${userId ?? "-"}/${agentId}`),
+  };
 };
-const shared: ContextDefaults = { ...defaults, scope: "global" };
-const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(context, by);
+const enter = ({ userId = null }: RuntimeContext) => {
+  if (userId !== null) userSegment(userId);
+  return userId;
+};
+const members = { store, spaces: { enter }, agents: { first: "main" }, files: { resolveCwd } };
+const defaults = fakeApp({ ...members, config: { session: { scope: "per-sender" } } });
+const shared = fakeApp({ ...members, config: { session: { scope: "global" } } });
+const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(by, context);
 
 describe("what a context leaves open", () => {
   test("[RTC1] nothing given: the unnamed user, the default agent, its main session, its workspace", () => {

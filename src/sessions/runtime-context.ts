@@ -1,8 +1,5 @@
 import { isAbsolute } from "node:path";
 import { SkeinError } from "../core/errors.ts";
-import type { ParsedKey } from "../core/keys.ts";
-import { formatKey, parseKey } from "../core/keys.ts";
-import { parseAgentId, parseSessionId } from "../core/names.ts";
 import type { CwdChoice } from "../file-access/file-boundary.ts";
 import type { SessionMeta, Store } from "../store/contract.ts";
 
@@ -34,61 +31,6 @@ export interface RuntimeContext {
 
 export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
-/** A context with nothing left open. Frozen; what it was made from is not kept. */
-export interface ResolvedContext {
-  /** As stores and runs know it, with the space that the call is made in. `null`: the unnamed user. */
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly sessionKey: string;
-  /** `null`: the one that the key has now, or a new one. */
-  readonly sessionId: string | null;
-  readonly store: Store | string;
-  readonly channel: string | null;
-  readonly delivery: Delivery | null;
-  readonly cwd: string;
-}
-
-export interface ContextDefaults {
-  /** The user id of a call as stores and runs know it. */
-  enter(call: Pick<RuntimeContext, "userId" | "store" | "namespace">): string | null;
-  /** The store of a user's sessions, if this process does not have it. */
-  missingStore(userId: string | null): string | null;
-  readonly agentId: string;
-  readonly store: Store;
-  /** With `global`, main is the one session that all senders share. */
-  readonly scope: "per-sender" | "global";
-  /** The working directory of a session that is to be created; `wanted: null` stands for the agent's default. */
-  resolveCwd(
-    owner: { readonly userId: string | null; readonly agentId: string },
-    wanted: string | null,
-  ): CwdChoice;
-}
-
-/**
- * Fills in what a context leaves open. The agent: the given one, else the key's, else the default. The key: the given
- * one, else that of the session id (a session that exists under another key is looked up before), else the agent's
- * main. The folder: the given one if the agent may work there, else the agent's default.
- */
-export function resolveRuntimeContext(context: RuntimeContext, defaults: ContextDefaults): ResolvedContext {
-  const userId = defaults.enter(context);
-  const sessionId = mapped(context.sessionId, parseSessionId);
-  const given = mapped(context.sessionKey, (text) => givenKey(text, defaults));
-  const agentId = agentOf(mapped(context.agentId, parseAgentId), given, defaults);
-  const key = given ?? impliedKey(agentId, sessionId, defaults);
-  const cwd = chosenCwd(context.cwd ?? null, (wanted) => defaults.resolveCwd({ userId, agentId }, wanted));
-  const delivery = mapped(context.delivery, (each) => Object.freeze({ ...each }));
-  return Object.freeze({
-    userId,
-    agentId,
-    sessionKey: formatKey(key),
-    sessionId,
-    store: context.store ?? defaults.store,
-    channel: context.channel ?? delivery?.channel ?? channelOf(key),
-    delivery,
-    cwd,
-  });
-}
-
 /** The working directory of a new session; throws `invalid_arguments` where the wanted one is not allowed. */
 export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | null) => CwdChoice): string {
   if (wanted !== null && !isAbsolute(wanted)) {
@@ -114,41 +56,3 @@ const refusedCwd = {
     advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or leave it out",
   },
 } as const;
-
-function givenKey(text: string, { scope }: ContextDefaults): ParsedKey {
-  const key = parseKey(text);
-  if (key.form !== "special" || (key.name === "global" && scope === "global")) return key;
-  const problem =
-    key.name === "global" ? "each sender has sessions of their own here" : "it stands for no session";
-  throw new SkeinError("invalid_key", {
-    key: text,
-    problem,
-    expected: "the key of a session, for example agent:main:main",
-  });
-}
-
-/** A key of one agent in the name of another would be written into the wrong folder. */
-function agentOf(agentId: string | null, key: ParsedKey | null, defaults: ContextDefaults): string {
-  const ofKey = key === null || key.form === "special" ? null : key.agentId;
-  if (agentId !== null && ofKey !== null && agentId !== ofKey) {
-    const problem = `The session key belongs to the agent "${ofKey}", not to "${agentId}"`;
-    throw new SkeinError("invalid_arguments", {
-      problem,
-      advice: "Leave the agent out, or name the key's own",
-    });
-  }
-  return agentId ?? ofKey ?? parseAgentId(defaults.agentId);
-}
-
-function impliedKey(agentId: string, sessionId: string | null, { scope }: ContextDefaults): ParsedKey {
-  if (sessionId !== null) return { form: "named", agentId, sessionId };
-  return scope === "global" ? { form: "special", name: "global" } : { form: "main", agentId };
-}
-
-function channelOf(key: ParsedKey): string | null {
-  return key.form === "direct" || key.form === "group" ? (key.channel ?? null) : null;
-}
-
-function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | null {
-  return value === null || value === undefined ? null : map(value);
-}

@@ -4,28 +4,27 @@ import { readKey } from "../core/keys.ts";
 import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
-import type { RunStore } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { BetweenDeps, Caller } from "./between.ts";
-import type { Denied, SessionAccess } from "./session-access.ts";
+import type { App } from "./app.ts";
+import type { Caller, Denied, SessionAccess } from "./session-access.ts";
 import { isGivenLabel } from "./spawn-request.ts";
 
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
-type TargetDeps = Pick<SendDeps, "access" | "settings" | "store">;
+type TargetApp = Pick<App, "access" | "config" | "store">;
 
 /** The session that a message is for, if the asker may send to it. Nothing is made. */
-export async function sendTarget(deps: TargetDeps, caller: Caller, request: SendRequest): Promise<Target> {
+export async function sendTarget(app: TargetApp, caller: Caller, request: SendRequest): Promise<Target> {
   const { sessionKey, label } = request;
   if (sessionKey !== undefined && label !== undefined) {
     return { refusal: unfit("Provide either sessionKey or label (not both).") };
   }
   const agentId = request.agentId === undefined ? null : readAgent(request.agentId);
   if (agentId !== null && typeof agentId !== "string") return agentId;
-  if (label !== undefined) return withinLookupTime(byLabel(deps, caller, label, agentId));
-  if (sessionKey !== undefined) return byKey(deps, caller, sessionKey, agentId);
+  if (label !== undefined) return withinLookupTime(byLabel(app, caller, label, agentId));
+  if (sessionKey !== undefined) return byKey(app, caller, sessionKey, agentId);
   if (agentId === null) return { refusal: unfit("Either sessionKey or label is required") };
-  const main = deps.settings.scope === "global" ? "global" : `agent:${agentId}:main`;
-  return byKey(deps, caller, main, null);
+  const main = app.config.session.scope === "global" ? "global" : `agent:${agentId}:main`;
+  return byKey(app, caller, main, null);
 }
 
 const lookupSeconds = 10;
@@ -48,7 +47,7 @@ async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
 }
 
 async function byKey(
-  { access }: TargetDeps,
+  { access }: TargetApp,
   caller: Caller,
   reference: string,
   agentId: string | null,
@@ -71,13 +70,8 @@ function refusedKey(access: SessionAccess, caller: Caller, reference: string, re
   return { refusal: { ...refusalOf(refusal), ...(isNamed ? { sessionKey: named } : {}) } };
 }
 
-async function byLabel(
-  deps: TargetDeps,
-  caller: Caller,
-  label: string,
-  named: string | null,
-): Promise<Target> {
-  const { access } = deps;
+async function byLabel(app: TargetApp, caller: Caller, label: string, named: string | null): Promise<Target> {
+  const { access } = app;
   const agentId = named ?? caller.agentId;
   if (caller.sandboxed && agentId !== caller.agentId) {
     const error = "Sandboxed sessions_send label lookup is limited to this agent";
@@ -86,7 +80,7 @@ async function byLabel(
   const found = await access.find(caller, label, "send", { label: { agentId } });
   if ("session" in found) return notItself(access, caller, found.session);
   if (found.refusal.code === "lookup_failed") return { refusal: refusalOf(found.refusal) };
-  const children = await childrenByLabel(deps, caller, label, named);
+  const children = await childrenByLabel(app, caller, label, named);
   const [child, another] = children;
   if (another !== undefined) {
     const keys = children.map(({ key }) => access.display(caller, key));
@@ -105,7 +99,7 @@ const mostChildren = 200;
  * is. One that has exactly this label is meant before those whose label got an ending.
  */
 async function childrenByLabel(
-  { store }: TargetDeps,
+  { store }: TargetApp,
   { session, userId }: Caller,
   label: string,
   agentId: string | null,
@@ -140,15 +134,6 @@ function readAgent(text: string): string | { readonly refusal: SendRefusal } {
 /** Text from outside inside a message. */
 function shown(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
-}
-
-/** What sending needs of {@link BetweenDeps}. */
-export interface SendDeps
-  extends Pick<
-    BetweenDeps,
-    "store" | "access" | "settings" | "clock" | "owner" | "untilEnded" | "report" | "modelWindow"
-  > {
-  readonly runs: Pick<RunStore, "accept" | "get" | "replyWait" | "stopAwaiting" | "waits">;
 }
 
 /** A message to another session. Texts are trimmed; blank ones are left out. */

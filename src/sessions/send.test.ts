@@ -260,9 +260,9 @@ describe("what is sent", () => {
         name === "find" ? () => Promise.reject(new Error("EIO")) : Reflect.get(real, name),
     });
     const child = await between.session("agent:main:subagent:x:c1", { spawnedBy: "agent:main:session:z" });
-    const deps = { ...between.deps, store: { ...between.store, sessions } };
+    const app = { ...between.deps, store: { ...between.store, sessions } };
     expect(
-      await sendToSession(deps, between.caller(asker), { sessionKey: child.key, message: "x" }),
+      await sendToSession(app, between.caller(asker), { sessionKey: child.key, message: "x" }),
     ).toMatchObject({ status: "error", code: "lookup_failed", retryable: true });
     nothingSent();
   });

@@ -20,14 +20,15 @@ import { messageContext } from "../runs/sequels/exchange-prompts.ts";
 import { longestQuote } from "../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
-import { checkTextSize } from "./accept.ts";
+import { checkTextSize, modelWindow } from "./accept.ts";
+import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
-import type { Caller } from "./between.ts";
 import { acceptRequest, deliveryRunId } from "./delivery.ts";
 import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
 import { awaitReply } from "./reply-wait.ts";
-import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-target.ts";
+import type { SendRefusal, SendRequest, SendResult } from "./send-target.ts";
 import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
+import type { Caller } from "./session-access.ts";
 
 /** As long as a timer of the platform can be. */
 const longestWaitSeconds = 2_000_000;
@@ -36,28 +37,24 @@ const longestWaitSeconds = 2_000_000;
  * Says something in another session. The input is durable when this gives a result; the same call again finds what the first
  * has done, and gives the same.
  */
-export async function sendToSession(
-  deps: SendDeps,
-  caller: Caller,
-  request: SendRequest,
-): Promise<SendResult> {
+export async function sendToSession(app: App, caller: Caller, request: SendRequest): Promise<SendResult> {
   const runId = deliveryRunId(caller.userId, caller.callId);
   const refused = (refusal: SendRefusal): SendResult => ({ runId, ...refusal });
-  const known = await deps.runs.get(runId, caller.userId);
+  const known = await app.runs.get(runId, caller.userId);
   if (known !== null) {
     if (!isOurs(known, caller)) return refused(taken);
     const isNote = request.role === "assistant";
-    const repeated = { content: request.message, isNote, digests: sendDigests(deps, caller, request) };
+    const repeated = { content: request.message, isNote, digests: sendDigests(app, caller, request) };
     const conflict = findConflict(known, repeated);
-    if (conflict === null) return resultOf(deps, caller, known, request);
+    if (conflict === null) return resultOf(app, caller, known, request);
     return refused({ status: "error", code: conflict.code, error: conflict.message });
   }
   if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
-  const target = await sendTarget(deps, caller, request);
+  const target = await sendTarget(app, caller, request);
   if ("refusal" in target) return refused(target.refusal);
-  const accepted = await accept(deps, caller, target.session, request);
+  const accepted = await accept(app, caller, target.session, request);
   if ("status" in accepted) return refused(accepted);
-  return isOurs(accepted.run, caller) ? resultOf(deps, caller, accepted.run, request) : refused(taken);
+  return isOurs(accepted.run, caller) ? resultOf(app, caller, accepted.run, request) : refused(taken);
 }
 
 const taken: SendRefusal = {
@@ -72,24 +69,24 @@ function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
 }
 
 export async function accept(
-  deps: SendDeps,
+  app: App,
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
 ): Promise<Accepted | (SendRefusal & Pick<SendResult, "budget">)> {
-  const sessionKey = deps.access.display(caller, target.key);
+  const sessionKey = app.access.display(caller, target.key);
   const seconds = Math.min(request.timeoutSeconds ?? 0, longestWaitSeconds);
-  const until = seconds > 0 ? deps.clock.now() + seconds * 1000 : null;
+  const until = seconds > 0 ? app.clock.now() + seconds * 1000 : null;
   let isKin: boolean;
   try {
-    isKin = caller.session === null || (await isRelated(deps, caller.session, target));
+    isKin = caller.session === null || (await isRelated(app, caller.session, target));
   } catch (error) {
     return { ...refusalOf(refuseFailedLookup(error)), sessionKey };
   }
   try {
     const { agentId, key, meta } = target;
-    await checkTextSize(request.message, () => deps.modelWindow(agentId, key, meta.model));
-    return await deps.runs.accept(await sendInput(deps, caller, target, request, { until, isKin }));
+    await checkTextSize(request.message, () => modelWindow(app, agentId, key, meta.model));
+    return await app.runs.accept(await sendInput(app, caller, target, request, { until, isKin }));
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;
     const budget = error.code === "budget_exceeded" ? error.details : undefined;
@@ -98,18 +95,18 @@ export async function accept(
 }
 
 async function resultOf(
-  deps: SendDeps,
+  app: App,
   caller: Caller,
   { runId, kind, session }: Run,
   { timeoutSeconds = 0 }: SendRequest,
 ): Promise<SendResult> {
-  const sent = { runId, status: "sent", sessionKey: deps.access.display(caller, session.key) } as const;
+  const sent = { runId, status: "sent", sessionKey: app.access.display(caller, session.key) } as const;
   if (kind === "note") return sent;
   // Somebody outside of every session can be brought nothing.
   const delivery = caller.session === null ? undefined : pendingDelivery;
   const pending: SendResult = { ...sent, ...present({ delivery }) };
   if (!(timeoutSeconds > 0)) return pending;
-  const awaited = await awaitReply(deps, caller, runId);
+  const awaited = await awaitReply(app, caller, runId);
   const later =
     delivery === undefined
       ? "its reply can be read there later"
@@ -118,10 +115,10 @@ async function resultOf(
     case "ended":
       return endedResult(sent, awaited.run);
     case "late": {
-      const app = (await deps.runs.waits(runId))?.app;
+      const waitsForApp = (await app.runs.waits(runId))?.app;
       return {
         ...pending,
-        ...present({ waitsForApp: app }),
+        ...present({ waitsForApp }),
         status: "timeout",
         note: `No reply within ${timeoutSeconds} seconds. The session goes on, and ${later}; do not send again.`,
       };
@@ -155,7 +152,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
 
 /** The message as input of its target, with all that its end sets off. */
 export async function sendInput(
-  deps: Pick<SendDeps, "store" | "settings" | "owner">,
+  app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
@@ -164,8 +161,8 @@ export async function sendInput(
   const isNote = request.role === "assistant";
   const asker = caller.session;
   const options: RunOptions = {
-    ...(isNote ? {} : sendOptions(deps, caller, target, request, isKin)),
-    requestDigests: sendDigests(deps, caller, request),
+    ...(isNote ? {} : sendOptions(app, caller, target, request, isKin)),
+    requestDigests: sendDigests(app, caller, request),
   };
   const input = acceptRequest(
     {
@@ -183,23 +180,26 @@ export async function sendInput(
     },
     target,
   );
-  const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(deps, caller), until };
-  const message = await withBlobs(deps.store, scopeOfSession(target), input.message);
+  const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(app, caller), until };
+  const message = await withBlobs(app.store, scopeOfSession(target), input.message);
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
 /** What makes a send the same one again. A key counts as the same key however it is written. */
 export function sendDigests(
-  { settings: { scope } }: Pick<SendDeps, "settings">,
+  { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
   { sessionKey, role = "user", timeoutSeconds = 0, ...rest }: SendRequest,
 ): RequestDigests {
-  const key = sessionKey === undefined ? undefined : (keyMeant(sessionKey, { agentId, scope }) ?? sessionKey);
+  const key =
+    sessionKey === undefined
+      ? undefined
+      : (keyMeant(sessionKey, { agentId, scope: config.session.scope }) ?? sessionKey);
   return digestRequest({ ...rest, sessionKey: key, role, timeoutSeconds });
 }
 
 function sendOptions(
-  { settings }: Pick<SendDeps, "settings">,
+  { config }: Pick<App, "config">,
   caller: Caller,
   target: SessionRecord,
   { message }: SendRequest,
@@ -213,7 +213,7 @@ function sendOptions(
     asker: partyOf(caller.session),
     target: partyOf(target),
     request: cutText(message, longestQuote),
-    turns: isKin ? 0 : settings.maxPingPongTurns,
+    turns: isKin ? 0 : config.session.agentToAgent.maxPingPongTurns,
     ...present({
       // Between parent and child there is nothing to announce.
       announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
@@ -233,7 +233,7 @@ function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }
 
-function waiterOf({ owner }: Pick<SendDeps, "owner">, { run }: Caller) {
+function waiterOf({ owner }: Pick<App, "owner">, { run }: Caller) {
   return run === null ? { owner } : { runId: run.runId };
 }
 
@@ -244,7 +244,7 @@ function partyOf(session: SessionRecord): Party {
 
 /** Whether one spawned the other, at any depth. */
 export async function isRelated(
-  { store }: Pick<SendDeps, "store">,
+  { store }: Pick<App, "store">,
   one: SessionRecord,
   other: SessionRecord,
 ): Promise<boolean> {

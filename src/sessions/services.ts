@@ -1,32 +1,12 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { isReservedUserId } from "../core/space.ts";
-import type { Calls } from "../protocol/methods/calls.ts";
 import type { Params, Result } from "../protocol/methods/method-table.ts";
 import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../runs/contract.ts";
 import { withPlainUsers } from "../store/spaces.ts";
+import type { App, ServiceCalls, UserCalls } from "./app.ts";
 import { noSuchRun } from "./run-error.ts";
-import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
-
-/** The methods of a gateway that the library calls in its own process. */
-export type ServiceMethod =
-  | "sessions.list"
-  | "sessions.get"
-  | "sessions.search"
-  | "sessions.create"
-  | "sessions.branch"
-  | "sessions.fork"
-  | "sessions.rename"
-  | "sessions.reset"
-  | "chat.history";
-
-export type UserCalls = Calls<ServiceMethod>;
-
-/**
- * Loads the handlers with the first call, and throws once the Skein is closed. `user`: only this one's sessions; left out:
- * those of the user that a call names.
- */
-export type ServiceCalls = (user?: string) => Promise<UserCalls>;
+import type { RuntimeContext } from "./runtime-context.ts";
 
 /** The methods for a user, and how their parameters name it: a user of a space is not for callers to name. */
 export async function callsFor(
@@ -54,12 +34,10 @@ type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
  * ```
  */
 export class SessionService {
-  readonly #calls: ServiceCalls;
-  readonly #enter: ContextDefaults["enter"];
+  readonly #app: Pick<App, "calls" | "spaces">;
 
-  constructor(calls: ServiceCalls, enter: ContextDefaults["enter"]) {
-    this.#calls = calls;
-    this.#enter = enter;
+  constructor(app: Pick<App, "calls" | "spaces">) {
+    this.#app = app;
   }
 
   /** Lists sessions, most recently active first. */
@@ -97,8 +75,8 @@ export class SessionService {
     namespace,
     ...query
   }: InSpace<Query>): Promise<{ calls: UserCalls; params: Query }> {
-    const userId = this.#enter({ ...present({ userId: query.userId, store, namespace }) });
-    const { calls, ...named } = await callsFor(this.#calls, userId);
+    const userId = this.#app.spaces.enter({ ...present({ userId: query.userId, store, namespace }) });
+    const { calls, ...named } = await callsFor(this.#app.calls, userId);
     const { userId: _given, ...rest } = query;
     return { calls, params: { ...rest, ...named } as unknown as Query };
   }
@@ -116,25 +94,30 @@ export class SessionService {
  * ```
  */
 export class RunService {
-  readonly #runs: () => RunStore;
+  readonly #app: Pick<App, "runs" | "closed">;
 
-  constructor(runs: () => RunStore) {
-    this.#runs = runs;
+  constructor(app: Pick<App, "runs" | "closed">) {
+    this.#app = app;
+  }
+
+  get #runs(): RunStore {
+    this.#app.closed.throwIfAborted();
+    return this.#app.runs;
   }
 
   /** Lists runs, newest first. */
   async list(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
-    return withPlainUsers(await this.#runs().list(query, userId));
+    return withPlainUsers(await this.#runs.list(query, userId));
   }
 
   /** Returns a run, or `null` if there is none. */
   async get(runId: string, userId?: string | null): Promise<Run | null> {
-    return withPlainUsers(await this.#runs().get(runId, userId));
+    return withPlainUsers(await this.#runs.get(runId, userId));
   }
 
   /** Aborts a run and returns its state afterwards. Throws `not_found`. */
   async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
-    const state = (await this.get(runId, userId)) === null ? null : await this.#runs().abort(runId, reason);
+    const state = (await this.get(runId, userId)) === null ? null : await this.#runs.abort(runId, reason);
     if (state === null) throw noSuchRun(runId);
     return state;
   }
@@ -145,7 +128,7 @@ export class RunService {
    */
   async retry(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
-    const accepted = known === null ? null : await this.#runs().retry(runId);
+    const accepted = known === null ? null : await this.#runs.retry(runId);
     if (accepted === null) throw noSuchRun(runId);
     return withPlainUsers(accepted.run);
   }
@@ -157,7 +140,7 @@ export class RunService {
    */
   async release(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
-    const released = known === null ? null : await this.#runs().releaseApp(runId);
+    const released = known === null ? null : await this.#runs.releaseApp(runId);
     if (released === null) throw noSuchRun(runId);
     return withPlainUsers(released);
   }
@@ -176,10 +159,15 @@ export class RunService {
  * ```
  */
 export class ApprovalService {
-  readonly #runs: () => RunStore;
+  readonly #app: Pick<App, "runs" | "closed">;
 
-  constructor(runs: () => RunStore) {
-    this.#runs = runs;
+  constructor(app: Pick<App, "runs" | "closed">) {
+    this.#app = app;
+  }
+
+  get #runs(): RunStore {
+    this.#app.closed.throwIfAborted();
+    return this.#app.runs;
   }
 
   /** Lists pending approvals, oldest first. `open: false` adds the answered ones; `limit` keeps the newest. */
@@ -188,7 +176,7 @@ export class ApprovalService {
     userId?: string | null,
   ): Promise<readonly Approval[]> {
     const which = { ...query, ...present({ open: open ? true : null }) };
-    return withPlainUsers(await this.#runs().approvals(which, userId));
+    return withPlainUsers(await this.#runs.approvals(which, userId));
   }
 
   /** Answers an approval. The first answer is final; later ones return it. Throws `not_found`. */
@@ -198,9 +186,9 @@ export class ApprovalService {
     by: string | null = null,
     userId?: string | null,
   ): Promise<Approval> {
-    const known = await this.#runs().approval(approvalId);
+    const known = await this.#runs.approval(approvalId);
     const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
-    const resolved = isTheirs ? await this.#runs().resolveApproval(approvalId, answer, by) : null;
+    const resolved = isTheirs ? await this.#runs.resolveApproval(approvalId, answer, by) : null;
     if (resolved !== null) return withPlainUsers(resolved);
     throw new SkeinError("not_found", {
       what: "Approval",

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { accessOver, askerFrom } from "../../test/support/access.ts";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import type { AccessSettings, VisibilitySetting } from "../access/visibility/access-policy.ts";
 import type { SessionMeta, SessionRecord } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { Found } from "./session-access.ts";
-import { createSessionAccess, reachBy, sandboxedBy } from "./session-access.ts";
+import { createSessionAccess, isSandboxed, reachBy } from "./session-access.ts";
 
 const settingsFor = (
   visibility: VisibilitySetting,
@@ -202,11 +203,11 @@ describe("what goes wrong", () => {
 describe("who is sandboxed", () => {
   test("[VIS8] a session is sandboxed where it says so, or its agent is", async () => {
     const { store, add } = family();
-    const isSandboxed = sandboxedBy((agentId) => agentId === "beta");
+    const app = fakeApp({ agents: { find: (id: string) => ({ sandboxed: id === "beta" }) } });
     const plain = await add("agent:main:main", "a");
     const marked = await add("agent:main:cron:b", "b", { sandboxed: true });
     const ofAgent = await add("agent:beta:main", "c", { sandboxed: false });
-    expect([plain, marked, ofAgent].map(isSandboxed)).toEqual([false, true, true]);
+    expect([plain, marked, ofAgent].map((session) => isSandboxed(app, session))).toEqual([false, true, true]);
     // Whatever the asker says of itself, its session is what it is.
     const policy = accessOver(store, settingsFor("all")).policyFor({
       ...askerFrom(marked),

@@ -9,11 +9,16 @@ import type {
 import { createTreeCheck, explainAccess } from "../access/visibility/decide-access.ts";
 import type { Refusal } from "../access/visibility/refusal.ts";
 import { refuseAmbiguous, refuseMissing } from "../access/visibility/refusal.ts";
+import type { ToolCallContext } from "../agents/contract.ts";
+import { agentSettings } from "../config/agent-settings.ts";
+import type { Config } from "../config/sections/all.ts";
 import { readAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import type { Lookup, Asker as Namer } from "../core/references.ts";
 import { displayKey, referenceLookups } from "../core/references.ts";
+import type { Run } from "../runs/contract.ts";
 import type { Scope, SessionReach, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { Agents } from "./agents.ts";
 import type { SessionFinder } from "./find-session.ts";
 import { findCurrent } from "./find-session.ts";
 
@@ -35,6 +40,24 @@ export type Found = { readonly session: SessionRecord } | { readonly refusal: De
 export interface FindOptions {
   /** As a label of this agent, and as nothing else. */
   readonly label?: { readonly agentId: string };
+}
+
+/** A session that sets something off in others, in the middle of a run or from outside of any. */
+export interface Caller extends Asker {
+  /** `null`: a person, a program or somebody else's loop acts for the session. Then a new root begins. */
+  readonly run: Run | null;
+  /**
+   * Names what this call sets off: the same one again finds what the first has done. In a run it follows from session,
+   * assistant entry and tool call; outside, from the caller's idempotency key, else it is fresh.
+   */
+  readonly callId: string;
+  /** The entry of the message that made the call; `null`: there is none. */
+  readonly entryId: string | null;
+  readonly signal: AbortSignal;
+  /** An operator reads the result. Left out: a model does. */
+  readonly isOperator?: boolean;
+  /** The slot is free meanwhile. */
+  readonly whileWaiting: ToolCallContext["whileWaiting"];
 }
 
 /** Who may reach which sessions: one order of checks for every tool and surface. */
@@ -235,9 +258,18 @@ export async function reachBy(
   return { treeOf, agentIds: [own, ...others] };
 }
 
-/** A session is sandboxed where it says so itself, or its agent is. */
-export function sandboxedBy(
-  isAgentSandboxed: (agentId: string) => boolean,
-): (session: Pick<SessionRecord, "agentId" | "meta">) => boolean {
-  return ({ agentId, meta }) => meta.sandboxed === true || isAgentSandboxed(agentId);
+/** Whether a session, or its agent, is kept from everything outside the session's own tree. */
+export function isSandboxed(
+  { agents, config }: { readonly agents: Pick<Agents, "find">; readonly config: Config },
+  { agentId, meta }: Pick<SessionRecord, "agentId" | "meta">,
+): boolean {
+  return (
+    meta.sandboxed === true || (agents.find(agentId)?.sandboxed ?? agentSettings(config, agentId).sandboxed)
+  );
+}
+
+/** A session that asks about others. */
+export function askerOf(app: Parameters<typeof isSandboxed>[0], session: SessionRecord): Asker {
+  const { userId, agentId } = session;
+  return { userId, agentId, session, sandboxed: isSandboxed(app, session) };
 }

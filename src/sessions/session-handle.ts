@@ -3,29 +3,36 @@ import type { OptionNames } from "../core/check-options.ts";
 import { checkOptions } from "../core/check-options.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
-import type { EventBus } from "../core/events.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Params, Result } from "../protocol/methods/method-table.ts";
-import type { QueueMode, Run, RunOptions, RunStore } from "../runs/contract.ts";
-import type { SessionRecord, Store } from "../store/contract.ts";
+import type { QueueMode, Run, RunOptions } from "../runs/contract.ts";
+import { runIdOf } from "../runs/embedded/rows.ts";
+import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";
-import type { AcceptDeps } from "./accept.ts";
-import { acceptInput, checkTextSize, findFor, noSuchAgent, sessionFor } from "./accept.ts";
+import {
+  acceptInput,
+  checkTextSize,
+  findFor,
+  isServed,
+  modelWindow,
+  noSuchAgent,
+  sessionFor,
+} from "./accept.ts";
+import type { App, UserCalls } from "./app.ts";
 import type { GuardNote } from "./append.ts";
 import { callsOf, guardedAppend } from "./append.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
+import { compactNow } from "./compact-now.ts";
 import type { CompactionOutcome } from "./compaction-options.ts";
 import { noteOf } from "./delivery.ts";
-import type { HookRegistry } from "./hooks.ts";
-import type { RunWatcher } from "./run-watcher.ts";
-import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
-import { resolveRuntimeContext } from "./runtime-context.ts";
-import type { ServiceCalls, UserCalls } from "./services.ts";
+import { resolveRuntimeContext } from "./resolve-context.ts";
+import { checkIdle } from "./run-place.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
@@ -102,41 +109,6 @@ export interface AppendedMessages {
   readonly refused: readonly string[];
 }
 
-export interface HandleDeps {
-  readonly store: Store;
-  readonly runs: RunStore;
-  readonly bus: EventBus;
-  readonly watcher: RunWatcher;
-  readonly defaults: ContextDefaults;
-  serves(agentId: string, key: string): boolean;
-  checkModel: NonNullable<AcceptDeps["checkModel"]>;
-  modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
-  /** Comes when everything is closed; its reason says so. */
-  readonly closed: AbortSignal;
-  readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
-  abort(runId: string, reason?: string): Promise<unknown>;
-  /** Runs whose result a caller waits for. */
-  readonly awaitedRuns: Set<string>;
-  readonly calls: ServiceCalls;
-  readonly hooks: HookRegistry;
-  /** Throws `conflict` while a run has the session. */
-  checkIdle(session: SessionRecord): void;
-  /** Opens or extends this process's turn in the session; returns whether it is new. */
-  openLoopTurn(session: SessionRecord): boolean;
-  /** Ends it, and lets runs that waited for it start. */
-  endLoopTurn(uid: string): void;
-  /** Logs an error that the caller may never see. */
-  report(error: unknown): void;
-  /** Converts messages of the AI SDK; ours stay as they are. Throws `invalid_arguments` for anything else. */
-  toDrafts(
-    messages: readonly (MessageDraft | ModelMessageLike)[],
-    origin: MessageOrigin,
-  ): Promise<readonly { readonly item: string; readonly draft: MessageDraft }[]>;
-  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
-  /** A schema as JSON Schema. */
-  jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
-}
-
 /**
  * A session, by its name. Nothing is made until something is said.
  *
@@ -147,13 +119,13 @@ export interface HandleDeps {
  * ```
  */
 export class SessionHandle {
-  readonly #deps: HandleDeps;
+  readonly #app: App;
   readonly #context: RuntimeContext;
   /** The session (uid) in which this handle opened a turn of the caller's own loop. */
   #loopTurn: string | null = null;
 
-  constructor(deps: HandleDeps, context: RuntimeContext) {
-    this.#deps = deps;
+  constructor(app: App, context: RuntimeContext) {
+    this.#app = app;
     this.#context = context;
   }
 
@@ -172,22 +144,22 @@ export class SessionHandle {
   }
 
   async #opened(): Promise<SessionRecord> {
-    this.#deps.closed.throwIfAborted();
+    this.#app.closed.throwIfAborted();
     const context = this.#resolved();
-    if (!this.#deps.serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
-    return sessionFor(this.#deps.store, context);
+    if (!isServed(this.#app, context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
+    return sessionFor(this.#app.store, context);
   }
 
   /** Says something and goes: it is durable when this resolves, and whoever runs the runs answers it. */
   async accept(text: string, options: SendOptions = {}): Promise<Run> {
-    const runId = this.#deps.newRunId(this.#user(), options.idempotencyKey);
+    const runId = this.#newRunId(this.#user(), options.idempotencyKey);
     return withPlainUsers(await this.#accept(runId, text, options));
   }
 
   /** Says something. The turn runs from now on, whether anybody reads it or not. */
   send(text: string, options: SendOptions = {}): Turn {
-    const { bus, runs, watcher, newRunId, abort } = this.#deps;
-    const runId = newRunId(this.#user(), options.idempotencyKey);
+    const { bus, runs, watcher, awaitedRuns } = this.#app;
+    const runId = this.#newRunId(this.#user(), options.idempotencyKey);
     const accepted = this.#accept(runId, text, options);
     accepted.catch(() => undefined);
     return new TurnHandle({
@@ -196,23 +168,23 @@ export class SessionHandle {
       subscribe: (listener) => bus.subscribe(listener),
       waits: (id) => runs.waits(id),
       untilEnded: (id) => watcher.untilEnded(id),
-      abort,
-      awaitedRuns: this.#deps.awaitedRuns,
+      abort: (id) => runs.abort(id),
+      awaitedRuns,
     });
   }
 
   /** Puts words into the agent's mouth, where a turn ends; no model is asked. The session has to be there. */
   async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
-    const { closed, serves, runs, newRunId } = this.#deps;
+    const { closed, runs } = this.#app;
     closed.throwIfAborted();
     const session = await this.#existing();
-    if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
+    if (!isServed(this.#app, session.agentId, session.key)) throw noSuchAgent(session.agentId);
     await this.#checkTextSize(text, session);
     const { run } = await runs.accept({
       session: sessionRefOf(session),
       kind: "note",
       message: noteOf(text, { kind: "external_user" }),
-      runId: newRunId(session.userId, idempotencyKey),
+      runId: this.#newRunId(session.userId, idempotencyKey),
       queueMode: "followup",
       isDelivery: true,
       ...present({ idempotencyKey }),
@@ -233,13 +205,14 @@ export class SessionHandle {
     messages: readonly (MessageDraft | ModelMessageLike)[],
     origin: MessageOrigin = {},
   ): Promise<AppendedMessages> {
-    const { store, hooks, checkIdle, toDrafts, openLoopTurn, closed } = this.#deps;
+    const { store, hooks, runs, owner, closed } = this.#app;
     closed.throwIfAborted();
+    const { toDrafts } = await import("../agents/models/to-drafts.ts");
     const drafts = await toDrafts(messages, origin);
     const known = await this.#found();
     for (const { draft } of drafts) await this.#checkTextSize(shownText(draft), known);
     const session = await this.#opened();
-    checkIdle(session);
+    checkIdle(runs, session);
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
       entries: [],
       notes: [],
@@ -247,8 +220,8 @@ export class SessionHandle {
     };
     let isNew = false;
     const fence = () => {
-      checkIdle(session);
-      isNew = openLoopTurn(session) || isNew;
+      checkIdle(runs, session);
+      isNew = runs.openLoopTurn(session, owner) || isNew;
       this.#loopTurn = session.uid;
       return true;
     };
@@ -281,7 +254,9 @@ export class SessionHandle {
   readonly endTurn = async (): Promise<void> => {
     const uid = this.#loopTurn ?? (await this.record())?.uid;
     this.#loopTurn = null;
-    if (uid !== undefined) this.#deps.endLoopTurn(uid);
+    const { runs, owner, worker } = this.#app;
+    // Runs that waited for the turn can be claimed now.
+    if (uid !== undefined && runs.endLoopTurns(uid, owner)) worker.wake();
   };
 
   /**
@@ -293,7 +268,7 @@ export class SessionHandle {
     try {
       await this.append(response.messages, origin);
     } catch (error) {
-      this.#deps.report(error);
+      this.#app.report(error);
       throw error;
     }
   };
@@ -334,8 +309,8 @@ export class SessionHandle {
 
   /** Has the session's model summarize the older part of the session. Throws `conflict` while a run is active. */
   async compact(options: CompactNowOptions = {}): Promise<CompactionOutcome> {
-    this.#deps.closed.throwIfAborted();
-    return this.#deps.compact(await this.#existing(), options);
+    this.#app.closed.throwIfAborted();
+    return compactNow(this.#app, await this.#existing(), options);
   }
 
   async #existing(): Promise<SessionRecord> {
@@ -343,13 +318,13 @@ export class SessionHandle {
   }
 
   #found(): Promise<SessionRecord | null> {
-    return findFor(this.#deps.store, this.#resolved());
+    return findFor(this.#app.store, this.#resolved());
   }
 
   /** The user for the ID of a run. `send` returns a turn in any case: a context that does not resolve is refused there. */
   #user(): string | null {
     try {
-      return this.#deps.defaults.enter(this.#context);
+      return this.#app.spaces.enter(this.#context);
     } catch {
       return this.#context.userId ?? null;
     }
@@ -357,21 +332,21 @@ export class SessionHandle {
 
   /** The session as methods name one, and the methods for its user. */
   async #reference(): Promise<{ calls: UserCalls; key: string; agentId: string; userId?: string }> {
-    this.#deps.closed.throwIfAborted();
+    this.#app.closed.throwIfAborted();
     const { key, agentId, userId } = await this.#existing();
-    return { ...(await callsFor(this.#deps.calls, userId)), key, agentId };
+    return { ...(await callsFor(this.#app.calls, userId)), key, agentId };
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
-    this.#deps.closed.throwIfAborted();
+    this.#app.closed.throwIfAborted();
     checkOptions("send", options, sendOptionNames);
     checkWords(options);
     const { queueMode, idempotencyKey, schema, images = [], ...given } = options;
     const { provenance, ...rest } = given;
-    const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
+    const outputSchema = schema === undefined ? undefined : await jsonSchemaFor(schema);
     const context = this.#resolved();
     if (this.#loopTurn !== null) await this.endTurn();
-    const { run } = await acceptInput(this.#deps, context, {
+    const { run } = await acceptInput(this.#app, context, {
       kind: "user",
       runId,
       content: withImages(text, images),
@@ -379,7 +354,7 @@ export class SessionHandle {
       options: { ...rest, ...present({ outputSchema }) },
       provenance: provenance ?? provenanceOf(context.channel),
     }).catch((error: unknown) => {
-      this.#deps.closed.throwIfAborted(); // then nothing else is wrong
+      this.#app.closed.throwIfAborted(); // then nothing else is wrong
       throw error;
     });
     return run;
@@ -387,12 +362,21 @@ export class SessionHandle {
 
   async #checkTextSize(text: string, session: SessionRecord | null): Promise<void> {
     const { agentId, sessionKey } = this.#resolved();
-    await checkTextSize(text, () => this.#deps.modelWindow(agentId, sessionKey, session?.meta.model));
+    await checkTextSize(text, () => modelWindow(this.#app, agentId, sessionKey, session?.meta.model));
+  }
+
+  #newRunId(userId: string | null, idempotencyKey: string | undefined): string {
+    return idempotencyKey === undefined ? this.#app.newId() : runIdOf(userId, idempotencyKey);
   }
 
   #resolved() {
-    return resolveRuntimeContext(this.#context, this.#deps.defaults);
+    return resolveRuntimeContext(this.#app, this.#context);
   }
+}
+
+async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, unknown>>> {
+  const { jsonSchemaOf } = await import("../agents/tools/prepare-tool.ts");
+  return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
 }
 
 /** A field of a draft that does not fit, with the message that has it. */

@@ -1,32 +1,29 @@
 import type { RequestPlan, TurnModel, TurnRequest } from "../agents/contract.ts";
 import { checkReachable } from "../agents/models/open-model.ts";
 import { modelSettings } from "../config/model-settings.ts";
-import type { Config } from "../config/sections/all.ts";
+import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
+import { ActiveTools } from "./active-tools.ts";
 import type { Agent } from "./agents.ts";
-import { placeOf } from "./run.ts";
+import type { App } from "./app.ts";
+import type { RunPlace } from "./run-place.ts";
+import { runPlace } from "./run-place.ts";
 import type { OfferedTools } from "./run-tools.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
-import type { ShowRequestOptions } from "./skein.ts";
 import { planTurn } from "./turn.ts";
 import { TurnRequests } from "./turn-request.ts";
 import type { SessionXray } from "./xray.ts";
 
-export interface ShowRequestDeps
-  extends Pick<RunningDeps, "store" | "models" | "hooks" | "settings" | "clock" | "shrink" | "turns"> {
-  readonly config: Pick<Config, "models">;
-  /** The agent that answers in a session; `null`: unknown here, or an ACP agent. */
-  agent(session: SessionRecord): Agent | null;
+/** What showing a request takes. A folder in which nothing runs has no turns and no running tools. */
+export type RequestApp = Pick<
+  App,
+  "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"
+> & {
   /** The tools of the next turn, as far as they are known without starting a server. */
-  tools(agent: Agent, session: SessionRecord, run: Run | null): Promise<OfferedTools>;
-  /** Whether the application made the model itself: then it needs no base URL. */
-  isGiven(model: TurnModel): boolean;
-  /** The open run of a session, or the one that starts next. */
-  openRun(session: SessionRecord): Promise<Run | null>;
-}
+  readonly tools: Pick<App["tools"], "offered">;
+};
 
 interface Shown {
   readonly plan: RequestPlan;
@@ -39,21 +36,22 @@ interface Shown {
  * started. `null`: the agent of the session is not known here.
  */
 export async function showRequest(
-  deps: ShowRequestDeps,
+  app: RequestApp,
   session: SessionRecord,
   { model: name, baseUrl, wire = false }: ShowRequestOptions = {},
 ): Promise<SessionXray | null> {
-  const agent = deps.agent(session);
+  const agent = isAcpKey(session.key) ? null : app.agents.find(session.agentId);
   if (agent === null) return null;
-  const other = name === undefined ? null : deps.models.turnModel(name);
-  const shown = turnInProgress(deps, session, other) ?? (await nextTurn(deps, session, agent, other));
+  const other = name === undefined ? null : app.models.turnModel(name);
+  const shown = turnInProgress(app, session, other) ?? (await nextTurn(app, session, agent, other));
   const { plan, requests, unlisted } = shown;
   const { model } = plan;
-  if (!deps.isGiven(model)) checkReachable(model, deps.config.models, baseUrl);
+  if (!app.models.isGiven(`${model.provider}/${model.model}`))
+    checkReachable(model, app.config.models, baseUrl);
   const { messages, context, changes } = await requests.preview();
   const { buildModelCall } = await import("../agents/loop/model-call.ts");
   const call = buildModelCall(plan, messages);
-  const captured = wire ? await captureBody(deps, model, call.options) : null;
+  const captured = wire ? await captureBody(app, model, call.options) : null;
   const tools = plan.tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
@@ -86,33 +84,34 @@ export async function showRequest(
 }
 
 /** The turn that this process runs in the session; for another model, a request of the same turn to that model. */
-function turnInProgress(
-  { turns, ...deps }: ShowRequestDeps,
-  session: SessionRecord,
-  other: TurnModel | null,
-): Shown | null {
-  const turn = turns.get(session.uid);
+function turnInProgress(app: RequestApp, session: SessionRecord, other: TurnModel | null): Shown | null {
+  const turn = app.turns.get(session.uid);
   if (turn === undefined) return null;
   if (other === null) return { ...turn, unlisted: [] };
   const { system, tools } = turn.plan;
-  const requests = new TurnRequests(deps, placeOf(deps, session, null), { model: other, system, tools });
+  const requests = new TurnRequests(app, runPlace(app, session, null), { model: other, system, tools });
   return { plan: { ...turn.plan, model: other }, requests, unlisted: [] };
 }
 
 /** The turn that comes next, with the settings of the run that is open. */
 async function nextTurn(
-  deps: ShowRequestDeps,
+  app: RequestApp,
   session: SessionRecord,
   agent: Agent,
   other: TurnModel | null,
 ): Promise<Shown> {
-  const run = await deps.openRun(session);
+  const run = await openRun(app, session);
   const options = run?.options ?? {};
-  const place = placeOf(deps, session, run);
-  const planned = await planTurn(deps, place, agent, options);
+  const place = runPlace(app, session, run);
+  const planned = await planTurn(app, place, agent, options);
   const model = other ?? planned.model;
-  const { tools, unlisted } = await deps.tools(agent, session, run);
-  const system = await askSystem(deps, place, model, planned.system);
+  const { tools, unlisted } = await app.tools.offered(
+    agent,
+    session,
+    await ActiveTools.read(app.store.state, session),
+    run,
+  );
+  const system = await askSystem(app, place, model, planned.system);
   const about = { model, system, tools, unlisted: unlisted.map(({ prefix }) => prefix) };
   const plan: RequestPlan = {
     model,
@@ -122,29 +121,45 @@ async function nextTurn(
     outputSchema: options.outputSchema ?? null,
     limits: present({ maxOutputTokens: agent.maxOutputTokens }),
   };
-  return { plan, requests: new TurnRequests(deps, place, about), unlisted };
+  return { plan, requests: new TurnRequests(app, place, about), unlisted };
 }
 
 /** Hooks change the system prompt here as they do in a run. There is no prompt yet to put context before. */
 async function askSystem(
-  deps: ShowRequestDeps,
+  app: RequestApp,
   place: RunPlace,
   model: TurnModel,
   system: string | null,
 ): Promise<string | null> {
-  if (!deps.hooks.has("before_prompt_build")) return system;
+  if (!app.hooks.has("before_prompt_build")) return system;
   const { cleanedHistory } = await import("./turn.ts");
-  const messages = await cleanedHistory(deps, place, model);
-  const built = await deps.hooks.ask("before_prompt_build", { system, prompt: "", messages, ctx: place.ctx });
+  const messages = await cleanedHistory(app, place, model);
+  const built = await app.hooks.ask("before_prompt_build", { system, prompt: "", messages, ctx: place.ctx });
   return built.system;
 }
 
 async function captureBody(
-  { config }: ShowRequestDeps,
+  { config }: RequestApp,
   { provider, model, policy }: TurnModel,
   options: Parameters<typeof import("../agents/models/open-model.ts").captureWire>[0],
 ) {
   const { captureWire } = await import("../agents/models/open-model.ts");
   const { type } = modelSettings(config.models, provider, model);
   return captureWire(options, { provider, model, api: policy.api }, type);
+}
+
+/** The run of a session that is open or starts next; `null`: there is none. */
+async function openRun({ runs }: RequestApp, { uid }: SessionRecord): Promise<Run | null> {
+  const runId = (await runs.work([uid])).get(uid)?.runId ?? null;
+  return runId === null ? null : runs.get(runId);
+}
+
+/** What of a request is shown. */
+export interface ShowRequestOptions {
+  /** Instead of the model that the next request goes to, as provider/model. */
+  readonly model?: string;
+  /** Of a model whose provider is not known. */
+  readonly baseUrl?: string;
+  /** Adds the body as the provider receives it. */
+  readonly wire?: boolean;
 }

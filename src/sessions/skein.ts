@@ -1,144 +1,47 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import type { AccessAction } from "../access/visibility/access-policy.ts";
 import type { AccessExplanation } from "../access/visibility/decide-access.ts";
 import type { InboundMessage } from "../channels/contract.ts";
+import type { AcceptedInbound } from "../channels/webhook-inbound.ts";
 import type { OptionNames } from "../core/check-options.ts";
 import { checkObject, checkOptions } from "../core/check-options.ts";
 import { SkeinError } from "../core/errors.ts";
-import type { EventBus, SkeinEvent } from "../core/events.ts";
+import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
 import type { SessionToolResults } from "../protocol/tool-results.ts";
-import type {
-  BudgetFigures,
-  OutboxRow,
-  OutboxState,
-  OutboxStore,
-  Run,
-  RunStore,
-  RunWaits,
-} from "../runs/contract.ts";
+import type { BudgetFigures, OutboxRow, OutboxState, Run, RunWaits } from "../runs/contract.ts";
+import { runIdOf } from "../runs/embedded/rows.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";
 import { findFor } from "./accept.ts";
+import type {
+  App,
+  MountedGateway,
+  MountOptions,
+  ToolCalled,
+  ToolCallOptions,
+  ToolInvoked,
+  ToolListing,
+} from "./app.ts";
 import type { GuardNote } from "./append.ts";
+import { listAgents, listModels } from "./directory.ts";
 import type { HookRegistry } from "./hooks.ts";
+import { isWebhook } from "./outgoing.ts";
+import { receive } from "./receive.ts";
+import { resolveRuntimeContext } from "./resolve-context.ts";
 import { noSuchRun } from "./run-error.ts";
-import type { RunWatcher, WaitOptions } from "./run-watcher.ts";
+import type { WaitOptions } from "./run-watcher.ts";
 import { endedWithin } from "./run-watcher.ts";
 import { guardNotesOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
-import { resolveRuntimeContext } from "./runtime-context.ts";
 import { ApprovalService, RunService, SessionService } from "./services.ts";
-import type { HandleDeps } from "./session-handle.ts";
+import { askerOf, isSandboxed } from "./session-access.ts";
 import { SessionHandle } from "./session-handle.ts";
+import type { ShowRequestOptions } from "./show-request.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** Input of a channel that is accepted. */
-export interface Received {
-  readonly runId: string;
-  readonly sessionKey: string;
-  /** `false`: the message was known already. */
-  readonly isNew: boolean;
-}
-
-/** What of a request is shown. */
-export interface ShowRequestOptions {
-  /** Instead of the model that the next request goes to, as provider/model. */
-  readonly model?: string;
-  /** Of a model whose provider is not known. */
-  readonly baseUrl?: string;
-  /** Adds the body as the provider receives it. */
-  readonly wire?: boolean;
-}
-
 const showRequestOptionNames: OptionNames<ShowRequestOptions> = { model: true, baseUrl: true, wire: true };
-
-/** On whose behalf a session tool is called, and how. */
-export interface ToolCallOptions extends RuntimeContext {
-  /** The same one again finds what the first call has set off. */
-  readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal;
-  /** Told of the runs that the call begins to wait for. */
-  readonly onWait?: (runIds: readonly string[]) => void;
-  /**
-   * The run of that session on whose behalf the call is made, as a tool finds it in its context: what the call sets off
-   * counts toward the budget of that run. Left out, or not a run that is running: the call begins a budget of its own.
-   */
-  readonly runId?: string;
-  /** The result is for an operator: rows of `sessions_list` name the files of the sessions. */
-  readonly isOperator?: boolean;
-}
-
-/** What a session tool answered. */
-export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
-  /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
-  readonly result: Result;
-  /** Of what the call has set off, for `settled`; `null`: nothing. */
-  readonly rootId: string | null;
-}
-
-/** What a tool answered that was called as an agent would. */
-export interface ToolInvoked extends ToolCalled {
-  /** It was refused, or failed. */
-  readonly isError: boolean;
-}
-
-/** A session tool as people and models are told of it. */
-export interface ToolListing {
-  readonly name: string;
-  readonly label: string;
-  readonly description: string;
-  /** A JSON Schema of its arguments. */
-  readonly parameters: Readonly<Record<string, unknown>>;
-}
-
-/** How a gateway is mounted. */
-export interface MountOptions {
-  /** Names that the server is reached under, beside `localhost`, its address and those of `gateway.allowedHosts`. */
-  readonly allowedHosts?: readonly string[];
-}
-
-/** A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket. */
-export interface MountedGateway {
-  /** Handles a request. Its body must not have been read. */
-  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Handles the `upgrade` event of a server, for WebSocket clients. */
-  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Refuses new requests and closes its sockets. `skein.close()` does this too. */
-  close(): Promise<void>;
-}
-
-export interface SkeinParts {
-  readonly store: Store;
-  readonly runs: RunStore;
-  readonly outbox: OutboxStore;
-  readonly bus: EventBus;
-  readonly hooks: HookRegistry;
-  readonly handles: HandleDeps;
-  readonly watcher: Pick<RunWatcher, "untilSettled" | "untilEnded">;
-  tools(session: RuntimeContext | null): Promise<readonly ToolListing[]>;
-  callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  invokeTool(
-    name: string,
-    args: Readonly<Record<string, unknown>>,
-    options: ToolCallOptions,
-  ): Promise<ToolInvoked>;
-  explainAccess(asker: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation>;
-  isSandboxed(session: SessionRecord): boolean;
-  showRequest(session: SessionRecord, options?: ShowRequestOptions): Promise<SessionXray | null>;
-  agents(userId: string | null): Promise<AgentListPayload["agents"]>;
-  models(): ModelListPayload["models"];
-  /** There may be something to send. */
-  wakeOutbox(): void;
-  metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  receive(message: InboundMessage): Promise<Received>;
-  webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
-  mount(options: MountOptions): Promise<MountedGateway>;
-  close(graceMs: number): Promise<void>;
-}
 
 /**
  * Sessions that answer: the library's own handle on everything.
@@ -152,55 +55,54 @@ export interface SkeinParts {
  * ```
  */
 export class Skein {
-  readonly #parts: SkeinParts;
+  readonly #app: App;
   readonly sessions: SessionService;
   readonly runs: RunService;
   readonly approvals: ApprovalService;
 
-  constructor(parts: SkeinParts) {
-    this.#parts = parts;
-    const { calls, defaults } = parts.handles;
-    this.sessions = new SessionService(calls, (call) => defaults.enter(call));
-    this.runs = new RunService(() => this.#open.runs);
-    this.approvals = new ApprovalService(() => this.#open.runs);
+  constructor(app: App) {
+    this.#app = app;
+    this.sessions = new SessionService(app);
+    this.runs = new RunService(app);
+    this.approvals = new ApprovalService(app);
   }
 
   /** Refuses, once everything is closed. */
-  get #open(): SkeinParts {
-    this.#parts.handles.closed.throwIfAborted();
-    return this.#parts;
+  get #open(): App {
+    this.#app.closed.throwIfAborted();
+    return this.#app;
   }
 
   /** Where everything is kept. */
   get store(): Store {
-    return this.#parts.store;
+    return this.#app.store;
   }
 
   /** Called at certain moments of every run. */
   get hooks(): HookRegistry {
-    return this.#parts.hooks;
+    return this.#app.hooks;
   }
 
   /** Who answers where nobody is named. */
   get defaultAgentId(): string {
-    return this.#parts.handles.defaults.agentId;
+    return this.#app.agents.first;
   }
 
   /** A session by its user, agent, key or id. Nothing is made until something is said to it. */
   session(context: RuntimeContext = {}): SessionHandle {
     checkObject("session()", context, '{ sessionId: "trip" }');
-    return new SessionHandle(this.#parts.handles, context);
+    return new SessionHandle(this.#app, context);
   }
 
   /** Everything that happens in this process. Returns a function that ends it. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
-    return this.#parts.bus.subscribe((event) => listener(withPlainUsers(event)));
+    return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
   /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
-    const { runs, handles } = this.#open;
-    const run = await runs.get(handles.newRunId(userId, idempotencyKey), userId);
+    const { runs } = this.#open;
+    const run = await runs.get(runIdOf(userId, idempotencyKey), userId);
     if (run !== null) runs.adoptRequest(run);
     return run;
   }
@@ -225,10 +127,10 @@ export class Skein {
 
   /** Why a run does not go on; `null`: there is no such run. */
   async waits(runId: string): Promise<RunWaits | null> {
-    const { runs, handles } = this.#open;
+    const { runs, spaces } = this.#open;
     const waits = await runs.waits(runId);
     const run = waits === null ? null : await runs.get(runId);
-    const store = run === null ? null : handles.defaults.missingStore(run.session.userId);
+    const store = run === null ? null : spaces.missingStore(run.session.userId);
     return waits === null ? null : { ...waits, ...present({ store }) };
   }
 
@@ -244,7 +146,7 @@ export class Skein {
 
   /** The session tools; of a session, those that its rules allow. */
   async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
-    return this.#open.tools(session);
+    return this.#open.sessionTools.list(session);
   }
 
   /**
@@ -258,7 +160,7 @@ export class Skein {
   ): Promise<ToolCalled<SessionToolResults[Name]>>;
   callTool(name: string, args: unknown, options?: ToolCallOptions): Promise<ToolCalled>;
   async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
-    return this.#open.callTool(name, args, options);
+    return this.#open.sessionTools.call(name, args, options);
   }
 
   /**
@@ -270,22 +172,22 @@ export class Skein {
     args: Readonly<Record<string, unknown>>,
     options: ToolCallOptions = {},
   ): Promise<ToolInvoked> {
-    return this.#open.invokeTool(name, args, options);
+    return this.#open.sessionTools.invoke(name, args, options);
   }
 
   /** The agents, with what each may reach: those that are defined, and those that only have sessions of this user. */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
-    return this.#open.agents(userId);
+    return listAgents(this.#open, userId);
   }
 
   /** The models that the configuration, the code or an agent names. */
   async models(): Promise<ModelListPayload["models"]> {
-    return this.#open.models();
+    return listModels(this.#open);
   }
 
   /** Whether a session is kept from everything outside its own tree. */
   isSandboxed(session: SessionRecord): boolean {
-    return this.#parts.isSandboxed(session);
+    return isSandboxed(this.#app, session);
   }
 
   /**
@@ -296,7 +198,7 @@ export class Skein {
     const options = typeof given === "string" ? { model: given } : given;
     checkOptions("xray", options, showRequestOptionNames);
     const record = await this.#recordOf(context);
-    const shown = await this.#open.showRequest(record, options);
+    const shown = await this.showRequest(record, options);
     if (shown !== null) return shown;
     const advice = "Define it with defineAgent, or under agents in the configuration";
     throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
@@ -304,7 +206,8 @@ export class Skein {
 
   /** The same of a session record; `null`: this process does not have the agent, or it is an ACP agent. */
   async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
-    return this.#open.showRequest(session, options);
+    const { showRequest } = await import("./show-request.ts");
+    return showRequest(this.#open, session, options);
   }
 
   /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */
@@ -313,14 +216,14 @@ export class Skein {
     reference: string,
     action: AccessAction,
   ): Promise<AccessExplanation> {
-    return this.#open.explainAccess(await this.#recordOf(asker), reference, action);
+    const session = await this.#recordOf(asker);
+    return this.#open.access.explain(askerOf(this.#app, session), reference, action);
   }
 
   async #recordOf(context: RuntimeContext): Promise<SessionRecord> {
     checkObject("The session", context, '{ sessionId: "trip" }');
-    const { store, defaults } = this.#open.handles;
-    const resolved = resolveRuntimeContext(context, defaults);
-    return (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);
+    const resolved = resolveRuntimeContext(this.#open, context);
+    return (await findFor(this.#app.store, resolved)) ?? noSuchSession(resolved.sessionKey);
   }
 
   /** What one request and all that it set off has come to. */
@@ -329,18 +232,19 @@ export class Skein {
   }
 
   /** What has happened, as Prometheus reads it; `null`: nobody asked for metrics when it was opened. */
-  metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
-    return this.#parts.metrics();
+  async metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
+    return (await this.#app.metrics?.render()) ?? null;
   }
 
   /** Takes in a message of a channel. The same message again is the same run. */
-  async receive(message: InboundMessage): Promise<Received> {
-    return this.#open.receive(message);
+  async receive(message: InboundMessage): Promise<AcceptedInbound> {
+    return receive(this.#open, message);
   }
 
   /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
-    return this.#parts.webhook(channelId);
+    const channel = this.#app.channels.get(channelId);
+    return isWebhook(channel) ? (request) => channel.handler(request) : null;
   }
 
   /**
@@ -356,18 +260,18 @@ export class Skein {
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number } = {},
     userId?: string | null,
   ): Promise<readonly OutboxRow[]> {
-    return withPlainUsers(await this.#open.outbox.list(query, userId));
+    return withPlainUsers(await this.#open.runs.outbox.list(query, userId));
   }
 
   /** `null`: there is no such message, or it is another user's. */
   async outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
-    return withPlainUsers(await this.#open.outbox.get(outboxId, userId));
+    return withPlainUsers(await this.#open.runs.outbox.get(outboxId, userId));
   }
 
   /** Sends a dead letter again, or drops a message. */
   async settleOutbox(outboxId: string, act: "retry" | "drop", userId?: string | null): Promise<OutboxRow> {
-    const known = await this.#open.outbox.get(outboxId, userId);
-    const row = known === null ? null : await this.#open.outbox[act](outboxId);
+    const known = await this.#open.runs.outbox.get(outboxId, userId);
+    const row = known === null ? null : await this.#open.runs.outbox[act](outboxId);
     if (row === null) {
       throw new SkeinError("not_found", {
         what: "Message in the outbox",
@@ -375,7 +279,7 @@ export class Skein {
         advice: "See what is there with skein outbox",
       });
     }
-    this.#parts.wakeOutbox();
+    this.#app.wakeOutbox();
     return row;
   }
 
@@ -384,6 +288,6 @@ export class Skein {
    * the next start.
    */
   close({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
-    return this.#parts.close(graceMs);
+    return this.#app.close(graceMs);
   }
 }

@@ -2,16 +2,16 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { agentPolicy, spawnGround, subagents, wish } from "../../test/support/spawning.ts";
+import { agentPolicy, spawnGround, subagents, threadChannels, wish } from "../../test/support/spawning.ts";
 import { resolveReference } from "../core/references.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionMeta } from "../store/contract.ts";
-import type { AcpDirectory, BetweenDeps } from "./between.ts";
+import type { AcpAgents, App } from "./app.ts";
 import { HookRegistry } from "./hooks.ts";
 import { spawnChild } from "./spawn.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
-import { toldOfEnd } from "./spawn-run.ts";
+import { childEnd } from "./spawn-run.ts";
 
 let folder = "";
 
@@ -24,11 +24,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
 
 /** A ground with ACP agents; by default each tells its session at once. */
-function acpGround(
-  acp: Partial<AcpDirectory> = {},
-  more: Partial<BetweenDeps> = {},
-  agents = [agentPolicy("main")],
-) {
+function acpGround(acp: Partial<AcpAgents> = {}, more: Partial<App> = {}, agents = [agentPolicy("main")]) {
   const ground = spawnGround(folder, agents, {
     acp: {
       names: ["codex", "pi"],
@@ -72,9 +68,9 @@ describe("arguments of a spawn over ACP", () => {
   });
 
   test("[ASP2] a model and a level of the agent's own are passed on as they are", async () => {
-    const { deps, books, store, caller } = acpGround();
+    const { deps: app, books, store, caller } = acpGround();
     const given = { model: "Opus (best)", thinking: "ultra", resumeSessionId: "x".repeat(512) };
-    expect(await spawnChild(deps, await caller(), acpWish(given))).toMatchObject({ status: "ok" });
+    expect(await spawnChild(app, await caller(), acpWish(given))).toMatchObject({ status: "ok" });
     const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
     expect(child?.meta.acp).toEqual({ ...given, agentSessionId: "their-1" });
     expect(child?.meta).not.toHaveProperty("model");
@@ -84,11 +80,11 @@ describe("arguments of a spawn over ACP", () => {
 
 describe("a child over ACP", () => {
   test("[ASP1] is a session of the agent's name with the parent's lineage, and is given the task alone", async () => {
-    const { deps, books, store, caller } = acpGround();
+    const { deps: app, books, store, caller } = acpGround();
     const delivery = { channel: "desk", to: "ann" };
     const run = { runId: "parent-run", root: { rootId: "r", hops: 2 }, options: {} } as Run;
     const from = await caller({ channel: "desk", delivery, sendPolicy: "deny" }, { run });
-    const result = await spawnChild(deps, from, acpWish({ label: "pages", streamTo: "parent" }));
+    const result = await spawnChild(app, from, acpWish({ label: "pages", streamTo: "parent" }));
     const [request] = books.requests;
     const spawnId = request?.child?.spawnId ?? "";
     expect(spawnId).toMatch(/^[0-9a-f]{16}$/);
@@ -126,29 +122,29 @@ describe("a child over ACP", () => {
   });
 
   test("[ASP1] has a place for what its agent tells from its first moment, and a key that its parent finds it by", async () => {
-    const { deps, store, caller } = acpGround({ untilAgentSessionId: async () => null });
-    const { childSessionKey } = await spawnChild(deps, await caller(), acpWish());
+    const { deps: app, store, caller } = acpGround({ untilAgentSessionId: async () => null });
+    const { childSessionKey } = await spawnChild(app, await caller(), acpWish());
     const asker = { agentId: "main", key: "agent:main:main" };
     const found = await resolveReference(String(childSessionKey), asker, (by) => store.sessions.find({}, by));
     expect(found?.meta.acp).toEqual({});
   });
 
   test("[ASP1] is of the default agent where none is named, and a label that is taken gets a number", async () => {
-    const { deps, caller } = acpGround({ defaultAgent: "pi" });
+    const { deps: app, caller } = acpGround({ defaultAgent: "pi" });
     const labels: unknown[] = [];
     for (const callId of ["1", "2"]) {
       const { agentId: _, ...unnamed } = acpWish({ label: "a" });
-      const { label, childSessionKey } = await spawnChild(deps, await caller({}, { callId }), unnamed);
+      const { label, childSessionKey } = await spawnChild(app, await caller({}, { callId }), unnamed);
       labels.push(label, String(childSessionKey).split(":")[1]);
     }
     expect(labels).toEqual(["a", "pi", "a (2)", "pi"]);
   });
 
   test("[ASP1] is bound to a thread as any other", async () => {
-    const channels = { opener: () => async () => "t1" };
-    const { deps, books, caller } = acpGround({}, { channels });
+    const channels = threadChannels(async () => "t1");
+    const { deps: app, books, caller } = acpGround({}, { channels });
     const from = await caller({ delivery: { channel: "desk", to: "ann" } });
-    const result = await spawnChild(deps, from, acpWish({ thread: true, mode: "session" }));
+    const result = await spawnChild(app, from, acpWish({ thread: true, mode: "session" }));
     expect(result).toMatchObject({ threadId: "t1", mode: "session" });
     expect(books.threads.get("desk/t1")).toBe(result.childSessionKey);
   });
@@ -158,10 +154,10 @@ describe("a child over ACP", () => {
     const told: unknown[] = [];
     hooks.on("subagent_spawning", ({ runtime, agentId }) => void told.push(runtime, agentId));
     hooks.on("subagent_spawned", ({ runtime, childSessionKey }) => void told.push(runtime, childSessionKey));
-    const { deps, books, caller } = acpGround({}, { hooks });
-    const { runId, childSessionKey } = await spawnChild(deps, await caller(), acpWish());
+    const { deps: app, books, caller } = acpGround({}, { hooks });
+    const { runId, childSessionKey } = await spawnChild(app, await caller(), acpWish());
     expect(told).toEqual(["acp", "codex", "acp", childSessionKey]);
-    expect(toldOfEnd(books.end(String(runId), "done"))).toMatchObject({ runtime: "acp", result: "done" });
+    expect(childEnd(books.end(String(runId), "done"))).toMatchObject({ runtime: "acp", result: "done" });
   });
 });
 
@@ -177,12 +173,12 @@ describe("the order of checks over ACP", () => {
   }
 
   async function refusalOf(request: Partial<SpawnRequest>, wrong: Wrong) {
-    const { deps, books, caller } = acpGround();
+    const { deps: app, books, caller } = acpGround();
     for (let at = 0; at < (wrong.children ?? 0); at++)
-      await spawnChild(deps, await caller(wrong.meta, { callId: `${at}` }), acpWish());
+      await spawnChild(app, await caller(wrong.meta, { callId: `${at}` }), acpWish());
     books.overBudget = wrong.overBudget ?? false;
     const from = await caller(wrong.meta, { callId: "last", sandboxed: wrong.sandboxed ?? false });
-    return spawnChild(deps, from, wish({ runtime: "acp", ...everything, ...request }));
+    return spawnChild(app, from, wish({ runtime: "acp", ...everything, ...request }));
   }
 
   const all: Wrong = { meta: deep, overBudget: true, sandboxed: true };
@@ -204,27 +200,27 @@ describe("the order of checks over ACP", () => {
   });
 
   test("[ASP3] which agents there are beside those that are allowed nobody learns by being refused", async () => {
-    const { deps, caller } = acpGround();
+    const { deps: app, caller } = acpGround();
     const told = async (agentId: string) =>
-      (await spawnChild(deps, await caller(), acpWish({ agentId }))).error;
+      (await spawnChild(app, await caller(), acpWish({ agentId }))).error;
     expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy (allowed: codex, pi)');
     expect(await told("main")).toBe('ACP agent "main" is not allowed by policy (allowed: codex, pi)');
   });
 
   test("[ASP3] one that is allowed for sub-agents alone is no ACP agent, and the other way round", async () => {
     const own = agentPolicy("main", { subagents: { ...subagents, allowAgents: ["*"] } });
-    const { deps, caller } = acpGround({}, {}, [own, agentPolicy("other")]);
-    expect(await spawnChild(deps, await caller(), acpWish({ agentId: "other" }))).toMatchObject({
+    const { deps: app, caller } = acpGround({}, {}, [own, agentPolicy("other")]);
+    expect(await spawnChild(app, await caller(), acpWish({ agentId: "other" }))).toMatchObject({
       code: "agent_not_allowed",
     });
-    expect(await spawnChild(deps, await caller(), wish({ agentId: "codex" }))).toMatchObject({
+    expect(await spawnChild(app, await caller(), wish({ agentId: "codex" }))).toMatchObject({
       code: "not_found",
     });
   });
 
   test("[ASP3] without a default agent one has to be named", async () => {
-    const { deps, caller } = acpGround();
-    expect(await spawnChild(deps, await caller(), wish({ runtime: "acp" }))).toEqual({
+    const { deps: app, caller } = acpGround();
+    expect(await spawnChild(app, await caller(), wish({ runtime: "acp" }))).toEqual({
       status: "error",
       code: "acp_unavailable",
       error:
@@ -234,8 +230,8 @@ describe("the order of checks over ACP", () => {
 
   test("[ASP3] a folder inside the parent's is taken", async () => {
     mkdirSync(join(folder, "inside"));
-    const { deps, books, store, caller } = acpGround();
-    await spawnChild(deps, await caller(), acpWish({ cwd: "inside" }));
+    const { deps: app, books, store, caller } = acpGround();
+    await spawnChild(app, await caller(), acpWish({ cwd: "inside" }));
     const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
     expect(child?.cwd).toBe(join(folder, "inside"));
   });

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { agentPolicy, spawnGround, subagents, wish } from "../../test/support/spawning.ts";
-import type { AgentPolicy } from "./between.ts";
+import { agentPolicy, spawnGround, subagents, threadChannels, wish } from "../../test/support/spawning.ts";
+import type { Agent } from "./agents.ts";
 import { spawnChild } from "./spawn.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
@@ -62,7 +62,7 @@ const wrong: Partial<SpawnRequest> = {
   tools: [1],
   attachments: [{ name: "../x", content: "" }],
 };
-const strict: Partial<AgentPolicy> = { subagents: { ...subagents, maxSpawnDepth: 1 } };
+const strict: Partial<Agent> = { subagents: { ...subagents, maxSpawnDepth: 1 } };
 
 describe("the order of checks", () => {
   const open = { ...subagents, allowAgents: ["other"] };
@@ -70,7 +70,7 @@ describe("the order of checks", () => {
   async function refusalOf(
     request: Partial<SpawnRequest>,
     ground: {
-      readonly own?: Partial<AgentPolicy>;
+      readonly own?: Partial<Agent>;
       readonly deep?: boolean;
       readonly children?: number;
       readonly budget?: boolean;
@@ -79,8 +79,8 @@ describe("the order of checks", () => {
     } = {},
   ) {
     const agents = [agentPolicy("main", ground.own), agentPolicy("other")];
-    const opener = () => (ground.opens === true ? async () => "t1" : null);
-    const { deps, books, caller } = spawnGround(join(folder, "parent"), agents, { channels: { opener } });
+    const channels = threadChannels(ground.opens === true ? async () => "t1" : null);
+    const { deps, books, caller } = spawnGround(join(folder, "parent"), agents, { channels });
     const meta = {
       ...(ground.deep === true ? { spawnedBy: "agent:main:session:top", spawnDepth: 1, role: "leaf" } : {}),
       ...(ground.delivery === true ? { delivery: { channel: "desk", to: "ann" } } : {}),

@@ -1,16 +1,19 @@
 import { resolve } from "node:path";
+import { threadOpener } from "../channels/contract.ts";
 import { SkeinError } from "../core/errors.ts";
 import { readAgentId } from "../core/names.ts";
 import { escapeToLine } from "../core/text.ts";
 import type { DeliveryTarget, RootRef } from "../runs/contract.ts";
 import { inLine } from "../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import { checkTextSize } from "./accept.ts";
+import { checkTextSize, modelWindow } from "./accept.ts";
+import type { Agent } from "./agents.ts";
+import type { App } from "./app.ts";
 import { mountPathProblem } from "./attachment-place.ts";
 import type { Attachment } from "./attachments.ts";
 import { hasNotes, readAttachments } from "./attachments.ts";
-import type { AgentPolicy, BetweenDeps, Caller } from "./between.ts";
 import { spawnerOf } from "./child-tools.ts";
+import type { Caller } from "./session-access.ts";
 import {
   acpAllowedProblem,
   allowedProblem,
@@ -29,10 +32,10 @@ import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 /** On what terms a child is made, once nothing is in the way. */
 export interface SpawnTerms {
   /** The agent that spawns. */
-  readonly own: AgentPolicy;
+  readonly own: Agent;
   readonly target: SpawnTarget;
   /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
-  readonly above: AgentPolicy | null;
+  readonly above: Agent | null;
   readonly depth: number;
   /** Of the whole lineage. */
   readonly maxDepth: number;
@@ -44,7 +47,7 @@ export interface SpawnTerms {
 }
 
 /** The agent that the child is of. */
-export interface SpawnTarget extends Pick<AgentPolicy, "id" | "sandboxed"> {
+export interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
   /** How deep it lets its sessions spawn; 0: not at all. */
   readonly maxSpawnDepth: number;
 }
@@ -56,7 +59,7 @@ export interface Spawner extends Caller {
 
 /** The agent that is meant. Where none is named: the asker's own, or over ACP the one that is configured for that. */
 export function targetAgentId(
-  { acp }: Pick<BetweenDeps, "acp">,
+  { acp }: Pick<App, "acp">,
   caller: Caller,
   { agentId: named, runtime }: SpawnRequest,
 ): string | SpawnRefusal {
@@ -78,12 +81,12 @@ function noAcpAgent(names: readonly string[]): SpawnRefusal {
  * refusals is right, and decided for good where the child is made.
  */
 export async function checkSpawn(
-  deps: BetweenDeps,
+  app: App,
   caller: Spawner,
   request: SpawnRequest,
   root: RootRef,
 ): Promise<SpawnTerms | SpawnRefusal> {
-  const agents = checkAgents(deps, caller, request);
+  const agents = checkAgents(app, caller, request);
   if ("status" in agents) return agents;
   const { own, target } = agents;
   const { meta } = caller.session;
@@ -91,18 +94,18 @@ export async function checkSpawn(
   const sandboxed = isChildSandboxed(caller.sandboxed, own, target);
   const refused =
     depthProblem(meta, max) ??
-    (await openChildrenProblem(deps, caller, own)) ??
-    (await budgetProblem(deps, root)) ??
+    (await openChildrenProblem(app, caller, own)) ??
+    (await budgetProblem(app, root)) ??
     sandboxProblem(request, caller.sandboxed, sandboxed);
   if (refused !== null) return refused;
-  const place = checkCwd(deps, caller, request, target);
+  const place = checkCwd(app, caller, request, target);
   if ("status" in place) return place;
-  const thread = checkThread(deps, caller, request);
+  const thread = checkThread(app, caller, request);
   if ("status" in thread) return thread;
   const unfit =
-    thinkingProblem(request, deps.checkModel) ??
+    thinkingProblem(request, (name) => app.models.check(name)) ??
     toolsProblem(request.tools) ??
-    (await taskSizeProblem(deps, request, target));
+    (await taskSizeProblem(app, request, target));
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
@@ -116,7 +119,7 @@ export async function checkSpawn(
   return {
     own,
     target,
-    above: meta.spawnedBy === undefined ? null : deps.agents.find(spawnerOf(meta, own.id)),
+    above: meta.spawnedBy === undefined ? null : app.agents.find(spawnerOf(meta, own.id)),
     depth: depthOf(meta) + 1,
     maxDepth: depthLimit(meta, max),
     sandboxed,
@@ -128,12 +131,12 @@ export async function checkSpawn(
 
 /** Who is not allowed is not told whether there is such an agent. */
 function checkAgents(
-  deps: BetweenDeps,
+  app: App,
   caller: Caller,
   request: SpawnRequest,
-): { readonly own: AgentPolicy; readonly target: SpawnTarget } | SpawnRefusal {
-  const { agents, acp } = deps;
-  const targetId = targetAgentId(deps, caller, request);
+): { readonly own: Agent; readonly target: SpawnTarget } | SpawnRefusal {
+  const { agents, acp } = app;
+  const targetId = targetAgentId(app, caller, request);
   if (typeof targetId !== "string") return targetId;
   const own = agents.find(caller.agentId);
   if (own === null) return noSuchAgent(caller.agentId);
@@ -154,15 +157,15 @@ function noSuchAgent(agentId: string): SpawnRefusal {
 }
 
 async function openChildrenProblem(
-  { runs }: BetweenDeps,
+  { runs }: App,
   { userId, session }: Spawner,
-  { subagents }: AgentPolicy,
+  { subagents }: Agent,
 ): Promise<SpawnRefusal | null> {
   const open = await runs.children(userId, session.key, { open: true });
   return childrenProblem(open.length, subagents.maxChildren);
 }
 
-async function budgetProblem({ runs }: BetweenDeps, root: RootRef): Promise<SpawnRefusal | null> {
+async function budgetProblem({ runs }: App, root: RootRef): Promise<SpawnRefusal | null> {
   try {
     await runs.checkBudget(root);
     return null;
@@ -173,13 +176,13 @@ async function budgetProblem({ runs }: BetweenDeps, root: RootRef): Promise<Spaw
 
 /** An agent over ACP has a model that is not known here. */
 async function taskSizeProblem(
-  { modelWindow }: BetweenDeps,
+  app: App,
   { task, model, runtime }: SpawnRequest,
   { id }: SpawnTarget,
 ): Promise<SpawnRefusal | null> {
   if (runtime === "acp") return null;
   try {
-    await checkTextSize(task, () => modelWindow(id, "", model));
+    await checkTextSize(task, () => modelWindow(app, id, "", model));
     return null;
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;
@@ -200,7 +203,7 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
 
 /** A folder that does not exist is refused in the same words as one that is not allowed. */
 function checkCwd(
-  { files }: Pick<BetweenDeps, "files">,
+  { files }: Pick<App, "files">,
   { userId, session }: Spawner,
   { cwd: given }: SpawnRequest,
   target: SpawnTarget,
@@ -218,7 +221,7 @@ function checkCwd(
 }
 
 function checkThread(
-  { channels }: BetweenDeps,
+  { channels }: App,
   { session }: Spawner,
   { thread }: SpawnRequest,
 ): Pick<SpawnTerms, "openThread"> | SpawnRefusal {
@@ -228,7 +231,7 @@ function checkThread(
     const error = "thread=true needs a channel: this session was never reached over one.";
     return { status: "error", code: "thread_unavailable", error };
   }
-  const open = channels.opener(delivery.channel);
+  const open = threadOpener(channels, delivery.channel);
   if (open === null) {
     const error = `Thread bindings are unavailable for ${escapeToLine(delivery.channel)}.`;
     return { status: "error", code: "thread_unavailable", error };

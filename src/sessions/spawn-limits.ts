@@ -1,7 +1,8 @@
 import { inLine } from "../runs/sequels/untrusted.ts";
 import type { SessionMeta } from "../store/contract.ts";
 import { parseModel } from "../transcript/parse-model.ts";
-import type { AcpDirectory, AgentPolicy } from "./between.ts";
+import type { Agent } from "./agents.ts";
+import type { AcpAgents } from "./app.ts";
 import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import { unfit } from "./spawn-request.ts";
 
@@ -9,7 +10,7 @@ import { unfit } from "./spawn-request.ts";
 
 export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-export function allowedProblem(own: AgentPolicy, targetId: string): SpawnRefusal | null {
+export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | null {
   const { allowAgents } = own.subagents;
   if (targetId === own.id || allowAgents.includes("*") || allowAgents.includes(targetId)) return null;
   const allowed = allowAgents.length === 0 ? "none" : allowAgents.join(", ");
@@ -17,7 +18,7 @@ export function allowedProblem(own: AgentPolicy, targetId: string): SpawnRefusal
 }
 
 /** The same words whether there is such an agent or not. */
-export function acpAllowedProblem({ names }: AcpDirectory, targetId: string): SpawnRefusal | null {
+export function acpAllowedProblem({ names }: AcpAgents, targetId: string): SpawnRefusal | null {
   if (names.includes(targetId)) return null;
   const error = `ACP agent "${targetId}" is not allowed by policy (allowed: ${names.join(", ")})`;
   return forbidden("agent_not_allowed", error);
@@ -54,8 +55,8 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
 /** Inherited by a child of the same agent alone: another agent is what it is. */
 export function isChildSandboxed(
   isSandboxed: boolean,
-  own: Pick<AgentPolicy, "id">,
-  target: Pick<AgentPolicy, "id" | "sandboxed">,
+  own: Pick<Agent, "id">,
+  target: Pick<Agent, "id" | "sandboxed">,
 ): boolean {
   return target.sandboxed || (isSandboxed && own.id === target.id);
 }

@@ -7,7 +7,7 @@ import { agentPolicy, spawnGround, wish } from "../../test/support/spawning.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Outcome, Run } from "../runs/contract.ts";
 import { sequelOf } from "../runs/sequels/sequel-of.ts";
-import type { AcpDirectory } from "./between.ts";
+import type { AcpAgents } from "./app.ts";
 import { spawnChild } from "./spawn.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 
@@ -24,11 +24,11 @@ const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", age
 /** Real books; `agent` is what the agent does while the spawn waits for it. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ sequelOf });
-  const untilAgentSessionId: AcpDirectory["untilAgentSessionId"] = (run) => agent(acts, run);
+  const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);
   const ground = spawnGround(folder, [agentPolicy("main")], {
     runs: books.runs,
     clock: { now: () => books.now },
-    untilEnded: async (runId) => acts.ended(runId),
+    watcher: { untilEnded: async (runId: string) => acts.ended(runId) },
     acp: { names: ["codex"], defaultAgent: "codex", untilAgentSessionId },
   });
   const { session } = await ground.caller();
@@ -63,8 +63,8 @@ interface Acts {
 
 describe("what a spawn over ACP answers", () => {
   test("[ASP4] once the agent has told its session: its result is announced later, once", async () => {
-    const { deps, caller, real, acts, announced } = await world((act, run) => act.link(run));
-    const result = await spawnChild(deps, await caller(), acpWish());
+    const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
+    const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
       status: "ok",
       agentSessionId: "their-1",
@@ -77,17 +77,17 @@ describe("what a spawn over ACP answers", () => {
   });
 
   test("[ASP4] the same again when the same call is made again, before and behind the end", async () => {
-    const { deps, caller, real, acts, announced } = await world((act, run) => act.link(run));
-    const first = await spawnChild(deps, await caller(), acpWish());
-    expect(await spawnChild(deps, await caller(), acpWish())).toEqual(first);
+    const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
+    const first = await spawnChild(app, await caller(), acpWish());
+    expect(await spawnChild(app, await caller(), acpWish())).toEqual(first);
     await acts.end((await real.runs.get(String(first.runId))) as Run, { state: "ok", reply: "Ten pages." });
-    expect(await spawnChild(deps, await caller(), acpWish())).toEqual(first);
+    expect(await spawnChild(app, await caller(), acpWish())).toEqual(first);
     expect(await announced()).toBe(1);
   });
 
   test("[ASP4] while it waits, the slot of its run is free for others", async () => {
     const waits: unknown[] = [];
-    const { deps, caller } = await world((act, run) => act.link(run));
+    const { deps: app, caller } = await world((act, run) => act.link(run));
     const from = await caller(
       {},
       {
@@ -97,17 +97,21 @@ describe("what a spawn over ACP answers", () => {
         },
       },
     );
-    const { runId } = await spawnChild(deps, from, acpWish());
+    const { runId } = await spawnChild(app, from, acpWish());
     expect(waits).toEqual([[runId]]);
   });
 
   test("[ASP5] a run that ends before is the answer, and nobody is told of it besides", async () => {
     const failure: Outcome = { state: "error", code: "acp_failed", error: "codex-acp: not found" };
-    const { deps, caller, announced } = await world(async (act, run) => {
+    const {
+      deps: app,
+      caller,
+      announced,
+    } = await world(async (act, run) => {
       await act.end(run, failure);
       return null;
     });
-    const answer = await spawnChild(deps, await caller(), acpWish({ label: "pages" }));
+    const answer = await spawnChild(app, await caller(), acpWish({ label: "pages" }));
     expect(answer).toEqual({
       status: "error",
       runId: expect.any(String),
@@ -117,15 +121,15 @@ describe("what a spawn over ACP answers", () => {
       error: "codex-acp: not found",
     });
     expect(await announced()).toBe(0);
-    expect(await spawnChild(deps, await caller(), acpWish({ label: "pages" }))).toEqual(answer);
+    expect(await spawnChild(app, await caller(), acpWish({ label: "pages" }))).toEqual(answer);
   });
 
   test("[ASP5] one that was aborted without a word says so", async () => {
-    const { deps, caller } = await world(async (act, run) => {
+    const { deps: app, caller } = await world(async (act, run) => {
       await act.end(run, { state: "aborted" });
       return null;
     });
-    expect(await spawnChild(deps, await caller(), acpWish())).toMatchObject({
+    expect(await spawnChild(app, await caller(), acpWish())).toMatchObject({
       status: "error",
       outcome: "aborted",
       code: "aborted",
@@ -134,12 +138,16 @@ describe("what a spawn over ACP answers", () => {
   });
 
   test("[ASP5] one that has told its session and ended by then has its result in the answer, and nowhere else", async () => {
-    const { deps, caller, announced } = await world(async (act, run) => {
+    const {
+      deps: app,
+      caller,
+      announced,
+    } = await world(async (act, run) => {
       const id = await act.link(run);
       await act.end(run, { state: "ok", reply: "Ten pages." });
       return id;
     });
-    expect(await spawnChild(deps, await caller(), acpWish())).toMatchObject({
+    expect(await spawnChild(app, await caller(), acpWish())).toMatchObject({
       status: "ok",
       agentSessionId: "their-1",
       result: "Ten pages.",
@@ -150,8 +158,8 @@ describe("what a spawn over ACP answers", () => {
   });
 
   test("[ASP5] one that takes too long to tell it is announced as any other", async () => {
-    const { deps, caller, real, acts, announced } = await world(async () => null);
-    const result = await spawnChild(deps, await caller(), acpWish());
+    const { deps: app, caller, real, acts, announced } = await world(async () => null);
+    const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
       status: "ok",
       note: expect.stringMatching(/^The agent has not told .* pushed/),
@@ -166,15 +174,21 @@ describe("what a spawn over ACP answers", () => {
 
   test("[ASP5] where whoever waited dies before it is told, the end is announced, once", async () => {
     // The process is gone in the middle of the wait: nothing of what would come behind it happens.
-    const { deps, caller, real, acts, announced } = await world(() => new Promise<never>(() => undefined));
-    void spawnChild(deps, await caller(), acpWish());
+    const {
+      deps: app,
+      caller,
+      real,
+      acts,
+      announced,
+    } = await world(() => new Promise<never>(() => undefined));
+    void spawnChild(app, await caller(), acpWish());
     await expect.poll(async () => (await real.runs.list({})).length).toBe(1);
     const [run] = await real.runs.list({});
     expect(await real.runs.replyWait(run?.runId ?? "")).toMatchObject({ state: "open" });
     real.gone.add("here");
     await acts.end(run as Run, { state: "ok", reply: "Ten pages." });
     expect(await announced()).toBe(1);
-    expect(await spawnChild(deps, await caller(), acpWish())).toMatchObject({
+    expect(await spawnChild(app, await caller(), acpWish())).toMatchObject({
       status: "ok",
       runId: run?.runId,
     });
@@ -183,26 +197,30 @@ describe("what a spawn over ACP answers", () => {
 
   test("[ASP5] whoever goes away while it waits leaves it to be announced", async () => {
     const leaving = new AbortController();
-    const { deps, caller, real } = await world(async () => {
+    const {
+      deps: app,
+      caller,
+      real,
+    } = await world(async () => {
       leaving.abort();
       throw leaving.signal.reason;
     });
-    const result = await spawnChild(deps, await caller({}, { signal: leaving.signal }), acpWish());
+    const result = await spawnChild(app, await caller({}, { signal: leaving.signal }), acpWish());
     expect(result.status).toBe("ok");
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
   test("[ASP5] a wait that would close a circle is none", async () => {
-    const { deps, caller, real } = await world((act, run) => act.link(run));
+    const { deps: app, caller, real } = await world((act, run) => act.link(run));
     const from = await caller({}, { whileWaiting: async (cycle) => ({ entered: false, cycle }) });
-    const result = await spawnChild(deps, from, acpWish());
+    const result = await spawnChild(app, from, acpWish());
     expect(result).toMatchObject({ status: "ok", code: "wait_cycle" });
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
   test("[ASP6] in the foreground its result, with the agent's session", async () => {
-    const { deps, caller, announced } = await world(() => Promise.reject(new Error("not asked")));
-    expect(await spawnChild(deps, await caller(), acpWish({ background: false }))).toEqual({
+    const { deps: app, caller, announced } = await world(() => Promise.reject(new Error("not asked")));
+    expect(await spawnChild(app, await caller(), acpWish({ background: false }))).toEqual({
       status: "ok",
       runId: expect.any(String),
       agentSessionId: "their-1",

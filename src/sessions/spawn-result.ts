@@ -1,10 +1,12 @@
 import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import type { Run } from "../runs/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import { agentSessionIdOf } from "./acp-link.ts";
+import type { App } from "./app.ts";
 import { receiptByNotes } from "./attachments.ts";
-import type { BetweenDeps, Caller } from "./between.ts";
 import { awaitChild } from "./reply-wait.ts";
+import type { Caller } from "./session-access.ts";
 import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
 
 const longestEntry = 100;
@@ -19,7 +21,7 @@ export const circle =
 
 /** What a spawn answers, the first time and every time that the same call is made again. */
 export async function spawnResult(
-  deps: BetweenDeps,
+  app: App,
   caller: Caller,
   request: SpawnRequest,
   { spawnId, runId }: SpawnNames,
@@ -35,10 +37,10 @@ export async function spawnResult(
     ...present({ threadId: run.options.deliverTo?.threadId }),
     ...(request.attachments.length === 0 ? {} : { attachments: receiptByNotes(request.attachments) }),
   };
-  const ungranted = await ungrantedNote(deps, run, request);
+  const ungranted = await ungrantedNote(app, run, request);
   const noted = (note: string) => ({ note: ungranted === null ? note : `${note} ${ungranted}` });
   if (request.background) return { ...told, ...noted(pushed) };
-  const waited = await awaitChild(deps, caller, runId);
+  const waited = await awaitChild(app, caller, runId);
   if (waited === "late") return { ...told, ...noted(late) };
   if (waited === "circle") return { ...told, code: "wait_cycle", ...noted(circle) };
   return { ...told, ...present({ note: ungranted }), ...endOf(waited) };
@@ -56,13 +58,16 @@ export function endOf({ state, outcome, usage }: Run): SpawnResult {
 
 /** Nothing that was asked for is passed over in silence. */
 async function ungrantedNote(
-  { ungrantedTools }: BetweenDeps,
+  { agents, store, tools: offered }: App,
   { session }: Run,
   { tools }: SpawnRequest,
 ): Promise<string | null> {
   if (tools === undefined || tools.length === 0) return null;
   const entries = tools.map((entry) => String(entry).trim());
-  const { unknown, denied } = await ungrantedTools(session, entries);
+  const agent = agents.find(session.agentId);
+  const child = await store.sessions.get(scopeOfSession(session), session.sessionId);
+  if (agent === null || child === null) return null;
+  const { unknown, denied } = await offered.ungranted(agent, child, entries);
   const quoted = (names: readonly string[]) =>
     names.map((name) => `"${escapeToLine(cutText(name, longestEntry))}"`).join(", ");
   const sentences = [
@@ -82,15 +87,15 @@ const untold = "The agent has not told the id of its session yet.";
  * before is the answer itself, and then nothing is announced.
  */
 export async function acpResult(
-  deps: BetweenDeps,
+  app: App,
   caller: Caller,
   { background, mode }: SpawnRequest,
   { key, runId }: SpawnNames,
   run: Run,
 ): Promise<SpawnResult> {
-  const linked = () => deps.acp.untilAgentSessionId(run, caller.signal);
-  const waited = await awaitChild(deps, caller, runId, background ? linked : undefined);
-  const agentSessionId = await agentSessionIdOf(deps.store, run.session);
+  const linked = () => app.acp.untilAgentSessionId(run, caller.signal);
+  const waited = await awaitChild(app, caller, runId, background ? linked : undefined);
+  const agentSessionId = await agentSessionIdOf(app.store, run.session);
   const { sequel, deliverTo } = run.options;
   const told = {
     status: "ok",

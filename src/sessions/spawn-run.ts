@@ -6,12 +6,13 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { AcceptRequest, DeliveryTarget, RequestDigests, RootRef, Run } from "../runs/contract.ts";
 import { digestRequest } from "../runs/same-request.ts";
 import type { Json, SessionMeta, SessionRecord } from "../store/contract.ts";
+import type { App } from "./app.ts";
 import { receiptByNotes } from "./attachments.ts";
-import type { BetweenDeps, Caller } from "./between.ts";
 import type { ChildRole, ChildToolLayer } from "./child-tools.ts";
 import { childToolLayers } from "./child-tools.ts";
 import { answerTarget } from "./outside-channel.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
+import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
 
@@ -37,7 +38,7 @@ export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
 
 /** The first run of a child, with everything that hangs on it. */
 export function firstRun(
-  { clock, owner }: BetweenDeps,
+  { clock, owner }: App,
   caller: Spawner,
   session: SessionRef,
   { request, terms, names, root, label, thread, folder, message }: FirstRun,
@@ -176,7 +177,7 @@ function toolLayersOf(
 }
 
 /** What hooks are told of a child; the context is that of the session that spawns it. */
-export interface ToldChild {
+export interface ChildEvent {
   readonly agentId: string;
   readonly runtime: SpawnRequest["runtime"];
   readonly task: string;
@@ -184,11 +185,11 @@ export interface ToldChild {
   readonly ctx: RuntimeContext;
 }
 
-export function toldOf(
+export function childEvent(
   { session }: { readonly session: SessionRecord },
   { task, label, runtime }: Pick<SpawnRequest, "task" | "label" | "runtime">,
   agentId: string,
-): ToldChild {
+): ChildEvent {
   const { userId, key: sessionKey, sessionId, cwd, meta } = session;
   const { channel = null, delivery = null } = meta;
   const ctx = { userId, agentId: session.agentId, sessionKey, sessionId, cwd, channel, delivery };
@@ -196,7 +197,7 @@ export function toldOf(
 }
 
 /** The same of one that has ended; `null`: it is no child. */
-export function toldOfEnd({ runId, session, options, outcome }: Run) {
+export function childEnd({ runId, session, options, outcome }: Run) {
   const { sequel } = options;
   if (sequel?.type !== "child" || outcome === null) return null;
   const { parent, task, label = null } = sequel;

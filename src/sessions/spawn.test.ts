@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSyn
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { fileBoundary } from "../../test/support/file-boundary.ts";
-import { agentPolicy, spawnGround, subagents, wish } from "../../test/support/spawning.ts";
+import { agentPolicy, spawnGround, subagents, threadChannels, wish } from "../../test/support/spawning.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -228,10 +229,10 @@ describe("context fork", () => {
     const request = wish({ context: "fork", label: "mine" });
     const accept = ground.deps.runs.accept;
     const hanging = new Promise<never>(() => undefined);
-    const dying = { ...ground.deps, runs: { ...ground.deps.runs, accept: () => hanging } };
+    const dying = fakeApp({ ...ground.deps, runs: { ...ground.deps.runs, accept: () => hanging } });
     void spawnChild(dying, await ground.caller(), request);
     await expect.poll(async () => (await ground.store.sessions.list({}, {})).sessions.length).toBe(2);
-    const again = { ...ground.deps, runs: { ...ground.deps.runs, accept } };
+    const again = fakeApp({ ...ground.deps, runs: { ...ground.deps.runs, accept } });
     expect(await spawnChild(again, await ground.caller(), request)).toMatchObject({
       status: "ok",
       label: "mine",
@@ -306,13 +307,13 @@ describe("in the foreground", () => {
       throw stopped.signal.reason;
     };
     const { signal } = stopped;
-    const outside = spawnGround(folder, undefined, { untilEnded });
+    const outside = spawnGround(folder, undefined, { watcher: { untilEnded } });
     expect(await spawnChild(outside.deps, await outside.caller({}, { signal }), request)).toMatchObject({
       status: "ok",
       note: expect.stringContaining("arrives"),
     });
     expect(outside.books.requests[0]?.awaitedBy).toMatchObject({ by: { owner: "here" } });
-    const inside = spawnGround(folder, undefined, { untilEnded });
+    const inside = spawnGround(folder, undefined, { watcher: { untilEnded } });
     const from = await inside.caller({}, { signal, run: running() });
     await expect(spawnChild(inside.deps, from, request)).rejects.toThrow("stopped");
     expect([...inside.books.waits.values()]).toEqual(["open"]);
@@ -396,11 +397,13 @@ describe("a thread", () => {
 
   test("[SPN16] is opened under the label, bound to the child, and where its answers go", async () => {
     const opened: unknown[] = [];
-    const opener = () => async (target: unknown, title: string) => {
+    const openThread = async (target: unknown, title: string) => {
       opened.push([target, title]);
       return "t1";
     };
-    const { deps, books, store, caller } = spawnGround(folder, undefined, { channels: { opener } });
+    const { deps, books, store, caller } = spawnGround(folder, undefined, {
+      channels: threadChannels(openThread),
+    });
     const result = await spawnChild(
       deps,
       await caller({ delivery: { ...delivery, threadId: "old" } }),
@@ -417,8 +420,10 @@ describe("a thread", () => {
   });
 
   test("[SPN16] that was opened for a spawn that is refused after all is told", async () => {
-    const opener = () => async () => "t1";
-    const { deps, books, caller } = spawnGround(folder, undefined, { channels: { opener } });
+    const openThread = async () => "t1";
+    const { deps, books, caller } = spawnGround(folder, undefined, {
+      channels: threadChannels(openThread),
+    });
     books.onAccept = () => {
       throw new SkeinError("children_exceeded", { active: 2, max: 2 });
     };
@@ -431,8 +436,10 @@ describe("a thread", () => {
   });
 
   test("[SPN16] that cannot be opened refuses the spawn, and nothing is left", async () => {
-    const opener = () => async () => Promise.reject(new Error("no rights"));
-    const { deps, store, caller } = spawnGround(folder, undefined, { channels: { opener } });
+    const openThread = async () => Promise.reject(new Error("no rights"));
+    const { deps, store, caller } = spawnGround(folder, undefined, {
+      channels: threadChannels(openThread),
+    });
     const attachments = [{ name: "a", content: "x" }];
     expect(await spawnChild(deps, await caller({ delivery }), { ...request, attachments })).toEqual({
       status: "error",

@@ -7,11 +7,12 @@ import { redactedText } from "../core/tombstone.ts";
 import type { Run } from "../runs/contract.ts";
 import { findConflict } from "../runs/same-request.ts";
 import type { Scope, SessionInit, SessionRecord } from "../store/contract.ts";
+import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
-import type { BetweenDeps, Caller } from "./between.ts";
 import type { ChildFiles } from "./child-files.ts";
 import { placeFiles } from "./child-files.ts";
 import { firstMessage } from "./child-prompt.ts";
+import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
 import { forbidden, sandboxProblem } from "./spawn-limits.ts";
@@ -20,36 +21,32 @@ import { isGivenLabel, markedLabel, numberedLabel, requestProblem, spawnNames } 
 import type { SpawnResult } from "./spawn-result.ts";
 import { acpResult, spawnResult } from "./spawn-result.ts";
 import type { FirstRun } from "./spawn-run.ts";
-import { childMeta, firstRun, provenanceOf, rootOf, spawnDigests, toldOf } from "./spawn-run.ts";
+import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } from "./spawn-run.ts";
 import { withWorkingDirectory } from "./working-directory.ts";
 
 const longestTitle = 100;
 
 /** Makes a session for a task, and its first run with it. The same call again gives the same child. */
-export async function spawnChild(
-  deps: BetweenDeps,
-  caller: Caller,
-  request: SpawnRequest,
-): Promise<SpawnResult> {
+export async function spawnChild(app: App, caller: Caller, request: SpawnRequest): Promise<SpawnResult> {
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };
   if (caller.session === null) return { status: "error", code: "no_session", error: "No session context" };
   const isAcp = request.runtime === "acp";
-  if (isAcp && deps.acp.names.length === 0) return { ...noAcp(caller, request) };
-  const targetId = targetAgentId(deps, caller, request);
+  if (isAcp && app.acp.names.length === 0) return { ...noAcp(caller, request) };
+  const targetId = targetAgentId(app, caller, request);
   if (typeof targetId !== "string") return { ...targetId };
-  const spawner: Spawner = { ...caller, session: await withWorkingDirectory(deps, caller.session) };
+  const spawner: Spawner = { ...caller, session: await withWorkingDirectory(app, caller.session) };
   const names = spawnNames(spawner.session, caller.callId, targetId, request.runtime);
-  const run = await turnsOf(deps).run(
+  const run = await turnsOf(app).run(
     names.runId,
     async () =>
-      (await deps.runs.get(names.runId, caller.userId)) ??
-      (await new Spawning(deps, spawner, request, names).make()),
+      (await app.runs.get(names.runId, caller.userId)) ??
+      (await new Spawning(app, spawner, request, names).make()),
   );
   if ("status" in run) return { ...run };
   const conflict = spawnConflict(run, request, names);
   if (conflict !== null) return { status: "error", code: conflict.code, error: conflict.message };
-  return (isAcp ? acpResult : spawnResult)(deps, caller, request, names, run);
+  return (isAcp ? acpResult : spawnResult)(app, caller, request, names, run);
 }
 
 /** `null`: the call asks for what the one that spawned asked for. */
@@ -79,11 +76,11 @@ function differenceFrom(
 }
 
 /** The same call twice at once: the second finds what the first has made, and takes nothing of it away. */
-const turns = new WeakMap<BetweenDeps, KeyedMutex>();
+const turns = new WeakMap<object, KeyedMutex>();
 
-function turnsOf(deps: BetweenDeps): KeyedMutex {
-  const queue = turns.get(deps) ?? new KeyedMutex();
-  turns.set(deps, queue);
+function turnsOf(app: App): KeyedMutex {
+  const queue = turns.get(app) ?? new KeyedMutex();
+  turns.set(app, queue);
   return queue;
 }
 
@@ -94,50 +91,50 @@ function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
 
 /** One child on its way. Until its run is accepted, everything that was made for it goes again where something fails. */
 class Spawning {
-  readonly #deps: BetweenDeps;
+  readonly #app: App;
   readonly #caller: Spawner;
   readonly #request: SpawnRequest;
   readonly #names: SpawnNames;
   /** The thread that was opened for it. */
   #opened: string | null = null;
 
-  constructor(deps: BetweenDeps, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
-    this.#deps = deps;
+  constructor(app: App, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
+    this.#app = app;
     this.#caller = caller;
     this.#request = request;
     this.#names = names;
   }
 
   async make(): Promise<Run | SpawnRefusal> {
-    const left = await leftFork(this.#deps, this.#caller, this.#request, this.#names);
+    const left = await leftFork(this.#app, this.#caller, this.#request, this.#names);
     if (left !== null && "status" in left) return left;
     const made = await this.#tried(left);
-    if ("status" in made && left !== null) await discardFork(this.#deps, left);
+    if ("status" in made && left !== null) await discardFork(this.#app, left);
     return made;
   }
 
   async #tried(left: SessionRecord | null): Promise<Run | SpawnRefusal> {
     const { userId } = this.#caller;
     const root = rootOf(this.#caller, this.#names);
-    const terms = await checkSpawn(this.#deps, this.#caller, this.#request, root);
+    const terms = await checkSpawn(this.#app, this.#caller, this.#request, root);
     if ("status" in terms) return terms;
-    const told = toldOf(this.#caller, this.#request, terms.target.id);
-    const { block } = await this.#deps.hooks.ask("subagent_spawning", told);
+    const told = childEvent(this.#caller, this.#request, terms.target.id);
+    const { block } = await this.#app.hooks.ask("subagent_spawning", told);
     if (block !== null) return forbidden("blocked", `This sub-agent was not started: ${block}`);
-    const files = await placeFiles(this.#deps, userId, this.#request, terms, this.#names);
+    const files = await placeFiles(this.#app, userId, this.#request, terms, this.#names);
     if (files !== null && "status" in files) return files;
     try {
       const run = await this.#accepted(await this.#first(terms, files, left), left);
       const made = { ...told, childSessionKey: run.session.key, runId: run.runId };
-      await this.#deps.hooks
+      await this.#app.hooks
         .notify("subagent_spawned", made)
-        .catch((error: unknown) => this.#deps.report(error));
+        .catch((error: unknown) => this.#app.report(error));
       return run;
     } catch (error) {
       // Made meanwhile by the same call elsewhere: the files are that child's.
-      const quicker = await this.#deps.runs.get(this.#names.runId, userId);
+      const quicker = await this.#app.runs.get(this.#names.runId, userId);
       if (quicker !== null) return quicker;
-      await files?.undo().catch((failed: unknown) => this.#deps.report(failed));
+      await files?.undo().catch((failed: unknown) => this.#app.report(failed));
       const refused = error instanceof ThreadFailed ? error.refusal : null;
       const limit = refused ?? limitRefusal(error, terms.own.subagents.maxChildren);
       if (limit === null) throw error;
@@ -154,7 +151,7 @@ class Spawning {
     // What somebody else's agent is given is the task, and nothing of how sessions are spawned here.
     const content = runtime === "acp" ? task : firstMessage({ ...terms, task, mode, attachments });
     const provenance = provenanceOf(this.#caller.session.key, root);
-    const message = await withBlobs(this.#deps.store, this.#scope(terms), {
+    const message = await withBlobs(this.#app.store, this.#scope(terms), {
       role: "user",
       content,
       provenance,
@@ -174,7 +171,7 @@ class Spawning {
       const { channel, threadId, accountId } = thread;
       this.#opened = threadId;
       const bound = { channel, threadId, ...present({ accountId }) };
-      await this.#deps.runs.bindThread(this.#caller.userId, bound, this.#names.key);
+      await this.#app.runs.bindThread(this.#caller.userId, bound, this.#names.key);
       return thread;
     } catch (error) {
       throw new ThreadFailed(error);
@@ -193,7 +190,7 @@ class Spawning {
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
         // A fork that was made by then, by a process that did not come to its run.
-        const left = isTaken ? await leftFork(this.#deps, this.#caller, this.#request, this.#names) : null;
+        const left = isTaken ? await leftFork(this.#app, this.#caller, this.#request, this.#names) : null;
         if (left !== null && !("status" in left))
           return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
         if (!isTaken || label === null || !(await this.#isTaken(first.terms, label.text))) throw error;
@@ -210,9 +207,9 @@ class Spawning {
     const init: SessionInit = { key, sessionId, cwd: terms.cwd, meta };
     if (this.#request.context === "fork") return this.#acceptFor(await this.#forked(init), first);
     let run: Run | null = null;
-    await this.#deps.work.create(this.#scope(terms), init, (session) => {
-      const { accepted, tell } = this.#deps.runs.acceptWithin(
-        firstRun(this.#deps, this.#caller, session, first),
+    await this.#app.store.work.create(this.#scope(terms), init, (session) => {
+      const { accepted, tell } = this.#app.runs.acceptWithin(
+        firstRun(this.#app, this.#caller, session, first),
       );
       run = accepted.run;
       return tell;
@@ -224,7 +221,7 @@ class Spawning {
 
   /** From the entry before the call: what it is to do is in the task, and the call has no result yet. */
   async #forked(init: SessionInit): Promise<SessionRecord> {
-    const { sessions } = this.#deps.store;
+    const { sessions } = this.#app.store;
     const { session, entryId } = this.#caller;
     const scope: Scope = present({ userId: session.userId });
     const made = entryId === null ? null : await sessions.entry(scope, session.sessionId, entryId);
@@ -234,10 +231,10 @@ class Spawning {
 
   async #acceptFor(session: SessionRecord, first: FirstRun): Promise<Run> {
     try {
-      const request = firstRun(this.#deps, this.#caller, sessionRefOf(session), first);
-      return (await this.#deps.runs.accept(request)).run;
+      const request = firstRun(this.#app, this.#caller, sessionRefOf(session), first);
+      return (await this.#app.runs.accept(request)).run;
     } catch (error) {
-      await discardFork(this.#deps, session);
+      await discardFork(this.#app, session);
       throw error;
     }
   }
@@ -258,12 +255,12 @@ class Spawning {
   #wantedLabel(): string | null {
     const { label } = this.#request;
     if (label === undefined) return null;
-    const { sandboxed, visibility } = this.#deps.access.policyFor(this.#caller);
+    const { sandboxed, visibility } = this.#app.access.policyFor(this.#caller);
     return sandboxed || visibility.list === "self" ? markedLabel(label, this.#names.spawnId) : label;
   }
 
   async #isTaken({ target }: SpawnTerms, label: string): Promise<boolean> {
-    const { sessions } = this.#deps.store;
+    const { sessions } = this.#app.store;
     const scope: Scope = { agentId: target.id, ...present({ userId: this.#caller.userId }) };
     return (await sessions.find(scope, { by: "label", label, agentId: target.id })).length > 0;
   }
@@ -296,7 +293,7 @@ class ThreadFailed extends Error {
  * life of its own, its run is long forgotten, and it is nobody's to go on with or to take away: `conflict`.
  */
 export async function leftFork(
-  { store, runs }: BetweenDeps,
+  { store, runs }: App,
   { userId, session: parent }: Spawner,
   { context }: SpawnRequest,
   { key }: SpawnNames,
@@ -316,7 +313,7 @@ export async function leftFork(
 
 /** A child that never ran is no child. One that has a run after all, of the same call made elsewhere, stays. */
 export async function discardFork(
-  { store, runs, report }: BetweenDeps,
+  { store, runs, report }: App,
   { userId, sessionId, uid }: SessionRecord,
 ): Promise<void> {
   const scope: Scope = present({ userId });

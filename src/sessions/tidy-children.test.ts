@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { fileBoundary } from "../../test/support/file-boundary.ts";
 import { spawnGround, wish } from "../../test/support/spawning.ts";
 import type { Child } from "../runs/contract.ts";
@@ -39,7 +40,7 @@ describe("children whose time is over", () => {
       { child: first, act: "remove" },
       { child: second, act: "archive" },
     ];
-    const keeper = new ChildKeeper(deps);
+    const keeper = new ChildKeeper(fakeApp(deps));
     await keeper.tidy();
     await keeper.tidy();
     expect((await store.sessions.trashed({})).map(({ sessionId }) => sessionId)).toEqual([
@@ -60,14 +61,14 @@ describe("children whose time is over", () => {
     const files = fileBoundary({
       attachments: (_, agentId, sessionId) => join(folder, "link", agentId, "attachments", sessionId),
     });
-    await new ChildKeeper({ ...deps, files }).tidy();
+    await new ChildKeeper(fakeApp({ ...deps, files })).tidy();
     expect(existsSync(attachments)).toBe(false);
   });
 
   test("[SPN17] in the working directory leave what is not theirs", async () => {
     const { deps, books, children } = await spawned("in");
     books.due = children.map((child) => ({ child, act: "remove" as const }));
-    await new ChildKeeper(deps).tidy();
+    await new ChildKeeper(fakeApp(deps)).tidy();
     expect(existsSync(join(folder, "in-one"))).toBe(false);
     expect(existsSync(folder)).toBe(true);
   });
@@ -84,7 +85,7 @@ describe("children whose time is over", () => {
         },
       },
     });
-    await new ChildKeeper({ ...deps, store: { ...store, sessions } }).tidy();
+    await new ChildKeeper(fakeApp({ ...deps, store: { ...store, sessions } })).tidy();
     expect(reported).toMatchObject([{ message: "disk" }]);
     expect(books.tidied).toEqual([second.run.runId]);
   });

@@ -4,26 +4,24 @@ import type { EventBus } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Child } from "../runs/contract.ts";
 import type { Scope } from "../store/contract.ts";
+import type { App } from "./app.ts";
 import { removeAttachments } from "./attachment-files.ts";
-import type { BetweenDeps } from "./between.ts";
-
-type Deps = Pick<BetweenDeps, "store" | "runs" | "files" | "report">;
 
 /** Takes children away whose time is over: into the trash, or out of the lists, and their attachments with them. */
 export class ChildKeeper {
-  readonly #deps: Deps;
+  readonly #app: Pick<App, "store" | "runs" | "files" | "report">;
 
-  constructor(deps: Deps) {
-    this.#deps = deps;
+  constructor(app: Pick<App, "store" | "runs" | "files" | "report">) {
+    this.#app = app;
   }
 
   /** All that are due. May be repeated at any time: one that failed is due again, and keeps no other from its turn. */
   async tidy(): Promise<void> {
-    for (const { child, act } of await this.#deps.runs.toTidy()) {
+    for (const { child, act } of await this.#app.runs.toTidy()) {
       try {
         await this.#tidyOne(child, act);
       } catch (error) {
-        this.#deps.report(error);
+        this.#app.report(error);
       }
     }
   }
@@ -31,19 +29,19 @@ export class ChildKeeper {
   /** Noted last: who is stopped in between finds it due again, and does nothing twice. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
-    const { sessions } = this.#deps.store;
+    const { sessions } = this.#app.store;
     const scope: Scope = present({ userId });
     if (act === "remove") await sessions.remove(scope, sessionId);
     else await this.#archive(scope, sessionId);
     if (attachments !== undefined) {
-      const own = this.#deps.files.attachments({ userId, agentId, sessionId });
+      const own = this.#app.files.attachments({ userId, agentId, sessionId });
       await removeAttachments(attachments, own !== null && (await isSameFolder(attachments, own)));
     }
-    await this.#deps.runs.tidied(run.runId);
+    await this.#app.runs.tidied(run.runId);
   }
 
   async #archive(scope: Scope, sessionId: string): Promise<void> {
-    const { sessions } = this.#deps.store;
+    const { sessions } = this.#app.store;
     const session = await sessions.get(scope, sessionId);
     if (session === null || session.meta.archived === true) return;
     await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {

@@ -9,6 +9,7 @@ import type {
   TurnModel,
 } from "../agents/contract.ts";
 import type { Entry } from "../core/entries.ts";
+import type { SkeinEvent } from "../core/events.ts";
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage, Usage } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
@@ -20,15 +21,18 @@ import type { Claim, HeldRun, Run, RunUsage } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
 import { acpLink } from "./acp-link.ts";
 import { ActiveTools } from "./active-tools.ts";
+import type { AgentProfile } from "./agents.ts";
+import type { App } from "./app.ts";
 import { invalidCallsType, pendingCalls } from "./append.ts";
 import type { HookRegistry } from "./hooks.ts";
 import { RoomMaker } from "./make-room.ts";
 import { PartialKeeper } from "./partial-answer.ts";
 import { takeSteered } from "./run-input.ts";
+import type { RunPlace } from "./run-place.ts";
+import { canSeePaths, modelLimits } from "./run-place.ts";
 import { Waiting } from "./run-waits.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
-import type { AgentProfile, RunningDeps, RunPlace } from "./running.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import type { RequestAbout, TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
@@ -50,33 +54,33 @@ export interface TurnParts {
 }
 
 /** What a runtime is given of the session, the queue and the hooks. */
-export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
+export async function turnPorts(app: App, parts: TurnParts): Promise<Turn> {
   const { place, agent, claim, writer, signal, model, system, thinkingLevel, asked, requests } = parts;
   const { run, held } = claim;
-  const about = aboutOf(deps, place, run);
+  const about = aboutOf(app, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
-  const partial = new PartialKeeper(deps, held);
-  const waiting = new Waiting(deps, held, signal);
+  const partial = new PartialKeeper(app, held);
+  const waiting = new Waiting(app, held, signal);
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
-    deps.emit({
+    app.bus.emit({
       ...bodyOf(event, model),
       type,
-      at: deps.clock.now(),
+      at: app.clock.now(),
       ...told,
       runId: run.runId,
-    } as Parameters<typeof deps.emit>[0]);
+    } as SkeinEvent);
   };
-  const room = new RoomMaker(deps, place, {
+  const room = new RoomMaker(app, place, {
     model,
     signal,
     writer,
     requests,
-    used: (usage) => deps.runs.charge(held, runUsage(usage)),
+    used: (usage) => app.runs.charge(held, runUsage(usage)),
     retried: emit,
     told: (event) =>
-      deps.emit({ type: "run.compaction", at: deps.clock.now(), ...told, runId: run.runId, ...event }),
+      app.bus.emit({ type: "run.compaction", at: app.clock.now(), ...told, runId: run.runId, ...event }),
   });
   const seesImages = model.policy.images !== null;
   return {
@@ -91,18 +95,17 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     thinkingLevel,
     limits: {
       maxSteps: agent.maxSteps,
-      stallMs: deps.settings.stallMs,
-      maxRetries: deps.settings.maxRetries,
+      ...modelLimits(app.config),
       ...present({ maxOutputTokens: agent.maxOutputTokens }),
     },
     outputSchema: run.options.outputSchema ?? null,
-    open: await openCallsOf(deps, place),
+    open: await openCallsOf(app, place),
     request: ({ isSealedThinkingRejected = false } = {}) => {
       if (isSealedThinkingRejected) requests.isSealedThinkingRejected = true;
       return requests.next();
     },
     say: async (message) => {
-      if (isLeftBehind(message, signal, deps.worker)) {
+      if (isLeftBehind(message, signal, app.worker)) {
         await partial.leave();
         return { entry: null, refused: null };
       }
@@ -111,7 +114,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
         message,
         started === null ? undefined : resultEntryId(started),
       );
-      if (refused === null && started !== null) await deps.runs.confirmReply(held, started);
+      if (refused === null && started !== null) await app.runs.confirmReply(held, started);
       await partial.settle();
       return {
         entry: entries.findLast(({ type }) => type === "message") ?? null,
@@ -120,22 +123,22 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
       };
     },
     note: async (draft) => void (await writer.note(draft)),
-    takeInput: () => takeSteered(deps, place, writer, held, seesImages),
+    takeInput: () => takeSteered(app, place, writer, held, seesImages),
     check: async () => {
       signal.throwIfAborted();
-      if (deps.worker.isClosing) throw new RunStopped("closing");
+      if (app.worker.isClosing) throw new RunStopped("closing");
       writer.check();
     },
-    charge: (usage) => deps.runs.charge(held, runUsage(usage)),
+    charge: (usage) => app.runs.charge(held, runUsage(usage)),
     makeRoom: (size, why) => room.make(size, why),
-    approve: (call, asking) => approve(deps, held, waiting, call, { signal, asking }),
+    approve: (call, asking) => approve(app, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
-    ...(deps.seesPaths(place.session)
+    ...(canSeePaths(app, place.session)
       ? {}
       : { hidePaths: (text: string) => withoutPathsOutside(about.cwd, text) }),
-    hooks: turnHooks(deps.hooks, place.ctx, asked),
+    hooks: turnHooks(app.hooks, place.ctx, asked),
     emit,
-    ...present({ acp: acpLink(deps, place, claim) }),
+    ...present({ acp: acpLink(app, place, claim) }),
   };
 }
 
@@ -160,7 +163,7 @@ function toldOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,
-  { isClosing }: RunningDeps["worker"],
+  { isClosing }: App["worker"],
 ): boolean {
   if (message.role !== "assistant" || message.stopReason !== "aborted") return false;
   if (!aborted) return isClosing;
@@ -195,14 +198,14 @@ function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string
   }
 }
 
-function aboutOf({ files }: RunningDeps, { session }: RunPlace, { runId }: Run): TurnAbout {
+function aboutOf({ files }: App, { session }: RunPlace, { runId }: Run): TurnAbout {
   const { userId, agentId, key, sessionId, cwd } = session;
   const attachments = files.attachments(session);
   return { runId, userId, agentId, sessionKey: key, sessionId, cwd, attachments };
 }
 
-async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["open"]> {
-  const { calls, entryId } = pendingCalls(await tailOf(deps, place));
+async function openCallsOf(app: App, place: RunPlace): Promise<Turn["open"]> {
+  const { calls, entryId } = pendingCalls(await tailOf(app, place));
   return entryId === null || calls.length === 0 ? null : { entryId, calls };
 }
 
@@ -213,7 +216,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
 
 /** Asks people. The slot is free meanwhile; who does not answer in time has said no. */
 async function approve(
-  deps: RunningDeps,
+  app: App,
   held: HeldRun,
   waiting: Waiting,
   { id, name, arguments: args }: ToolCallBlock,
@@ -221,22 +224,21 @@ async function approve(
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
   asking.throwIfAborted();
   // Asked again after a lost owner it is the same question, and has the time that it had.
-  const { approvalId, expiresAt } = await deps.runs.requestApproval(held, {
+  const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
     toolCallId: id,
     toolName: name,
     arguments: args,
-    expiresAt: deps.clock.now() + deps.settings.approvalTimeoutMs,
+    expiresAt: app.clock.now() + app.config.approvals.timeoutSeconds * 1000,
   });
   const until = AbortSignal.any([signal, asking]);
-  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, until));
+  await waiting.while("approval", [], () => app.watcher.untilApproved(approvalId, expiresAt, until));
   signal.throwIfAborted();
-  const answer = (await deps.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  const answer = (await app.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
   asking.throwIfAborted();
-  const seconds = Math.round(deps.settings.approvalTimeoutMs / 1000);
   const notes = {
     approved: "It was approved.",
     denied: "It was not approved: somebody said no.",
-    expired: `It was not approved: nobody answered within ${seconds} seconds.`,
+    expired: `It was not approved: nobody answered within ${app.config.approvals.timeoutSeconds} seconds.`,
   };
   return { approved: answer === "approved", note: notes[answer] };
 }

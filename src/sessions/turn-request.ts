@@ -4,19 +4,18 @@ import type { SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { byteBudgetFor, minContextWindow, shouldCompact } from "../transcript/compaction/limits.ts";
-import type { PruningOptions } from "../transcript/contract.ts";
+import type { ImagePort, PruningOptions } from "../transcript/contract.ts";
 import { contextTokens, estimateTokens } from "../transcript/estimate-tokens.ts";
 import { sessionHistoryLimit } from "../transcript/steps/limit-history.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { prunedResults } from "../transcript/steps/prune-context.ts";
-import type { RunningDeps, RunPlace } from "./running.ts";
+import type { App } from "./app.ts";
+import type { RunPlace } from "./run-place.ts";
 
 /** Of a model of which nothing is known. */
 export const usualWindow = 128_000;
 /** In memory, where nothing else helped: results are cut as if the window were so much smaller. */
 const harderShare = 0.25;
-
-type Deps = Pick<RunningDeps, "store" | "settings" | "clock" | "shrink">;
 
 export interface RequestAbout {
   readonly model: TurnModel;
@@ -31,7 +30,7 @@ type RequestTool = Pick<Tool, "name" | "description" | "inputSchema">;
 
 /** Derives from the session, again for each step, what the model is asked. */
 export class TurnRequests {
-  readonly #deps: Deps;
+  readonly #app: Pick<App, "store" | "config" | "clock">;
   readonly #place: RunPlace;
   readonly #about: RequestAbout;
   #pruned: PruningOptions["pruned"];
@@ -43,8 +42,8 @@ export class TurnRequests {
   /** From then on, in every request of the run. */
   isSealedThinkingRejected = false;
 
-  constructor(deps: Deps, place: RunPlace, about: RequestAbout) {
-    this.#deps = deps;
+  constructor(app: Pick<App, "store" | "config" | "clock">, place: RunPlace, about: RequestAbout) {
+    this.#app = app;
     this.#place = place;
     this.#about = about;
     this.#window = configuredWindow(about.model);
@@ -78,11 +77,7 @@ export class TurnRequests {
     const { scope, session } = this.#place;
     // By the configured window: a lowered one makes the request smaller, and must not make its older part disappear.
     const byteBudget = byteBudgetFor(configuredWindow(this.#about.model));
-    const context = await this.#deps.store.sessions.context(
-      scope,
-      session.sessionId,
-      present({ byteBudget }),
-    );
+    const context = await this.#app.store.sessions.context(scope, session.sessionId, present({ byteBudget }));
     return context ?? noSuchSession(session.sessionId);
   }
 
@@ -91,7 +86,7 @@ export class TurnRequests {
     const { model, system, tools } = this.#about;
     const { contextWindow } = this;
     const { messages, changes } = await prepareTranscript(context.messages, model.policy, {
-      ...present({ historyLimit: sessionHistoryLimit(session, this.#deps.settings.channels) }),
+      ...present({ historyLimit: sessionHistoryLimit(session, this.#app.config.channels) }),
       contextWindow: this.cutHarder ? Math.floor(contextWindow * harderShare) : contextWindow,
       entryIds: context.entryIds,
       ...present({ tools: this.#toolNames(context) }),
@@ -121,19 +116,18 @@ export class TurnRequests {
   }
 
   #images() {
-    const { store, shrink } = this.#deps;
-    const blob = (sha256: string) => store.blobs.get(this.#place.scope, sha256);
-    return { blob, ...present({ shrink }) };
+    const blob = (sha256: string) => this.#app.store.blobs.get(this.#place.scope, sha256);
+    return { blob, shrink: shrinkImage };
   }
 
   #pruning(answeredAt: number | null): PruningOptions {
-    const { mode, ttl, tools } = this.#deps.settings.contextPruning;
+    const { mode, ttl, tools } = this.#app.config.contextPruning;
     const allow = tools.allow.length === 0 ? undefined : tools.allow;
     return {
       mode: this.pruneNow ? "cache-ttl" : mode,
       ttlMs: ttl,
       lastCallAt: this.pruneNow ? null : answeredAt,
-      now: this.#deps.clock.now(),
+      now: this.#app.clock.now(),
       ...present({ allow, pruned: this.#pruned }),
       deny: tools.deny,
     };
@@ -156,3 +150,9 @@ function standingTokens(system: string | null, tools: readonly RequestTool[]): n
   ];
   return estimateTokens([{ role: "user", content: text.join("\n") }]);
 }
+
+/** Loaded with the first image that is too large. */
+const shrinkImage: NonNullable<ImagePort["shrink"]> = async (image, limits) => {
+  const { shrinkImage: shrink } = await import("../agents/shrink-image.ts");
+  return shrink(image, limits);
+};

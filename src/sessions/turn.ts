@@ -1,15 +1,17 @@
-import type { TurnEnd, TurnModel } from "../agents/contract.ts";
+import type { Tool, TurnEnd, TurnModel } from "../agents/contract.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { Claim, HeldRun, Outcome, Run, RunOptions } from "../runs/contract.ts";
 import { recoveryOf } from "../runs/recovery.ts";
-import type { SessionMeta } from "../store/contract.ts";
+import type { SessionMeta, SessionRecord } from "../store/contract.ts";
 import type { TranscriptMessage } from "../transcript/contract.ts";
 import { isInserted } from "../transcript/derive.ts";
+import type { AgentProfile } from "./agents.ts";
+import type { App } from "./app.ts";
 import { childSystemBlock } from "./child-prompt.ts";
 import { bringArrivals, bringInput, pointBack, promptOf } from "./run-input.ts";
+import type { RunPlace } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { lastAnswer, tailOf } from "./run-writer.ts";
-import type { AgentProfile, RunningDeps, RunPlace } from "./running.ts";
 import { leaveTornCopies } from "./truncate-results.ts";
 import { activeTools, turnPorts, yieldedFor } from "./turn-ports.ts";
 import { TurnRequests } from "./turn-request.ts";
@@ -27,17 +29,17 @@ export interface BegunTurn extends TurnPlan {
 }
 
 /** Brings the input into the session, before anything is loaded or asked that may take its time. An outcome: it was refused. */
-export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
+export async function beginTurn(app: App, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
   const { scope, session, claim, writer, ctx } = turn;
   const { run } = claim;
-  await leaveTornCopies(deps.store.sessions, scope, session.sessionId, { fence: writer.fence });
+  await leaveTornCopies(app.store.sessions, scope, session.sessionId, { fence: writer.fence });
   const { key, sessionId, leafId } = session;
-  await deps.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
+  await app.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
   const agent = required(turn);
-  const plan = await planTurn(deps, turn, agent, run.options);
+  const plan = await planTurn(app, turn, agent, run.options);
   const { model, thinkingLevel } = plan;
-  const { system, prepend } = await askPromptHooks(deps, turn, plan);
-  const refused = await bring(deps, turn, model, prepend);
+  const { system, prepend } = await askPromptHooks(app, turn, plan);
+  const refused = await bring(app, turn, model, prepend);
   if (refused !== null) return { state: "error", code: "refused", error: refused };
   return { agent, model, system, thinkingLevel };
 }
@@ -53,42 +55,42 @@ function required({ agent, scope }: TurnToBegin): AgentProfile {
 
 /** Brings the input into the session; a reason: it was refused. */
 async function bring(
-  deps: RunningDeps,
+  app: App,
   { claim, writer, ...place }: TurnToBegin,
   model: TurnModel,
   prepend: string | null,
 ): Promise<string | null> {
   const { run, held, how } = claim;
   const seesImages = model.policy.images !== null;
-  const { refused, wasThere } = await bringInput(deps, place, writer, run, { seesImages, prepend });
+  const { refused, wasThere } = await bringInput(app, place, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await pointBack(writer, run);
   // What it woke for comes first: until that is written, whoever takes it up wakes again.
-  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
-  if (refused === null) await deps.runs.written(held);
+  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(app, place, writer, claim);
+  if (refused === null) await app.runs.written(held);
   return refused;
 }
 
 /** The history as hooks see it: cleaned for the model, without what only fills a request up. */
 export async function cleanedHistory(
-  deps: Pick<RunningDeps, "store" | "settings" | "clock" | "shrink">,
+  app: Pick<App, "store" | "config" | "clock">,
   place: RunPlace,
   model: TurnModel,
 ): Promise<readonly TranscriptMessage[]> {
-  const requests = new TurnRequests(deps, place, { model, system: null, tools: null });
+  const requests = new TurnRequests(app, place, { model, system: null, tools: null });
   const { messages } = await requests.preview();
   return messages.filter((message) => !isInserted(message));
 }
 
 /** Lets hooks change the system prompt and add context before the prompt. */
 async function askPromptHooks(
-  deps: RunningDeps,
+  app: App,
   turn: TurnToBegin,
   { model, system }: Pick<TurnPlan, "model" | "system">,
 ): Promise<{ readonly system: string | null; readonly prepend: string | null }> {
-  const { hooks } = deps;
+  const { hooks } = app;
   if (!hooks.has("before_agent_start") && !hooks.has("before_prompt_build")) return { system, prepend: null };
   const prompt = promptOf(turn.claim.run);
-  const messages = await cleanedHistory(deps, turn, model);
+  const messages = await cleanedHistory(app, turn, model);
   const { ctx } = turn;
   const started = await hooks.ask("before_agent_start", { prompt, messages, ctx });
   const built = await hooks.ask("before_prompt_build", { system, prompt, messages, ctx });
@@ -108,13 +110,13 @@ export interface TurnToRun extends RunPlace {
 }
 
 /** The turn of a claimed run whose input is there, from wherever the session stands. */
-export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnEnd | Outcome> {
+export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outcome> {
   const { scope, session, claim, writer, signal, state, begun, isAwake } = turn;
   const { run } = claim;
-  const closed = claim.how === "new" || isAwake ? null : await recovered(deps, turn);
+  const closed = claim.how === "new" || isAwake ? null : await recovered(app, turn);
   if (closed !== null) return closed;
   signal.throwIfAborted();
-  const tools = await deps.tools(begun.agent, session, run);
+  const tools = await toolsFor(app, begun.agent, session, run);
   const { model, system, agent } = begun;
   const asked = {
     model,
@@ -123,43 +125,53 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
       return activeTools(tools, state, agent);
     },
   };
-  const requests = new TurnRequests(deps, turn, asked);
+  const requests = new TurnRequests(app, turn, asked);
   const parts = { place: turn, ...begun, claim, writer, signal, asked, state, requests };
-  const ports = await turnPorts(deps, parts);
+  const ports = await turnPorts(app, parts);
   if (session.meta.systemSent !== true)
-    await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
-  deps.turns.set(session.uid, { plan: ports, requests });
+    await app.store.sessions.patch(scope, session.sessionId, { systemSent: true });
+  app.turns.set(session.uid, { plan: ports, requests });
   try {
-    return await deps.runtime.run(ports);
+    return await app.runtime.run(ports);
   } finally {
-    deps.turns.delete(session.uid);
+    app.turns.delete(session.uid);
   }
+}
+
+/** An ACP agent brings tools of its own. */
+async function toolsFor(
+  { agents, tools }: Pick<App, "agents" | "tools">,
+  { id, runtime }: AgentProfile,
+  session: SessionRecord,
+  run: Run,
+): Promise<readonly Tool[]> {
+  return runtime === "acp" ? [] : tools.of(agents.describe(id), run, session);
 }
 
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */
 async function recovered(
-  deps: RunningDeps,
+  app: App,
   { claim, begun, writer, scope, session, ctx }: TurnToRun,
 ): Promise<TurnEnd | Outcome | null> {
   if (claim.how === "woken") return null;
-  if (begun.agent.runtime === "acp") await takeBackQuestions(deps, claim.run);
+  if (begun.agent.runtime === "acp") await takeBackQuestions(app, claim.run);
   const { run, held } = claim;
   const place = { scope, session, ctx };
-  const text = await deps.runs.partial(run.runId);
+  const text = await app.runs.partial(run.runId);
   if (text !== null) {
     await writer.note({ type: "custom", customType: "skein.partial", data: { runId: run.runId, text } });
-    await deps.runs.keepPartial(held, null);
+    await app.runs.keepPartial(held, null);
   }
-  await takeSteeredBefore(deps, place, held);
-  const tail = await tailOf(deps, place);
-  const mostAttempts = deps.settings.maxRetries + 1;
+  await takeSteeredBefore(app, place, held);
+  const tail = await tailOf(app, place);
+  const mostAttempts = app.config.retries.max + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
   // One that was only given back had not begun.
   const isTaken = run.lost > 0 || action !== "run_turn";
   if (isTaken)
-    deps.emit({
+    app.bus.emit({
       type: "run.recovered",
-      at: deps.clock.now(),
+      at: app.clock.now(),
       userId: session.userId,
       sessionKey: session.key,
       sessionId: session.sessionId,
@@ -176,7 +188,7 @@ async function recovered(
     case "sleep":
       return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: yieldedFor(tail) };
     case "close":
-      return closed(deps, writer, run, lastAnswer(tail));
+      return closed(writer, run, lastAnswer(tail));
     case "close_error":
       return {
         state: "error",
@@ -196,28 +208,28 @@ async function recovered(
 
 /** An answer that was to fit a schema is read again; where it does not fit, the model is told so. */
 async function closed(
-  { readOutput }: RunningDeps,
   writer: RunWriter,
   { options }: Run,
   { reply, entryId }: { readonly reply: string; readonly entryId: string },
 ): Promise<TurnEnd | null> {
   const end = { kind: "answered", reply, entryId } as const;
   if (options.outputSchema === undefined) return end;
+  const { correction, readOutput } = await import("../agents/loop/model-call.ts");
   const read = await readOutput(reply, options.outputSchema);
   if ("output" in read) return { ...end, output: read.output };
-  await writer.say(read.correction);
+  await writer.say(correction(read.problem));
   return null;
 }
 
 /** An agent whose process is gone waits for no answer; it asks anew where it still wants to know. */
-async function takeBackQuestions({ runs }: RunningDeps, { runId }: Run): Promise<void> {
+async function takeBackQuestions({ runs }: App, { runId }: Run): Promise<void> {
   for (const { approvalId } of await runs.approvals({ runId, open: true }))
     await runs.resolveApproval(approvalId, "expired", null);
 }
 
 /** Input whose entry stands in the session already was steered in by the lost owner. */
 async function takeSteeredBefore(
-  { runs, store }: RunningDeps,
+  { runs, store }: App,
   { scope, session }: RunPlace,
   held: HeldRun,
 ): Promise<void> {
@@ -237,16 +249,16 @@ export interface TurnPlan {
 
 /** Settles the model, the system prompt and the thinking level of a turn. */
 export async function planTurn(
-  deps: Pick<RunningDeps, "models" | "store">,
+  app: Pick<App, "models" | "store">,
   place: Pick<RunPlace, "scope" | "session">,
   agent: AgentProfile,
   options: RunOptions,
 ): Promise<TurnPlan> {
   const { meta } = place.session;
   return {
-    model: deps.models.turnModel(chooseModel(options, meta, agent)),
+    model: app.models.turnModel(chooseModel(options, meta, agent)),
     system: joinSystem(options, agent, meta),
-    thinkingLevel: await chooseThinkingLevel(deps, place, agent, options),
+    thinkingLevel: await chooseThinkingLevel(app, place, agent, options),
   };
 }
 
@@ -275,7 +287,7 @@ function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta)
 
 /** The run's level, else the one set for the session, else the one in its entries, else the agent's. */
 async function chooseThinkingLevel(
-  { store }: Pick<RunningDeps, "store">,
+  { store }: Pick<App, "store">,
   { scope, session }: Pick<RunPlace, "scope" | "session">,
   agent: AgentProfile,
   options: RunOptions,

@@ -3,7 +3,8 @@ import { checkAgentPair } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { AcpDirectory, AgentPolicy } from "../sessions/between.ts";
+import type { Agent } from "../sessions/agents.ts";
+import type { AcpAgents } from "../sessions/app.ts";
 import { depthProblem } from "../sessions/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
 
@@ -13,7 +14,7 @@ interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
   /** `null`: nobody has defined it. Then it may spawn itself alone. */
-  readonly policy: AgentPolicy | null;
+  readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** A leaf, and whoever is at the depth limit, spawns nothing. */
   readonly canSpawn: boolean;
@@ -27,26 +28,26 @@ export const agentsList: SessionTool = {
   parameters,
   output: outputs.agentsList,
   isReadOnly: true,
-  execute: async (_, call, deps) => {
+  execute: async (_, call, app) => {
     const { agentId: id, sandboxed } = call;
-    const policy = deps.agents.find(id);
+    const policy = app.agents.find(id);
     const max = policy?.subagents.maxSpawnDepth ?? 1;
     const canSpawn = call.session === null || depthProblem(call.session.meta, max) === null;
-    const requester = { id, sandboxed, policy, access: deps.access.policyFor(call), canSpawn };
-    const ids = deps.agents.ids.toSorted((a, b) => Number(b === id) - Number(a === id));
+    const requester = { id, sandboxed, policy, access: app.access.policyFor(call), canSpawn };
+    const ids = app.agents.ids.toSorted((a, b) => Number(b === id) - Number(a === id));
     const agents = ids.flatMap((each) => {
-      const agent = deps.agents.find(each);
+      const agent = app.agents.find(each);
       const may = agent === null ? null : whatMay(requester, agent);
       if (agent === null || may === null || !(each === id || may.spawn || may.message)) return [];
       return [{ ...present({ id: each, model: agent.model }), configured: true, ...may }];
     });
-    const all = [...agents, ...acpAgents(requester, deps.acp)];
+    const all = [...agents, ...acpAgents(requester, app.acp)];
     return { result: { requester: id, agents: all, ...present({ note: noteOf(requester) }) } };
   },
 };
 
 /** Somebody else's agents, with runtime="acp". They run on the host, and are reached by what was spawned of them alone. */
-function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpDirectory) {
+function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAgents) {
   if (!canSpawn || sandboxed || policy === null) return [];
   return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));
 }
@@ -59,19 +60,19 @@ function noteOf({ access }: Requester): string | undefined {
     : undefined;
 }
 
-function whatMay(requester: Requester, agent: AgentPolicy): { spawn: boolean; message: boolean } {
+function whatMay(requester: Requester, agent: Agent): { spawn: boolean; message: boolean } {
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
 /** A sandboxed session has no children that are not. */
-function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: AgentPolicy): boolean {
+function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: Agent): boolean {
   if (!canSpawn) return false;
   if (agent.id === id) return true;
   const allowed = policy?.subagents.allowAgents ?? [];
   return (allowed.includes("*") || allowed.includes(agent.id)) && (!sandboxed || agent.sandboxed);
 }
 
-function mayMessage({ id, access }: Requester, agent: AgentPolicy): boolean {
+function mayMessage({ id, access }: Requester, agent: Agent): boolean {
   const { send } = access.visibility;
   if (agent.id === id) return send !== "self";
   return send === "all" && checkAgentPair(access.agentToAgent, id, agent.id).allowed;

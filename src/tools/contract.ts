@@ -1,8 +1,7 @@
-import type { Redactor } from "../access/redaction/redactor.ts";
-import type { SleepRequest, TurnModel } from "../agents/contract.ts";
+import type { SleepRequest } from "../agents/contract.ts";
 import type { Schema } from "../core/schema.ts";
-import type { BetweenDeps, Caller } from "../sessions/between.ts";
-import type { ListedSession } from "../store/contract.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 
 /** The result of a tool: one JSON object. A refusal is a result too, with `status`, `error` and `code`. */
 export type ToolResult = Readonly<Record<string, unknown>>;
@@ -41,17 +40,5 @@ export interface SessionTool {
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */
   refused?(call: Caller): ToolResult;
   /** `args` are read: trimmed, clamped, nothing unknown in them. May throw a ToolInputError or a SkeinError: a refusal. */
-  execute(args: Readonly<Record<string, unknown>>, call: Caller, deps: ToolDeps): Promise<ToolAnswer>;
-}
-
-export interface ToolDeps extends BetweenDeps {
-  readonly redactor: Redactor;
-  /** The tools that a session's agent would be offered now, by name. */
-  offered(call: Caller): Promise<readonly string[]>;
-  /** The working sets of sessions as paths, by uid; empty: the store has none. */
-  transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  /** Whether models, too, are told those paths. */
-  readonly showPaths: boolean;
-  /** What is known of a model by its name; `null`: nothing. Left out: nothing is known of any. */
-  describeModel?(name: string): Pick<TurnModel, "policy" | "info"> | null;
+  execute(args: Readonly<Record<string, unknown>>, call: Caller, app: App): Promise<ToolAnswer>;
 }

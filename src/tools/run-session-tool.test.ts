@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
 import { SkeinError } from "../core/errors.ts";
 import * as s from "../core/schema.ts";
-import type { Caller } from "../sessions/between.ts";
-import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
+import type { SessionTool, ToolAnswer } from "./contract.ts";
 import { runSessionTool } from "./run-session-tool.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
@@ -37,11 +38,11 @@ function toolThat(
 
 async function outcome(tool: SessionTool, args: unknown = {}, call: Partial<Caller> = {}) {
   const reported: unknown[] = [];
-  const deps = {
+  const app = {
     redactor: createRedactor({ secrets: ["the known value"] }),
     report: (error: unknown) => reported.push(error),
-  } as unknown as ToolDeps;
-  return { ...(await runSessionTool(tool, args, { ...caller, ...call }, deps)), reported };
+  } as unknown as App;
+  return { ...(await runSessionTool(tool, args, { ...caller, ...call }, app)), reported };
 }
 
 const failing = (error: unknown) =>

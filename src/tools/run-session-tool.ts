@@ -2,9 +2,10 @@ import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import { withoutPathsOutside } from "../core/text.ts";
-import type { Caller } from "../sessions/between.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import { readArguments } from "./arguments.ts";
-import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
 import { isRefusal, refusalOf } from "./refusal.ts";
 
 /**
@@ -15,14 +16,14 @@ export async function runSessionTool(
   tool: SessionTool,
   rawArgs: unknown,
   call: Caller,
-  deps: ToolDeps,
+  app: App,
 ): Promise<ToolAnswer> {
   const redacted = (result: ToolResult) => {
-    const safe = deps.redactor.redactJson(result).value as ToolResult;
+    const safe = app.redactor.redactJson(result).value as ToolResult;
     return isRefusal(safe) ? hidePaths(safe, call) : safe;
   };
   try {
-    const answer = await tool.execute(readArguments(tool, rawArgs), call, deps);
+    const answer = await tool.execute(readArguments(tool, rawArgs), call, app);
     const result = plain(answer.result);
     // A refusal tells what was asked for, and what failed: no tool has made that safe.
     const isSafe = tool.isRedacted === true && !isRefusal(result);
@@ -30,7 +31,7 @@ export async function runSessionTool(
   } catch (error) {
     call.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;
-    const refusal = refusalOf(tool.name, error, deps.report);
+    const refusal = refusalOf(tool.name, error, app.report);
     return { result: redacted(plain({ ...refusal, ...tool.refused?.(call) })) };
   }
 }

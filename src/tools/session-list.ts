@@ -3,11 +3,12 @@ import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { Caller } from "../sessions/between.ts";
+import type { App } from "../sessions/app.ts";
 import { channelOf } from "../sessions/list.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { compareInList } from "../store/list-query.ts";
-import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolResult } from "./contract.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
 import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 
@@ -27,17 +28,17 @@ export const sessionList: SessionTool = {
   output: outputs.sessionList,
   isReadOnly: true,
   isRedacted: true,
-  async execute(args, call, deps) {
+  async execute(args, call, app) {
     const { agentId = call.agentId, limit = 100 } = args as s.Static<typeof parameters>;
     const scope = scopeOf(call, agentId);
-    const reach = await deps.access.reach(call, "list");
-    const includeGlobal = deps.settings.scope === "global";
+    const reach = await app.access.reach(call, "list");
+    const includeGlobal = app.config.session.scope === "global";
     const queries = [false, true].map((archived) => ({ archived, includeGlobal }));
     const pages = await Promise.all(
-      queries.map((query) => deps.store.sessions.list(scope, { ...query, reach, limit })),
+      queries.map((query) => app.store.sessions.list(scope, { ...query, reach, limit })),
     );
     const found = pages.flatMap((page) => page.sessions).toSorted(compareInList);
-    const sessions = found.slice(0, limit).map((session) => rowOf(session, call, deps));
+    const sessions = found.slice(0, limit).map((session) => rowOf(session, call, app));
     const behind = Math.max(...pages.map((page) => page.behind));
     const isMore = found.length > limit || pages.some((page) => page.nextCursor !== null);
     const result = present({
@@ -45,13 +46,13 @@ export const sessionList: SessionTool = {
       sessions,
       more: isMore ? true : null,
       indexing: indexingFor(call, behind),
-      ...(await visibilityFields(call, "list", { scope, reach, queries }, deps)),
+      ...(await visibilityFields(call, "list", { scope, reach, queries }, app)),
     });
     return { result };
   },
 };
 
-function rowOf(session: ListedSession, call: Caller, { access, redactor }: ToolDeps): ToolResult {
+function rowOf(session: ListedSession, call: Caller, { access, redactor }: App): ToolResult {
   const { key, sessionId, meta, name, digest, updatedAt } = session;
   const parsed = parseKey(key);
   const summary = name ?? meta.displayName ?? digest.summary;

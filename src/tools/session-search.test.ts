@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { called, readingWorld, said } from "../../test/support/reading-tools.ts";
 import type { ToolResult } from "./contract.ts";
 import { sessionSearch } from "./session-search.ts";
@@ -121,10 +122,10 @@ describe("session_search", () => {
   test("[RDT5] a sandboxed asker is not told how far the index of all sessions is behind", async () => {
     for (const sandboxed of [false, true]) {
       const world = readingWorld({ sandboxed });
-      const behind = {
+      const behind = fakeApp({
         ...world.deps,
         store: { ...world.store, search: { search: async () => ({ hits: [], behind: 3 }) } },
-      };
+      });
       const call = { userId: null, agentId: "main", session: null, sandboxed } as never;
       const { result } = await sessionSearch.execute({ query: "x" }, call, behind);
       expect(result.indexing).toEqual(sandboxed ? undefined : { behind: 3 });

@@ -35,7 +35,7 @@ export const sessionSearch: SessionTool = {
   output: outputs.sessionSearch,
   isReadOnly: true,
   isRedacted: true,
-  async execute(args, call, deps) {
+  async execute(args, call, app) {
     const {
       query,
       sessionKey,
@@ -48,7 +48,7 @@ export const sessionSearch: SessionTool = {
     if (query.trim() === "") throw new ToolInputError("query is required: the words to look for.", "query");
     const times = { since: timeOf(since, "since"), until: timeOf(until, "until") };
     const scope = scopeOf(call, agentId);
-    const found = sessionKey === undefined ? null : await deps.access.find(call, sessionKey, "history");
+    const found = sessionKey === undefined ? null : await app.access.find(call, sessionKey, "history");
     if (found !== null && "refusal" in found) return { result: refusalResult(found.refusal) };
     if (found !== null && scope.agentId !== undefined && found.session.agentId !== scope.agentId)
       throw new ToolInputError(
@@ -57,16 +57,16 @@ export const sessionSearch: SessionTool = {
       );
     const within =
       found === null
-        ? { reach: await deps.access.reach(call, "history") }
+        ? { reach: await app.access.reach(call, "history") }
         : { sessionId: found.session.sessionId };
-    const includeGlobal = deps.settings.scope === "global";
+    const includeGlobal = app.config.session.scope === "global";
     const queries = [false, true].map((archived) => ({ archived, includeGlobal }));
-    const asked = { ...maskedSearch(query, deps.redactor), ...within, ...present({ role, ...times }), limit };
-    const { hits, behind } = await deps.store.search.search(scope, asked);
+    const asked = { ...maskedSearch(query, app.redactor), ...within, ...present({ role, ...times }), limit };
+    const { hits, behind } = await app.store.search.search(scope, asked);
     const result = present({
       count: hits.length,
       hits: hits.map(({ key, sessionId, entryId, role: by, time: at, snippet }) => ({
-        key: deps.access.display(call, key),
+        key: app.access.display(call, key),
         sessionId,
         entryId,
         role: by,
@@ -74,7 +74,7 @@ export const sessionSearch: SessionTool = {
         snippet,
       })),
       indexing: indexingFor(call, behind),
-      ...(await visibilityFields(call, "history", { scope, reach: within.reach, queries }, deps)),
+      ...(await visibilityFields(call, "history", { scope, reach: within.reach, queries }, app)),
     });
     return { result };
   },

@@ -3,8 +3,9 @@ import * as s from "../core/schema.ts";
 import { Slices } from "../core/slices.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
+import type { App } from "../sessions/app.ts";
 import { readHistoryRange } from "../sessions/history-range.ts";
-import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolResult } from "./contract.ts";
 import { capMessages, cappingMessages } from "./reading/cap-messages.ts";
 import { cleanMessage } from "./reading/clean-message.ts";
 import { refusalResult, scopeOf } from "./reading/scope.ts";
@@ -34,18 +35,18 @@ export const sessionsHistory: SessionTool = {
   output: outputs.sessionsHistory,
   isReadOnly: true,
   isRedacted: true,
-  async execute(args, call, deps) {
+  async execute(args, call, app) {
     const { sessionKey, limit = 200, includeTools = false, ...place } = args as s.Static<typeof parameters>;
-    const found = await deps.access.find(call, sessionKey, "history");
+    const found = await app.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: refusalResult(found.refusal) };
     const { session } = found;
     // First: what is taken in meanwhile stands in both then, and not in neither.
-    const pending = await deps.runs.pending(session.uid);
-    const reading = entryReading(deps.redactor, includeTools);
+    const pending = await app.runs.pending(session.uid);
+    const reading = entryReading(app.redactor, includeTools);
     const { before, after } = place;
     const range = { limit, ...present({ before, after }) };
     const slice = await readHistoryRange(
-      deps.store.sessions,
+      app.store.sessions,
       scopeOf(call),
       session.sessionId,
       range,
@@ -57,19 +58,19 @@ export const sessionsHistory: SessionTool = {
     const [first, last] = [taken[0]?.id, taken.at(-1)?.id];
     const upTo = after === undefined ? undefined : before;
     const result = present({
-      sessionKey: deps.access.display(call, session.key),
+      sessionKey: app.access.display(call, session.key),
       messages,
       ...figures,
       nextBefore: first !== undefined && (await slice.hasBefore(first)) ? first : null,
       nextAfter: last !== undefined && (await slice.hasAfter(last, upTo)) ? last : null,
-      ...pendingOf(pending, deps),
+      ...pendingOf(pending, app),
     });
     return { result };
   },
 };
 
 /** Accepted input that is not yet in the conversation, oldest first. */
-function pendingOf(runs: readonly Run[], { redactor }: ToolDeps): ToolResult {
+function pendingOf(runs: readonly Run[], { redactor }: App): ToolResult {
   if (runs.length === 0) return {};
   const clean = ({ runId, message, createdAt, state }: Run) => {
     const { role } = message;

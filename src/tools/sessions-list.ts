@@ -4,9 +4,10 @@ import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
+import type { App } from "../sessions/app.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { namesOf } from "../store/list-query.ts";
-import type { SessionTool, ToolDeps } from "./contract.ts";
+import type { SessionTool } from "./contract.ts";
 import { inTurns } from "./reading/in-turns.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
 import { listRows } from "./reading/list-rows.ts";
@@ -50,25 +51,28 @@ export const sessionsList: SessionTool = {
   output: outputs.sessionsList,
   isReadOnly: true,
   isRedacted: true,
-  async execute(args, call, deps) {
+  async execute(args, call, app) {
     const { kinds = [], agentId, messageLimit = 0, ...filters } = args as s.Static<typeof parameters>;
-    const now = deps.clock.now();
-    const query = listQuery({ limit: 100, ...filters, kinds: kindsOf(kinds) }, { now, ...deps.settings });
+    const now = app.clock.now();
+    const query = listQuery(
+      { limit: 100, ...filters, kinds: kindsOf(kinds) },
+      { now, scope: app.config.session.scope },
+    );
     const scope = scopeOf(call, agentId);
-    const reach = await deps.access.reach(call, "list");
-    const page = await deps.store.sessions.list(scope, { ...query, reach });
-    const found = page.sessions.filter((session) => isFoundOpenly(session, filters.search, deps));
-    const rows = await listRows(call, { ...page, sessions: found }, reach, deps);
+    const reach = await app.access.reach(call, "list");
+    const page = await app.store.sessions.list(scope, { ...query, reach });
+    const found = page.sessions.filter((session) => isFoundOpenly(session, filters.search, app));
+    const rows = await listRows(call, { ...page, sessions: found }, reach, app);
     const sessions =
       messageLimit === 0
         ? rows.map(({ row }) => row)
-        : await withMessages(rows, (session) => rowMessages(call, session, messageLimit, deps));
+        : await withMessages(rows, (session) => rowMessages(call, session, messageLimit, app));
     const result = present({
       count: sessions.length,
       sessions,
       nextCursor: page.nextCursor,
       indexing: indexingFor(call, page.behind),
-      ...(await visibilityFields(call, "list", { scope, reach, queries: [query] }, deps)),
+      ...(await visibilityFields(call, "list", { scope, reach, queries: [query] }, app)),
     });
     return { result };
   },
@@ -124,7 +128,7 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
 }
 
 /** Whether what was looked for stands in what is shown: found in what is masked, it would confirm a guess at a secret. */
-function isFoundOpenly(session: ListedSession, search: string | undefined, { redactor }: ToolDeps): boolean {
+function isFoundOpenly(session: ListedSession, search: string | undefined, { redactor }: App): boolean {
   if (search === undefined) return true;
   const safe = (text: string | null | undefined) => redactor.redact(text ?? "").text;
   const { name, meta } = session;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Between } from "../../test/support/between.ts";
-import type { ToolDeps } from "./contract.ts";
+import type { App } from "../sessions/app.ts";
 import { sessionsSend } from "./sessions-send.ts";
 
 test("[SND26] the tool is called and described as it always was", () => {
@@ -28,15 +28,15 @@ test("[SND26] it sends, and every refusal has a run id", async () => {
   const asker = await between.session("agent:main:main");
   await between.session("agent:main:session:b");
   const call = between.caller(asker);
-  const deps = between.deps as unknown as ToolDeps;
+  const app = between.deps as unknown as App;
   const { result } = await sessionsSend.execute(
     { sessionKey: "session:b", message: "请处理这个任务" },
     call,
-    deps,
+    app,
   );
   const delivery = { status: "pending", mode: "announce" };
   expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b", delivery });
   expect(sessionsSend.refused?.(call)).toEqual({ runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
-  const unfit = await sessionsSend.execute({ message: "x" }, between.caller(asker), deps);
+  const unfit = await sessionsSend.execute({ message: "x" }, between.caller(asker), app);
   expect(unfit.result).toMatchObject({ status: "error", error: "Either sessionKey or label is required" });
 });

@@ -45,7 +45,7 @@ export const sessionsSend: SessionTool = {
   parameters: { ...schema },
   output: outputs.sessionsSend,
   refused: ({ userId, callId }) => ({ runId: deliveryRunId(userId, callId) }),
-  execute: async (args, call, deps) => ({ result: await sendToSession(deps, call, requestOf(args)) }),
+  execute: async (args, call, app) => ({ result: await sendToSession(app, call, requestOf(args)) }),
 };
 
 /** The arguments were read by the schema. */

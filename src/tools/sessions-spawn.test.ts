@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { spawnGround } from "../../test/support/spawning.ts";
-import type { ToolDeps } from "./contract.ts";
 import { runSessionTool } from "./run-session-tool.ts";
 import { sessionsSpawn } from "./sessions-spawn.ts";
 
@@ -18,11 +18,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function called(args: Readonly<Record<string, unknown>>) {
-  const { deps, books, caller } = spawnGround(folder);
-  const { result } = await runSessionTool(sessionsSpawn, args, await caller(), {
-    ...deps,
-    redactor,
-  } as ToolDeps);
+  const { deps: app, books, caller } = spawnGround(folder);
+  const { result } = await runSessionTool(sessionsSpawn, args, await caller(), fakeApp({ ...app, redactor }));
   return { result, request: books.requests[0] };
 }
 

@@ -80,9 +80,9 @@ export const sessionsSpawn: SessionTool = {
     ]),
   ),
   persisted: withoutContents,
-  execute: async (args, call, deps) => {
+  execute: async (args, call, app) => {
     const request = requestOf(args as SpawnArguments);
-    const result: ToolResult = "status" in request ? { ...request } : await spawnChild(deps, call, request);
+    const result: ToolResult = "status" in request ? { ...request } : await spawnChild(app, call, request);
     return { result };
   },
 };

@@ -2,7 +2,8 @@ import * as s from "../core/schema.ts";
 import { escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
-import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import type { App } from "../sessions/app.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
 import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
 import { waitCircle } from "./watching/wait-circle.ts";
 
@@ -27,23 +28,23 @@ export const sessionsYield: SessionTool = {
   parameters,
   output: outputs.sessionsYield,
   isLast: true,
-  execute: async (args, call, deps) => {
+  execute: async (args, call, app) => {
     if (call.session === null) return refused("no_session", "No session context");
     if (call.run === null) return refused("yield_not_supported", "Yield not supported in this context");
     const message = typeof args.message === "string" ? args.message : unlessSaid;
     const named = Array.isArray(args.waitFor) ? [...new Set((args.waitFor as string[]).map(String))] : [];
-    const found = named.length === 0 ? null : await namedRuns(named, call, deps);
+    const found = named.length === 0 ? null : await namedRuns(named, call, app);
     if (found !== null && "unknown" in found) return unknownRuns(found.unknown);
-    const waitingFor = await targetsOf(found?.runs ?? null, call.run, deps);
+    const waitingFor = await targetsOf(found?.runs ?? null, call.run, app);
     if (waitingFor.length === 0) return nothing(named.length > 0);
-    const circle = await waitCircle(deps.runs, call.run.runId, waitingFor);
+    const circle = await waitCircle(app.runs, call.run.runId, waitingFor);
     if (circle !== null) return inCircle(circle);
     return { result: { status: "yielded", message, waitingFor }, sleep: { waitFor: waitingFor } };
   },
 };
 
-function targetsOf(named: readonly Run[] | null, run: Run, deps: ToolDeps): Promise<readonly string[]> {
-  return named === null ? startedAndOpen(run, deps) : awaitedOf(named, run, deps);
+function targetsOf(named: readonly Run[] | null, run: Run, app: App): Promise<readonly string[]> {
+  return named === null ? startedAndOpen(run, app) : awaitedOf(named, run, app);
 }
 
 function unknownRuns(ids: readonly string[]): ToolAnswer {

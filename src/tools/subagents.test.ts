@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { fakeApp } from "../../test/support/fake-app.ts";
 import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -192,10 +193,11 @@ describe("kill", () => {
       return world.run(runId);
     };
     const caller = world.caller(parent, run);
-    const { result } = await subagents.execute({ action: "kill", target: "a" }, caller, {
-      ...deps,
-      untilEnded,
-    });
+    const { result } = await subagents.execute(
+      { action: "kill", target: "a" },
+      caller,
+      fakeApp({ ...deps, watcher: { untilEnded } }),
+    );
     expect(result).toMatchObject({ killed: 3, descendants: 1 });
     expect(await world.open(session)).toEqual([]);
     expect((await world.run(announced[0]?.runId ?? "")).state).toBe("aborted");
@@ -210,7 +212,11 @@ describe("kill", () => {
         abort.abort(new Error("stopped"));
       });
     const caller = world.caller(parent, run, { signal: abort.signal });
-    const killing = subagents.execute({ action: "kill", target: "a" }, caller, { ...world.deps, untilEnded });
+    const killing = subagents.execute(
+      { action: "kill", target: "a" },
+      caller,
+      fakeApp({ ...world.deps, watcher: { untilEnded } }),
+    );
     await expect(killing).rejects.toThrow("stopped");
   });
 });

@@ -3,9 +3,10 @@ import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Child } from "../runs/contract.ts";
-import type { Caller } from "../sessions/between.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import { childRow, childrenText } from "./watching/child-row.ts";
 import { targetedChild } from "./watching/child-target.ts";
@@ -37,37 +38,37 @@ export const subagents: SessionTool = {
   parameters,
   output: outputs.subagents,
   isDestructive: true,
-  execute: async (args, call, deps) => {
+  execute: async (args, call, app) => {
     const { session } = call;
     if (session === null)
       return { result: { status: "error", code: "no_session", error: "No session context" } };
     const parent = { ...call, session };
     const { action = "list" } = args;
-    if (action === "list") return { result: await list(parent, minutesOf(args.recentMinutes), deps) };
+    if (action === "list") return { result: await list(parent, minutesOf(args.recentMinutes), app) };
     if (action !== "steer" && action !== "kill") throw new ToolInputError("Unsupported action.", "action");
     if (session.meta.role === "leaf") {
       const error = "Leaf subagents cannot control other sessions.";
       return { result: { status: "forbidden", code: "leaf_restricted", action, error } };
     }
-    return action === "steer" ? steer(args, parent, deps) : kill(args, parent, deps);
+    return action === "steer" ? steer(args, parent, app) : kill(args, parent, app);
   },
 };
 
-async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Promise<ToolResult> {
-  const now = deps.clock.now();
-  const family = await familyOf(deps.runs, parent.userId, parent.session.key);
+async function list(parent: Parent, recentMinutes: number, app: App): Promise<ToolResult> {
+  const now = app.clock.now();
+  const family = await familyOf(app.runs, parent.userId, parent.session.key);
   const work = await workOf(
-    deps.runs,
+    app.runs,
     family.map(({ child }) => child),
   );
-  const models = await ownModels(parent, family, deps);
+  const models = await ownModels(parent, family, app);
   const isBusy = ({ run }: Child) => isAtWork(work.get(run.session.uid));
   const rows = withDescendants(family).map(({ child, below }) => {
     const { key, uid, agentId } = child.run.session;
-    const ofAgent = isAcpKey(key) ? `acp/${agentId}` : (deps.agents.find(agentId)?.model ?? null);
+    const ofAgent = isAcpKey(key) ? `acp/${agentId}` : (app.agents.find(agentId)?.model ?? null);
     const model = child.run.options.model ?? models.get(uid) ?? ofAgent;
     const pendingDescendants = below.filter(isBusy).length;
-    const sessionKey = deps.access.display(parent, key);
+    const sessionKey = app.access.display(parent, key);
     const row = childRow({ child, sessionKey, work: work.get(uid), model, pendingDescendants, now });
     return { row, isActive: isBusy(child) || pendingDescendants > 0, endedAt: child.run.endedAt };
   });
@@ -84,7 +85,7 @@ async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Prom
 async function ownModels(
   { userId }: Parent,
   family: readonly Member[],
-  { store }: ToolDeps,
+  { store }: App,
 ): Promise<ReadonlyMap<string, string>> {
   const own = family.filter(({ depth }) => depth === 1);
   const found = await Promise.all(
@@ -107,44 +108,44 @@ function withDescendants(family: readonly Member[]): { readonly child: Child; re
   return own;
 }
 
-async function steer(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<ToolAnswer> {
+async function steer(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
   const text = steeringText(args.message);
-  const found = await target(args, parent, deps, false);
+  const found = await target(args, parent, app, false);
   if (!("child" in found)) return { result: { action: "steer", ...found } };
   const { child } = found;
-  const said = await steerChild(child, text, parent, deps);
-  if ("gone" in said) return finished("steer", child, parent, deps);
-  return { result: { status: "ok", action: "steer", ...named(child, parent, deps), ...said } };
+  const said = await steerChild(child, text, parent, app);
+  if ("gone" in said) return finished("steer", child, parent, app);
+  return { result: { status: "ok", action: "steer", ...named(child, parent, app), ...said } };
 }
 
-async function kill(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<ToolAnswer> {
-  const found = await target(args, parent, deps, true);
+async function kill(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
+  const found = await target(args, parent, app, true);
   if (!("child" in found)) return { result: { action: "kill", ...found } };
   const { child } = found;
-  const { runs, descendants } = await killFamily(child, parent, deps);
-  if (runs === 0) return finished("kill", child, parent, deps);
-  const who = named(child, parent, deps);
+  const { runs, descendants } = await killFamily(child, parent, app);
+  if (runs === 0) return finished("kill", child, parent, app);
+  const who = named(child, parent, app);
   const more = descendants === 0 ? "" : ` and ${descendants} below it`;
   const text = `Killed ${who.label ?? who.sessionKey}${more}.`;
   return { result: { status: "ok", action: "kill", ...who, killed: runs, descendants, text } };
 }
 
-async function target(args: ToolResult, parent: Parent, deps: ToolDeps, descendants: boolean) {
+async function target(args: ToolResult, parent: Parent, app: App, descendants: boolean) {
   const wanted = textOf(args.target);
   if (wanted === undefined) throw new ToolInputError("Missing subagent target.", "target");
-  const family = await familyOf(deps.runs, parent.userId, parent.session.key);
-  const display = (key: string) => deps.access.display(parent, key);
+  const family = await familyOf(app.runs, parent.userId, parent.session.key);
+  const display = (key: string) => app.access.display(parent, key);
   return targetedChild(wanted, family, { descendants, display });
 }
 
-function finished(action: string, child: Child, parent: Parent, deps: ToolDeps): ToolAnswer {
-  const who = named(child, parent, deps);
+function finished(action: string, child: Child, parent: Parent, app: App): ToolAnswer {
+  const who = named(child, parent, app);
   const text = `${who.label ?? who.sessionKey} is already finished.`;
   return { result: { status: "done", action, ...who, text } };
 }
 
-function named({ run, label }: Child, parent: Parent, deps: ToolDeps) {
-  const sessionKey = deps.access.display(parent, run.session.key);
+function named({ run, label }: Child, parent: Parent, app: App) {
+  const sessionKey = app.access.display(parent, run.session.key);
   return present({ runId: run.runId, sessionKey, label });
 }
 

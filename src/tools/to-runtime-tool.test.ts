@@ -4,9 +4,10 @@ import type { ToolCallContext } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import * as s from "../core/schema.ts";
 import type { Run } from "../runs/contract.ts";
-import type { Caller } from "../sessions/between.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
+import type { SessionTool, ToolAnswer } from "./contract.ts";
 import { modelParameters } from "./model-parameters.ts";
 import { toRuntimeTool } from "./to-runtime-tool.ts";
 
@@ -19,12 +20,12 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
     { key: "agent:main:main", sessionId: "s-1", cwd: "/w" },
   );
   const calls: { args: unknown; call: Caller }[] = [];
-  const deps = {
+  const app = {
     store,
     runs: { get: async (runId: string) => (runId === run.runId ? run : null) },
     redactor: createRedactor(),
     report: () => undefined,
-  } as unknown as ToolDeps;
+  } as unknown as App;
   const tool: SessionTool = {
     name: "sessions_list",
     label: "Sessions",
@@ -52,7 +53,7 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
     state: {},
     whileWaiting: async () => ({ entered: false, cycle: ["r"] }),
   };
-  return { made: toRuntimeTool(tool, deps, ({ agentId }) => agentId === "main"), calls, context, session };
+  return { made: toRuntimeTool(tool, app, ({ agentId }) => agentId === "main"), calls, context, session };
 }
 
 describe("a session tool in a turn", () => {

@@ -2,9 +2,10 @@ import type { Tool, ToolCallContext, TurnAbout } from "../agents/contract.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import { stringifyJson } from "../core/json.ts";
 import { present } from "../core/present.ts";
-import type { Caller } from "../sessions/between.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { SessionTool, ToolDeps } from "./contract.ts";
+import type { SessionTool } from "./contract.ts";
 import { modelParameters } from "./model-parameters.ts";
 import { isRefusal } from "./refusal.ts";
 import { runSessionTool } from "./run-session-tool.ts";
@@ -15,7 +16,7 @@ export const sessionsGroup = "group:sessions";
 export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
 
 /** A session tool as a turn calls it. Safe to call again: what it sets off has its name from the call. */
-export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: IsSandboxed): Tool {
+export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandboxed): Tool {
   return {
     name: tool.name,
     description: tool.description,
@@ -27,8 +28,8 @@ export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: Is
     // Everything passes: what is wrong with arguments is a refusal like any other.
     check: async (args) => ({ args }),
     execute: async (args, context) => {
-      const caller = await callerOf(context, deps, isSandboxed);
-      const { result, sleep } = await runSessionTool(tool, args, caller, deps);
+      const caller = await callerOf(context, app, isSandboxed);
+      const { result, sleep } = await runSessionTool(tool, args, caller, app);
       return {
         content: [{ type: "text", text: stringifyJson(result) }],
         isError: isRefusal(result),
@@ -41,7 +42,7 @@ export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: Is
 /** Who calls, in the middle of a run. */
 export async function callerOf(
   context: ToolCallContext,
-  { store, runs }: Pick<ToolDeps, "store" | "runs">,
+  { store, runs }: Pick<App, "store" | "runs">,
   isSandboxed: IsSandboxed,
 ): Promise<Caller> {
   const { about, entryId, toolCallId, signal } = context;

@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { serveAcpStdio } from "../../src/acp/server/serve-stdio.ts";
 import { skeinDeps } from "../../src/app/call-deps.ts";
 import type { FilesStore } from "../../src/app/folder.ts";
-import type { SkeinInside } from "../../src/app.ts";
 import { openSkein } from "../../src/app.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
@@ -16,6 +15,7 @@ import type { LocalWatchedCalls } from "../../src/gateway/methods/local-calls.ts
 import { localWatchedCalls } from "../../src/gateway/methods/local-calls.ts";
 import type { Skein } from "../../src/index.ts";
 import { defineAgent, defineTool } from "../../src/index.ts";
+import type { App } from "../../src/sessions/app.ts";
 import type { AcpEditor } from "../support/acp-client.ts";
 import { acpEditor, allowed, cancelled, rejected } from "../support/acp-client.ts";
 
@@ -45,7 +45,7 @@ beforeEach(async () => {
     },
   });
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] })];
-  const inside = Promise.withResolvers<SkeinInside>();
+  const inside = Promise.withResolvers<App>();
   skein = await openSkein({ dir, config: null, agents, quiet: true }, inside.resolve);
   const { runs, files } = await inside.promise;
   const store = skein.store as FilesStore;

@@ -1,17 +1,17 @@
-// Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
-
 import { refuseAccess, refuseMissing } from "../../src/access/visibility/refusal.ts";
 import { EventBus } from "../../src/core/events.ts";
 import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
 import type { Run } from "../../src/index.ts";
 import { displayKey, resolveReference } from "../../src/index.ts";
 import type { AcceptRequest, Outcome, ReplyWait } from "../../src/runs/contract.ts";
-import type { Caller } from "../../src/sessions/between.ts";
+import type { App } from "../../src/sessions/app.ts";
 import { RunWatcher } from "../../src/sessions/run-watcher.ts";
-import type { SendDeps } from "../../src/sessions/send-target.ts";
-import type { Denied, Found, SessionAccess } from "../../src/sessions/session-access.ts";
+import type { Caller, Denied, Found, SessionAccess } from "../../src/sessions/session-access.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { fakeApp } from "./fake-app.ts";
 import { RunBooks } from "./run-books.ts";
+
+// Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
 
 export class Between {
   readonly #bus = new EventBus();
@@ -19,28 +19,31 @@ export class Between {
   readonly store = createMemoryStore({ clock: { now: () => this.books.now } });
   readonly accepted: AcceptRequest[] = [];
   readonly reports: unknown[] = [];
-  readonly deps: SendDeps;
+  readonly deps: App;
   /** Keys that the asker may not send to. */
   readonly hidden = new Set<string>();
   readonly #waits = new Map<string, { until: number; stopped: boolean }>();
   #calls = 0;
 
-  constructor(settings: Partial<SendDeps["settings"]> = {}) {
+  constructor({
+    maxPingPongTurns = 5,
+    scope = "per-sender",
+  }: { maxPingPongTurns?: number; scope?: string } = {}) {
     const { runs } = this.books;
     const watcher = new RunWatcher(runs, this.#bus);
-    this.deps = {
+    this.deps = fakeApp({
       store: this.store,
       access: this.#access(),
-      settings: { maxPingPongTurns: 5, scope: "per-sender", ...settings },
+      config: { session: { scope, agentToAgent: { maxPingPongTurns } } },
       clock: { now: () => this.books.now },
       owner: "me",
-      untilEnded: (runId, signal) => watcher.untilEnded(runId, signal),
-      report: (error) => void this.reports.push(error),
-      modelWindow: () => null,
+      watcher,
+      report: (error: unknown) => void this.reports.push(error),
+      agents: { find: () => null },
       runs: {
-        get: (runId, userId) => runs.get(runId, userId),
-        waits: (runId) => runs.waits(runId),
-        accept: async (request) => {
+        get: (runId: string, userId?: string | null) => runs.get(runId, userId),
+        waits: (runId: string) => runs.waits(runId),
+        accept: async (request: AcceptRequest) => {
           const accepted = await runs.accept(request);
           if (!accepted.isNew) return accepted;
           this.accepted.push(request);
@@ -49,15 +52,15 @@ export class Between {
             this.#waits.set(accepted.run.runId, { until: awaitedBy.until, stopped: false });
           return accepted;
         },
-        replyWait: (runId) => this.#waitOf(runId),
-        stopAwaiting: async (runId) => {
+        replyWait: (runId: string) => this.#waitOf(runId),
+        stopAwaiting: async (runId: string) => {
           const wait = await this.#waitOf(runId);
           if (wait?.state === "taken") return "taken";
           this.#waits.set(runId, { until: wait?.until ?? 0, stopped: true });
           return "late";
         },
       },
-    };
+    });
   }
 
   session(key: string, meta: SessionMeta = {}, userId = "ann"): Promise<SessionRecord> {

@@ -9,6 +9,7 @@ import { createSkein, defineAgent } from "../../src/index.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { Agents } from "../../src/sessions/agents.ts";
+import { fakeApp } from "./fake-app.ts";
 
 /** The runs of a folder, without anybody who runs them. */
 export async function withRuns<T>(
@@ -16,20 +17,22 @@ export async function withRuns<T>(
   use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
 ): Promise<T> {
   const store = await openFolder({ root, durability: "os" });
-  const nobody = {
-    emit: () => undefined,
-    app: "",
-    agentHere: () => ({ app: null, tools: [] }),
-    hasStore: () => true,
-    channelsHere: () => null,
-    ownRequestsOnly: false,
-    stopAsked: () => undefined,
-  };
-  const parts = { clock: systemClock, newId: createIdSource(), leaseMs: 600_000, ...nobody };
   try {
     const config = defaultConfig(root);
     const agents = new Agents({ config, env: () => undefined, definitions: [], configured: ["main"] });
-    return await use(attachRuns(store, config, agents, parts), store);
+    const app = fakeApp({
+      store,
+      config,
+      agents,
+      acp: { serves: () => true },
+      channels: new Map(),
+      spaces: { missingStore: () => null },
+      clock: systemClock,
+      newId: createIdSource(),
+      bus: { emit: () => undefined },
+      worker: { wake: () => undefined },
+    });
+    return await use(attachRuns(app, { leaseMs: 600_000 }), store);
   } finally {
     await store.close();
   }

@@ -1,11 +1,11 @@
 import { tmpdir } from "node:os";
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import type { SkeinInside } from "../../src/app.ts";
 import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { defineAgent } from "../../src/index.ts";
+import type { App } from "../../src/sessions/app.ts";
 
 /** Agents that do what the last message tells them: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
 
@@ -14,7 +14,7 @@ export type Result = Readonly<Record<string, unknown>>;
 
 export interface Obedient {
   readonly skein: Skein;
-  readonly inside: SkeinInside;
+  readonly inside: App;
   readonly requests: readonly LanguageModelV4CallOptions[];
   readonly reported: unknown[];
   /** One call of a tool by a session, outside of any run. */
@@ -34,7 +34,7 @@ export async function obedient(
 ): Promise<Obedient> {
   const model = scriptedModel(step);
   const reported: unknown[] = [];
-  const parts: SkeinInside[] = [];
+  const parts: App[] = [];
   const skein = await openSkein(
     {
       ...(options.dir === undefined ? { memory: true } : {}),

@@ -4,11 +4,11 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { SkeinInside } from "../../src/app.ts";
 import { openSkein } from "../../src/app.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Clock, Skein } from "../../src/index.ts";
 import { defineAgent, defineTool } from "../../src/index.ts";
+import type { App } from "../../src/sessions/app.ts";
 
 export type PauseMode = "streaming" | "tool" | "approval";
 
@@ -25,8 +25,8 @@ export interface PauseScenario {
 /** Owners that say nothing for so long have lost their runs. */
 const leaseMs = 30_000;
 
-export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: SkeinInside }> {
-  let inside: SkeinInside | null = null;
+export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: App }> {
+  let inside: App | null = null;
   const { folder, mode, who } = scenario;
   const model = scriptedModel(({ prompt }) => {
     const texts = JSON.stringify(prompt);

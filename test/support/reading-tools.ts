@@ -3,11 +3,12 @@ import type { SessionReach, SessionRecord, SessionStore, Store } from "../../src
 import type { AccessAction, EntryDraft, Run } from "../../src/index.ts";
 import { displayKey, resolveReference } from "../../src/index.ts";
 import type { SessionWork } from "../../src/runs/contract.ts";
-import type { Caller } from "../../src/sessions/between.ts";
-import type { Denied, SessionAccess } from "../../src/sessions/session-access.ts";
+import type { App } from "../../src/sessions/app.ts";
+import type { Caller, Denied, SessionAccess } from "../../src/sessions/session-access.ts";
 import { compareInList, decodeCursor, listPage } from "../../src/store/list-query.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import type { SessionTool, ToolDeps, ToolResult } from "../../src/tools/contract.ts";
+import type { SessionTool, ToolResult } from "../../src/tools/contract.ts";
+import { fakeApp } from "./fake-app.ts";
 import { assistantMessage } from "./session-text.ts";
 
 /** What the tools that read need, in memory, with a policy that is given as what may be reached. */
@@ -29,7 +30,7 @@ export const everything: SessionReach = { treeOf: null, agentIds: "all" };
 
 export interface World {
   readonly store: Store;
-  readonly deps: ToolDeps;
+  readonly deps: App;
   readonly reported: unknown[];
   now: number;
   create(key: string, meta?: object, drafts?: readonly EntryDraft[]): Promise<SessionRecord>;
@@ -55,22 +56,21 @@ export function readingWorld(options: WorldOptions = {}): World {
     },
   };
   const access = accessDouble(memory.sessions, options);
-  const deps = {
-    store,
+  const workingSets = (sessions: readonly SessionRecord[]) =>
+    new Map(sessions.map(({ uid, sessionId }) => [uid, `/sessions/${sessionId}.jsonl`]));
+  const deps = fakeApp({
+    store: { ...store, upkeep: { workingSets } },
     access,
     clock,
     redactor: createRedactor({ secrets: options.secrets ?? [] }),
-    settings: { scope, maxPingPongTurns: 5 },
+    config: { session: { scope }, tools: { sessions: { showPaths: true } } },
     runs: {
       work: async (uids: readonly string[]) =>
         new Map(uids.map((uid) => [uid, options.work?.get(uid) ?? nothingRan])),
       pending: async () => options.pending ?? [],
     },
-    transcriptPaths: (sessions: readonly SessionRecord[]) =>
-      new Map(sessions.map(({ uid, sessionId }) => [uid, `/sessions/${sessionId}.jsonl`])),
-    showPaths: true,
     report: (error: unknown) => void reported.push(error),
-  } as unknown as ToolDeps;
+  });
   return Object.assign(world, {
     store,
     deps,

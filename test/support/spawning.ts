@@ -1,12 +1,15 @@
+import { present } from "../../src/core/present.ts";
 import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionMeta, SessionRecord, Store } from "../../src/entry-store.ts";
-import type { Run } from "../../src/index.ts";
+import type { Channel, Run } from "../../src/index.ts";
 import { HookRegistry, SkeinError } from "../../src/index.ts";
 import type { AcceptRequest, Child, RunStore } from "../../src/runs/contract.ts";
-import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between.ts";
+import type { Agent, SubagentPolicy } from "../../src/sessions/agents.ts";
+import type { App } from "../../src/sessions/app.ts";
 import type { Spawner } from "../../src/sessions/spawn-checks.ts";
 import type { SpawnRequest } from "../../src/sessions/spawn-request.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { fakeApp } from "./fake-app.ts";
 import { fileBoundary } from "./file-boundary.ts";
 
 /** Books of runs that keep what spawning asks of them, in memory; everything else is not there. */
@@ -98,7 +101,7 @@ export const subagents: SubagentPolicy = {
   attachments: { maxFileBytes: 100, maxTotalBytes: 150, keep: false },
 };
 
-export function agentPolicy(id: string, more: Partial<AgentPolicy> = {}): AgentPolicy {
+export function agentPolicy(id: string, more: Partial<Agent> = {}): Agent {
   return {
     id,
     model: "rehearsal/basic",
@@ -108,11 +111,11 @@ export function agentPolicy(id: string, more: Partial<AgentPolicy> = {}): AgentP
     tools: { deny: [] },
     subagents,
     ...more,
-  };
+  } as Agent;
 }
 
 export interface SpawnGround {
-  readonly deps: BetweenDeps;
+  readonly deps: App;
   readonly books: SpawnBooks;
   readonly store: Store;
   readonly reported: unknown[];
@@ -122,13 +125,13 @@ export interface SpawnGround {
 /** A store, books and agents to spawn in; the folder is the parents' working directory. */
 export function spawnGround(
   folder: string,
-  agents: readonly AgentPolicy[] = [agentPolicy("main")],
-  more: Partial<BetweenDeps> = {},
+  agents: readonly Agent[] = [agentPolicy("main")],
+  more: Parameters<typeof fakeApp>[0] = {},
 ): SpawnGround {
   const books = new SpawnBooks();
   const store = createMemoryStore();
   const reported: unknown[] = [];
-  const create: BetweenDeps["work"]["create"] = async (scope, init, act) => {
+  const create: App["store"]["work"]["create"] = async (scope, init, act) => {
     const made = await store.sessions.create(scope, init);
     try {
       act(sessionRefOf(made))();
@@ -139,9 +142,8 @@ export function spawnGround(
       throw error;
     }
   };
-  const deps = {
-    store,
-    work: { create },
+  const deps = fakeApp({
+    store: { ...store, work: { ...store.work, create } },
     runs: books.store,
     agents: {
       ids: agents.map(({ id }) => id),
@@ -151,20 +153,20 @@ export function spawnGround(
       policyFor: ({ sandboxed }: Spawner) => ({ sandboxed, visibility: { list: "tree" } }),
     },
     acp: { names: [], defaultAgent: null, untilAgentSessionId: async () => null },
-    channels: { opener: () => null },
+    channels: new Map(),
     clock: { now: () => 1000 },
     owner: "here",
-    untilEnded: async (runId: string) => books.end(runId, "done"),
-    modelWindow: () => null,
+    watcher: { untilEnded: async (runId: string) => books.end(runId, "done") },
+    models: { turnModel: () => ({ info: {} }), check: () => undefined },
     files: fileBoundary({
       attachments: (_, agentId, sessionId) => `${folder}/store/${agentId}/attachments/${sessionId}`,
       agent: (id) => agents.find((each) => each.id === id) ?? { cwd: null, roots: [] },
     }),
     hooks: new HookRegistry(),
-    ungrantedTools: async () => ({ unknown: [], denied: [] }),
+    tools: { ungranted: async () => ({ unknown: [], denied: [] }) },
     report: (error: unknown) => reported.push(error),
     ...more,
-  } as unknown as BetweenDeps;
+  });
   return {
     deps,
     books,
@@ -208,4 +210,10 @@ export function wish(more: Partial<SpawnRequest> = {}): SpawnRequest {
     attachments: [],
     ...more,
   };
+}
+
+/** Channels that all open threads in this way. */
+export function threadChannels(openThread: NonNullable<Channel["openThread"]> | null): App["channels"] {
+  const channel = { ...present({ openThread }) } as unknown as Channel;
+  return { get: () => channel } as unknown as App["channels"];
 }

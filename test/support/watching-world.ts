@@ -6,10 +6,11 @@ import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
 import type { Lookup, Run } from "../../src/index.ts";
 import { displayKey } from "../../src/index.ts";
 import type { AcceptRequest, Child, RunStore, SessionWork } from "../../src/runs/contract.ts";
-import type { AgentPolicy, Caller } from "../../src/sessions/between.ts";
-import type { Asker, SessionAccess } from "../../src/sessions/session-access.ts";
+import type { Agent } from "../../src/sessions/agents.ts";
+import type { App } from "../../src/sessions/app.ts";
+import type { Asker, Caller, SessionAccess } from "../../src/sessions/session-access.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import type { ToolDeps } from "../../src/tools/contract.ts";
+import { fakeApp } from "./fake-app.ts";
 import { RunBooks } from "./run-books.ts";
 
 /** Sessions in a memory store and runs in real books, with small stand-ins for what looks sessions up and counts work. */
@@ -25,9 +26,9 @@ export const noLimits = {
   attachments: { maxFileBytes: 1, maxTotalBytes: 1, keep: false },
 };
 
-export function agentNamed(id: string, also: Partial<AgentPolicy> = {}): AgentPolicy {
-  const nothing = { cwd: null, sandboxed: false, roots: [], tools: { deny: [] } };
-  return { id, model: "rehearsal/basic", ...nothing, subagents: noLimits, ...also };
+export function agentNamed(id: string, also: Partial<Agent> = {}): Agent {
+  const nothing = { onDemand: [], cwd: null, sandboxed: false, roots: [], tools: { deny: [] } };
+  return { id, model: "rehearsal/basic", ...nothing, subagents: noLimits, ...also } as Agent;
 }
 
 /** A spawn id that a test can name. */
@@ -38,7 +39,7 @@ export function spawnIdOf(name: string): string {
 export class WatchingWorld {
   readonly books = new RunBooks();
   readonly store = createMemoryStore({ clock: { now: () => this.books.now } });
-  readonly agents = new Map<string, AgentPolicy>([["main", agentNamed("main")]]);
+  readonly agents = new Map<string, Agent>([["main", agentNamed("main")]]);
   readonly offered = new Map<string, readonly string[]>([["main", ["read", "session_status"]]]);
   settings: AccessSettings = {
     tools: { sessions: { visibility: "tree" }, agentToAgent: { enabled: false, allow: [] } },
@@ -182,26 +183,28 @@ export class WatchingWorld {
     return null;
   }
 
-  get deps(): ToolDeps {
-    const { agents } = this;
-    const double: Partial<ToolDeps> = {
-      store: this.store,
+  get deps(): App {
+    const { agents, store } = this;
+    const find = (_: string | null, by: object) =>
+      "key" in by ? (this.#sessions.get(String(by.key)) ?? null) : null;
+    return fakeApp({
+      store: { ...store, work: { find } },
       runs: this.runs,
       access: this.access,
-      agents: { ids: [...agents.keys()], find: (agentId) => agents.get(agentId) ?? null },
+      agents: { ids: [...agents.keys()], find: (agentId: string) => agents.get(agentId) ?? null },
       acp: { names: this.acpNames, defaultAgent: null, untilAgentSessionId: async () => null },
       clock: { now: () => this.books.now },
-      work: {
-        find: (_, by) => ("key" in by ? (this.#sessions.get(by.key) ?? null) : null),
-      } as ToolDeps["work"],
-      untilEnded: async (runId) => this.run(runId),
-      offered: async ({ agentId }) => this.offered.get(agentId) ?? [],
-      describeModel: (name) =>
-        name === "rehearsal/basic"
-          ? ({ info: { contextWindow: 1000 }, policy } as ReturnType<NonNullable<ToolDeps["describeModel"]>>)
-          : null,
-    };
-    return double as ToolDeps;
+      watcher: { untilEnded: async (runId: string) => this.run(runId) },
+      tools: {
+        of: async ({ id }: Agent) => (this.offered.get(id) ?? []).map((name) => ({ name, groups: [] })),
+      },
+      models: {
+        turnModel: (name: string) => {
+          if (name !== "rehearsal/basic") throw new Error("no such model");
+          return { info: { contextWindow: 1000 }, policy };
+        },
+      },
+    });
   }
 
   /** ACP agents that may be spawned. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { folderDeps } from "../../app/call-deps.ts";
-import type { FilesStore } from "../../app/folder.ts";
+import type { FilesStore, FolderStore } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -71,7 +71,7 @@ export async function withCalls<T>(
 /** The methods of a folder in this process. Nothing of tokens is opened before a method asks for them. */
 function callsHere(
   terminal: Terminal,
-  store: FilesStore,
+  store: FolderStore,
   loaded: LoadedConfig,
 ): Calls<FolderMethod | TokenMethod> {
   let opened: Tokens | null = null;

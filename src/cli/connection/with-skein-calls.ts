@@ -2,7 +2,6 @@ import { userInfo } from "node:os";
 import { skeinDeps } from "../../app/call-deps.ts";
 import type { FilesStore } from "../../app/folder.ts";
 import { holdsSessions } from "../../app/folder.ts";
-import type { SkeinInside } from "../../app.ts";
 import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
@@ -16,6 +15,7 @@ import { allHandlers } from "../../gateway/methods/handlers.ts";
 import { localPrincipal, localWatchedCalls } from "../../gateway/methods/local-calls.ts";
 import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
@@ -96,8 +96,8 @@ function noFileAnswers(ref: string): SkeinError {
 /** A folder whose sessions answer, with what lies behind it, for methods that are called in this process. */
 interface OpenSkein {
   readonly skein: Skein;
-  readonly runs: SkeinInside["runs"];
-  readonly files: SkeinInside["files"];
+  readonly runs: App["runs"];
+  readonly files: App["files"];
   readonly store: FilesStore;
 }
 
@@ -125,7 +125,7 @@ export async function withSkein<T>(
     throw nothingThere(config.store.path, commandLine(terminal, options, toBegin));
   }
   const { cwd, env, root, file } = loadOptions(terminal, options);
-  const inside = Promise.withResolvers<SkeinInside>();
+  const inside = Promise.withResolvers<App>();
   const skein = await openSkein(
     {
       cwd,

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
-import type { SkeinInside } from "../../app.ts";
 import { openSkein } from "../../app.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Handlers } from "../../gateway/methods/dispatch.ts";
+import type { App } from "../../sessions/app.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import type { Grace } from "./serving.ts";
 import { CallsUnderWay, Current, openServing } from "./serving.ts";
@@ -13,7 +13,7 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
   using folder = temporaryFolder();
   const dir = join(folder.path, "root");
   const longAgo = { now: () => Date.now() - 7 * 24 * 3_600_000 };
-  const inside = Promise.withResolvers<SkeinInside>();
+  const inside = Promise.withResolvers<App>();
   const before = await openSkein(
     { dir, config: null, env: {}, workers: false, clock: longAgo, quiet: true },
     inside.resolve,

@@ -3,7 +3,8 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { formatKey } from "../../core/keys.ts";
 import { readAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
-import type { Skein, ToolCalled } from "../../sessions/skein.ts";
+import type { ToolCalled } from "../../sessions/app.ts";
+import type { Skein } from "../../sessions/skein.ts";
 import type { Principal, TokenScope } from "../auth/principal.ts";
 import { scopeFor } from "../auth/principal.ts";
 

@@ -16,7 +16,8 @@ import type { MethodName, Params, Result } from "../../protocol/methods/method-t
 import { findMethod } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-views.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
-import type { ShowRequestOptions, Skein } from "../../sessions/skein.ts";
+import type { ShowRequestOptions } from "../../sessions/show-request.ts";
+import type { Skein } from "../../sessions/skein.ts";
 import type { EveryUser } from "../../sessions/users.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";

@@ -1,4 +1,4 @@
-import type { ServiceMethod } from "../../sessions/services.ts";
+import type { ServiceMethod } from "../../sessions/app.ts";
 import type { UpkeepDeps } from "./admin.ts";
 import { tokenHandlers, upkeepHandlers } from "./admin.ts";
 import { chatHandlers, compactHandlers } from "./chat.ts";

@@ -1,7 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { ReadingFolder } from "../../../test/support/reading-folder.ts";
 import { readingFolder } from "../../../test/support/reading-folder.ts";
-import { workIn } from "../../app/settings.ts";
 import { Database } from "../../store/files/database.ts";
 
 let folder: ReadingFolder | null = null;
@@ -20,7 +19,6 @@ test("[GBN3] a list of many asks no more of the databases than one of two", asyn
     await store.sessions.create({}, { key, sessionId: `s${number}`, cwd: "/w", meta });
   }
   await store.upkeep.bringUpIndex();
-  expect(workIn(store)).toBeDefined();
   const asked = vi.spyOn(Database.prototype, "sql");
   const questions = async (limit: number) => {
     asked.mockClear();

@@ -1,19 +1,13 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { present } from "../../core/present.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between.ts";
+import type { App } from "../../sessions/app.ts";
 import { childrenOf, listRow } from "../../sessions/list.ts";
-import type { Asker } from "../../sessions/session-access.ts";
+import type { Asker, Caller } from "../../sessions/session-access.ts";
 import type { ListedSession, SessionPage, SessionReach } from "../../store/contract.ts";
 import { scopeOf } from "./scope.ts";
 
 export type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
-
-export interface RowDeps extends Pick<BetweenDeps, "access" | "store" | "runs"> {
-  readonly redactor: Redactor;
-  transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  readonly showPaths: boolean;
-}
 
 /**
  * The rows of a page as one asker may see them: short keys, and of parents and children those alone that they may list,
@@ -23,18 +17,18 @@ export async function listRows(
   asker: Asker & Pick<Caller, "isOperator">,
   page: SessionPage,
   reach: SessionReach,
-  deps: RowDeps,
+  app: Pick<App, "access" | "store" | "runs" | "redactor" | "config">,
 ): Promise<{ readonly row: ToolRow; readonly session: ListedSession }[]> {
-  const { store, runs, access } = deps;
+  const { store, runs, access } = app;
   const works = await runs.work(page.sessions.map(({ uid }) => uid));
-  const parents = await visibleParents(asker, page.sessions, deps);
+  const parents = await visibleParents(asker, page.sessions, app);
   // Every list of a store that is behind spends time on catching up. `behind` counts all sessions, so for a sandboxed
   // asker it may not matter.
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
-  const seesPaths = !asker.sandboxed && (deps.showPaths || asker.isOperator === true);
-  const paths = seesPaths ? deps.transcriptPaths(page.sessions) : null;
+  const seesPaths = !asker.sandboxed && (app.config.tools.sessions.showPaths || asker.isOperator === true);
+  const paths = seesPaths ? store.upkeep?.workingSets(page.sessions) : null;
   const rows = [];
   for (const session of page.sessions) {
     const { key, uid, meta } = session;
@@ -49,7 +43,7 @@ export async function listRows(
       key: access.display(asker, key),
       spawnedBy: parent === null ? null : access.display(asker, parent),
     });
-    rows.push({ row: { ...safeTexts(row, deps.redactor), ...names }, session });
+    rows.push({ row: { ...safeTexts(row, app.redactor), ...names }, session });
   }
   return rows;
 }
@@ -58,7 +52,7 @@ export async function listRows(
 async function visibleParents(
   asker: Asker,
   sessions: readonly ListedSession[],
-  { store, access }: RowDeps,
+  { store, access }: Pick<App, "store" | "access">,
 ): Promise<ReadonlySet<string>> {
   const visible = new Set(sessions.map(({ key }) => key));
   const parents = new Set(sessions.flatMap(({ meta }) => meta.spawnedBy ?? []));

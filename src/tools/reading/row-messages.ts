@@ -1,7 +1,7 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
-import type { BetweenDeps } from "../../sessions/between.ts";
+import type { App } from "../../sessions/app.ts";
 import { readHistoryRange } from "../../sessions/history-range.ts";
 import type { Asker } from "../../sessions/session-access.ts";
 import type { SessionRecord } from "../../store/contract.ts";
@@ -17,7 +17,7 @@ export interface RowMessages {
   readonly messagesError?: string;
 }
 
-type Deps = Pick<BetweenDeps, "access" | "store" | "report"> & { readonly redactor: Redactor };
+type Deps = Pick<App, "access" | "store" | "report"> & { readonly redactor: Redactor };
 
 /** The last messages of a session, tool messages left out before they are counted. Never throws: a failure is the row's. */
 export async function rowMessages(

@@ -35,14 +35,14 @@ export async function visibilityFields(
   asker: Asker,
   action: AccessAction,
   asked: AskedSessions,
-  deps: {
+  app: {
     readonly access: SessionAccess;
     readonly store: { readonly sessions: Pick<SessionStore, "count"> };
   },
 ): Promise<{ readonly hidden?: number; readonly visibility: { mode: string; sandboxed: boolean } }> {
-  const { visibility, sandboxed } = deps.access.policyFor(asker);
+  const { visibility, sandboxed } = app.access.policyFor(asker);
   const told = { visibility: { mode: visibility[action], sandboxed } };
-  return asker.sandboxed ? told : { hidden: await countHidden(asked, deps.store), ...told };
+  return asker.sandboxed ? told : { hidden: await countHidden(asked, app.store), ...told };
 }
 
 /**

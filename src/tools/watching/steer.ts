@@ -2,7 +2,8 @@ import { hashedId } from "../../core/hashed-id.ts";
 import { isAcpKey } from "../../core/keys.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
-import type { BetweenDeps, Caller } from "../../sessions/between.ts";
+import type { App } from "../../sessions/app.ts";
+import type { Caller } from "../../sessions/session-access.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
 export type Steered =
@@ -19,14 +20,14 @@ export async function steerChild(
   { run }: Child,
   text: string,
   call: Caller & { readonly session: SessionRecord },
-  deps: BetweenDeps,
+  app: App,
 ): Promise<Steered> {
-  const session = deps.work.find(call.userId, { key: run.session.key });
+  const session = app.store.work.find(call.userId, { key: run.session.key });
   const ofAcp = isAcpKey(run.session.key);
-  if (session === null) return saidBefore(call, deps, ofAcp);
-  const open = await deps.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);
-  if (open.length === 0) return saidBefore(call, deps, ofAcp);
-  const { run: said } = await deps.runs.accept(requestFor(session, text, call));
+  if (session === null) return saidBefore(call, app, ofAcp);
+  const open = await app.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);
+  if (open.length === 0) return saidBefore(call, app, ofAcp);
+  const { run: said } = await app.runs.accept(requestFor(session, text, call));
   const hasTurn = open.some(({ state }) => state === "running" || state === "waiting");
   return steered(said.runId, hasTurn, ofAcp);
 }
@@ -41,11 +42,7 @@ function steered(runId: string, hasTurn: boolean, ofAcp: boolean): Steered {
 }
 
 /** The same call again finds what the first has said, whatever became of the child since. */
-async function saidBefore(
-  { userId, callId }: Caller,
-  { runs }: BetweenDeps,
-  ofAcp: boolean,
-): Promise<Steered> {
+async function saidBefore({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };
   return steered(known.runId, known.mergedInto !== null, ofAcp);

@@ -2,34 +2,30 @@ import type { AccessPolicy } from "../access/visibility/access-policy.ts";
 import { accessActions, checkAgentPair, resolveAccessPolicy } from "../access/visibility/access-policy.ts";
 import type { TurnModel } from "../agents/contract.ts";
 import { agentSettings } from "../config/agent-settings.ts";
-import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
-import type { Agent, Agents } from "../sessions/agents.ts";
-import type { RunTools } from "../sessions/run-tools.ts";
-import type { ModelPort } from "../sessions/running.ts";
-import type { Store } from "../store/contract.ts";
 import { parseModel } from "../transcript/parse-model.ts";
-
-export interface AgentListParts {
-  readonly agents: Agents;
-  readonly config: Config;
-  readonly store: Pick<Store, "sessions">;
-  readonly tools: Pick<RunTools, "of">;
-}
+import type { Agent, Agents } from "./agents.ts";
+import type { App, Models } from "./app.ts";
 
 type AgentRow = AgentListPayload["agents"][number];
 
 /** The agents that are defined, and behind them those that only have sessions of this user. */
-export async function agentList(parts: AgentListParts, userId: string | null): Promise<readonly AgentRow[]> {
-  const { agents, store } = parts;
+export async function listAgents(
+  app: Pick<App, "agents" | "config" | "store" | "tools">,
+  userId: string | null,
+): Promise<AgentRow[]> {
+  const { agents, store } = app;
   const withSessions = await store.sessions.agentIds(present({ userId }));
   const ids = [...new Set([...agents.ids, ...withSessions])];
-  return Promise.all(ids.map((id) => agentRow(parts, id, ids)));
+  return Promise.all(ids.map((id) => agentRow(app, id, ids)));
 }
 
-async function agentRow(parts: AgentListParts, id: string, ids: readonly string[]): Promise<AgentRow> {
-  const { agents, config, tools } = parts;
+async function agentRow(
+  { agents, config, tools }: Pick<App, "agents" | "config" | "tools">,
+  id: string,
+  ids: readonly string[],
+): Promise<AgentRow> {
   const agent = agents.find(id);
   const sandboxed = agent?.sandboxed ?? agentSettings(config, id).sandboxed;
   const policy = resolveAccessPolicy(agents.access, { agentId: id, sandboxed });
@@ -63,27 +59,23 @@ function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[
   return (named.includes("*") ? agents.ids : named).filter(isKept);
 }
 
-export interface ModelListParts {
-  readonly config: Pick<Config, "models">;
-  readonly agents: Agents;
-  readonly models: Pick<ModelPort, "turnModel">;
-  /** Names of those that the code brings. */
-  readonly given: readonly string[];
-}
-
 type ModelRow = ModelListPayload["models"][number];
 
 /** The models that the configuration, the code or an agent names, in order. None is opened. */
-export function modelList({ config, agents, models, given }: ModelListParts): readonly ModelRow[] {
+export function listModels({
+  config,
+  agents,
+  models,
+}: Pick<App, "config" | "agents" | "models">): ModelRow[] {
   const configured = Object.entries(config.models.providers).flatMap(([provider, settings]) =>
     Object.keys(settings.models).map((model) => `${provider}/${model}`),
   );
   const users = Map.groupBy(agents.ids, (id) => agents.find(id)?.model ?? "");
-  const names = [...new Set([...configured, ...given, ...users.keys()])].filter((name) => name !== "");
+  const names = [...new Set([...configured, ...models.given, ...users.keys()])].filter((name) => name !== "");
   return names.toSorted().flatMap((name) => modelRow(name, models, users.get(name) ?? []));
 }
 
-function modelRow(name: string, models: ModelListParts["models"], agents: readonly string[]): ModelRow[] {
+function modelRow(name: string, models: Pick<Models, "turnModel">, agents: readonly string[]): ModelRow[] {
   const found = attempt(() => models.turnModel(name));
   const ref = found ?? attempt(() => parseModel(name));
   // What cannot be read as a model is told by the run that would ask it.
