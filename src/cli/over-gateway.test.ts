@@ -210,7 +210,7 @@ describe("a gateway that does not do as one would like", () => {
   test("[CLG6] one that died and left its file, or cannot be reached, is passed by", async () => {
     const file = runningPath(gateway.root);
     const left = JSON.parse(readFileSync(file, "utf8"));
-    await gateway.open.close(0);
+    await gateway.stop();
     expect(existsSync(file)).toBe(false);
     const unreachable = { ...left, pid: process.pid };
     writeFileSync(file, JSON.stringify(unreachable));

@@ -10,12 +10,11 @@ import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
 import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
-import type { Outside } from "./gateway/stop-requests.ts";
 import { processOutside, untilStopped } from "./gateway/stop-requests.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Outside, Terminal } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 
 export function registerStart(command: Command, { terminal, version }: CommandContext): void {
@@ -33,7 +32,7 @@ export function registerStart(command: Command, { terminal, version }: CommandCo
       ),
     )
     .action(async () => {
-      const outside = processOutside();
+      const outside = terminal.outside ?? processOutside();
       const { gatewayPieces } = await import("../app/gateway-pieces.ts");
       await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, outside });
     });
@@ -106,7 +105,7 @@ async function stay(
     stopReloading();
   }
   // What is left over goes on at the next start.
-  if (!(await gateway.close())) outside.exit(0);
+  if (!(await gateway.close(outside.graceMs))) outside.exit(0);
 }
 
 function tellWhere(terminal: Terminal, options: StartOptions, gateway: OpenGateway | AlreadyRunning): void {

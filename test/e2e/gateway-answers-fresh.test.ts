@@ -77,7 +77,7 @@ describe("an answer that is given again", () => {
     const file = join(folder.path, "skein.yaml");
     const rule = "redaction: { rules: [{ name: sweets, pattern: marzipan, keep: nothing }] }\n";
     writeFileSync(file, readFileSync(file, "utf8") + rule);
-    await gateway.open.reload();
+    await gateway.rpc("config.reload");
     expect(await textOf(token)).toMatch(/^200 /);
     expect(await textOf(token)).not.toContain("marzipan");
   });

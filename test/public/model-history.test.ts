@@ -272,7 +272,7 @@ describe("user text that is larger than the window", () => {
       return err;
     },
     "skein send, on the folder": async ({ gateway, folder }) => {
-      await gateway.open.close(0);
+      await gateway.stop();
       const where = { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } };
       const { exit, err } = await run(["send", "main", message], where);
       expect(exit).toBe(1);

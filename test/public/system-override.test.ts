@@ -59,7 +59,7 @@ test("[XRW9] a token without the admin scope is refused", async () => {
 
 test("[XRW9] skein send --system, over a gateway and on the folder", async () => {
   expect(await skein("send", "main", "Hello", "--system", "You garden.")).toMatchObject({ exit: 0 });
-  await gateway.open.close(0);
+  await gateway.stop();
   expect(await skein("send", "main", "Hello", "--system", "You cook.")).toMatchObject({ exit: 0 });
   expect(await skein("send", "main", "Hello")).toMatchObject({ exit: 0 });
   expect(systemPrompts()).toEqual(["You garden.", "You cook.", "You plan journeys."]);

@@ -244,7 +244,7 @@ describe("admin methods", () => {
 
 describe.each(["with", "without"])("the command line %s a gateway", (how) => {
   beforeAll(async () => {
-    if (how === "without") await gateway.open.close(0);
+    if (how === "without") await gateway.stop();
   });
 
   test("[OPR7] users ls", async () => {

@@ -10,10 +10,10 @@ import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { openGatewayWith } from "./gateway-inside.ts";
 import type { WalkPlaces } from "./walk-places.ts";
 import { longTalk, plantMain } from "./walk-places.ts";
 import type { WholeGateway } from "./whole-gateway.ts";
-import { wholeGateway } from "./whole-gateway.ts";
 
 /** The whole gateway with the things of ann's in it, each full of markers, and tokens of everybody who wants them. */
 
@@ -53,7 +53,7 @@ export const walkConfig = [
 export async function openedGateway(config: string) {
   let deps: ServingDeps | null = null;
   const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
-  const gateway = await wholeGateway({
+  const gateway = await openGatewayWith({
     config,
     clock,
     pieces: {

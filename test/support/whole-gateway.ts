@@ -1,23 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/app/pieces.ts";
-import type { OpenGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { runCli } from "../../src/cli/main.ts";
 import type { Params, Result, SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { Clock } from "../../src/index.ts";
+import { silentTerminal } from "./cli.ts";
 
-/** The real gateway in this process, as `skein start` opens it, on a folder and a port of its own. */
+/** `skein start` in this process, on a folder and a port of its own. */
 export interface WholeGateway {
   readonly url: string;
   readonly root: string;
   /** The admin token of the folder. */
   readonly admin: string;
-  readonly open: OpenGateway;
   /** A token with these rights. */
   token(request: Params<"tokens.create">): Promise<string>;
   rpc(
@@ -26,6 +21,8 @@ export interface WholeGateway {
     token?: string | null,
   ): Promise<{ readonly status: number; readonly body: unknown }>;
   client(token?: string): Promise<SkeinClient>;
+  /** Stops the gateway and leaves its clients and its folder. */
+  stop(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,23 +30,31 @@ export interface WholeOptions {
   /** Text of `skein.yaml`; the rehearsal model answers anyway. */
   readonly config?: string;
   readonly folder?: TemporaryFolder;
-  /** Instead of those of `skein start`. */
-  readonly pieces?: Partial<GatewayPieces>;
-  readonly clock?: Clock;
 }
 
 export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGateway> {
-  const { config = "", folder, clock = systemClock } = options;
+  const { config = "", folder } = options;
   const home = folder ?? temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");
+  configure(home.path, config);
+  const started = await startInProcess(home.path, root);
+  return describeGateway({ ...started, root, remove: () => void (folder === undefined && home.remove()) });
+}
+
+export function configure(home: string, config: string): void {
   const defaults = /^"?defaults"?:/m.test(config) ? "" : "defaults: { model: rehearsal/basic }\n";
-  const usual = `${defaults}logging: { level: error, file: ${join(home.path, "log")} }\n`;
-  writeFileSync(join(home.path, "skein.yaml"), usual + config);
-  const where = { cwd: home.path, root, env: { HOME: home.path } };
-  const pieces = { ...gatewayPieces, ...options.pieces };
-  const open = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces, clock });
-  if (!open.isMine) throw new Error("another gateway runs on this folder");
-  const { url } = open;
+  const usual = `${defaults}logging: { level: error, file: ${join(home, "log")} }\n`;
+  writeFileSync(join(home, "skein.yaml"), usual + config);
+}
+
+interface StartedGateway {
+  readonly url: string;
+  readonly root: string;
+  stop(): Promise<void>;
+  remove(): void;
+}
+
+export function describeGateway({ url, root, stop, remove }: StartedGateway): WholeGateway {
   const admin = readFileSync(join(root, "token"), "utf8").trim();
   const clients: SkeinClient[] = [];
   const rpc: WholeGateway["rpc"] = async (method, params = {}, token = admin) => {
@@ -67,7 +72,6 @@ export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGat
     url,
     root,
     admin,
-    open,
     rpc,
     token: async (request) => {
       const { body } = await rpc("tokens.create", request);
@@ -78,10 +82,45 @@ export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGat
       clients.push(client);
       return client;
     },
+    stop,
     close: async () => {
       await Promise.all(clients.map((client) => client.close()));
-      await open.close(0);
-      if (folder === undefined) home.remove();
+      await stop();
+      remove();
+    },
+  };
+}
+
+async function startInProcess(cwd: string, root: string): Promise<{ url: string; stop(): Promise<void> }> {
+  const started = Promise.withResolvers<string>();
+  let printed = "";
+  let requestStop: (why: string) => void = () => undefined;
+  const ended = runCli(["start", "--dir", root, "--port", "0", "--json"], "0.0.0", {
+    ...silentTerminal(cwd),
+    env: { HOME: cwd },
+    home: cwd,
+    out: (text) => started.resolve(text),
+    err: (text) => {
+      printed += text;
+    },
+    outside: {
+      onStop: (stop) => {
+        requestStop = stop;
+        return () => undefined;
+      },
+      onReload: () => () => undefined,
+      exit: () => undefined,
+      graceMs: 0,
+    },
+  });
+  void ended.then((exit) => started.reject(new Error(`skein start ended with ${exit}: ${printed}`)));
+  const { url, wasRunning } = JSON.parse(await started.promise) as { url: string; wasRunning: boolean };
+  if (wasRunning) throw new Error("another gateway runs on this folder");
+  return {
+    url,
+    stop: async () => {
+      requestStop("the test");
+      await ended;
     },
   };
 }

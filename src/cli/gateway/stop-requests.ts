@@ -1,14 +1,6 @@
 import { readFileSync } from "node:fs";
+import type { Outside } from "../output/terminal.ts";
 import { onStopAsked } from "../output/terminal.ts";
-
-/** What tells a gateway from outside to stop or to reload. */
-export interface Outside {
-  /** `why` is for the log. Called again for every further request. Returns a function that ends it. */
-  onStop(stop: (why: string) => void): () => void;
-  onReload(reload: () => void): () => void;
-  /** Ends the process at once. */
-  exit(code: number): void;
-}
 
 /** The outside of this process: its signals, and whoever started it. */
 export function processOutside(): Outside {

@@ -38,6 +38,19 @@ export interface Terminal {
   input(): TerminalInput;
   /** Told of Ctrl-C, which then does not end the process. Returns a function that ends this. */
   onInterrupt(listener: () => void): () => void;
+  /** Left out: the signals of this process. */
+  readonly outside?: Outside;
+}
+
+/** What asks a gateway to stop or to reload. */
+export interface Outside {
+  /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
+  onStop(stop: (why: string) => void): () => void;
+  onReload(reload: () => void): () => void;
+  /** Ends the process at once. */
+  exit(code: number): void;
+  /** How long open runs may go on after a stop request; by default as the gateway decides. */
+  readonly graceMs?: number;
 }
 
 /** The terminal of this process. Under `npm run skein` the user stands where npm was called, not at the root. */

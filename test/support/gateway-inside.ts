@@ -1,0 +1,29 @@
+import { join } from "node:path";
+import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
+import type { GatewayPieces } from "../../src/app/pieces.ts";
+import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import type { Clock } from "../../src/index.ts";
+import type { WholeGateway } from "./whole-gateway.ts";
+import { configure, describeGateway } from "./whole-gateway.ts";
+
+export interface InsideOptions {
+  /** Text of `skein.yaml`. */
+  readonly config: string;
+  /** Instead of those of `skein start`. */
+  readonly pieces: Partial<GatewayPieces>;
+  readonly clock: Clock;
+}
+
+/** As `wholeGateway`, with other pieces inside and a clock of the test's own. */
+export async function openGatewayWith({ config, pieces, clock }: InsideOptions): Promise<WholeGateway> {
+  const home = temporaryFolder("skein-gateway-");
+  const root = join(home.path, "root");
+  configure(home.path, config);
+  const where = { cwd: home.path, root, env: { HOME: home.path } };
+  const all = { ...gatewayPieces, ...pieces };
+  const open = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces: all, clock });
+  if (!open.isMine) throw new Error("another gateway runs on this folder");
+  const stop = async () => void (await open.close(0));
+  return describeGateway({ url: open.url, root, stop, remove: () => home.remove() });
+}
