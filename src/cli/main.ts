@@ -6,7 +6,7 @@ import type { Terminal } from "./output/terminal.ts";
 import { processTerminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
-export { exitOnSignals } from "./output/terminal.ts";
+export { exitOnSignals, type Terminal } from "./output/terminal.ts";
 
 /**
  * Runs one command line (without `node` and the script) and returns the exit code. `overrides` replaces parts of the process's

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { closeAll, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
+import { closeAll, rehearsedSkein } from "../support/mcp-client.ts";
+import { startMcp } from "../support/mcp-gateway.ts";
 
 /** The official suite, for what we offer. It speaks the revisions up to 2025-11-25. */
 

@@ -6,9 +6,9 @@ import {
   noticesOf,
   rehearsedSkein,
   revisions,
-  startMcp,
   subscribe,
-} from "../support/mcp-gateway.ts";
+} from "../support/mcp-client.ts";
+import { startMcp } from "../support/mcp-gateway.ts";
 
 afterEach(closeAll);
 

@@ -1,7 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newClient, noticesOf, subscribe } from "../support/mcp-gateway.ts";
+import { newClient, noticesOf, subscribe } from "../support/mcp-client.ts";
 import { skeinProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";

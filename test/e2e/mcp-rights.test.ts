@@ -1,14 +1,8 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
-import {
-  closeAll,
-  connected,
-  principal,
-  rehearsedSkein,
-  revisions,
-  startMcp,
-} from "../support/mcp-gateway.ts";
+import { closeAll, connected, rehearsedSkein, revisions } from "../support/mcp-client.ts";
+import { principal, startMcp } from "../support/mcp-gateway.ts";
 
 afterEach(closeAll);
 

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../support/cli.ts";
 import type { Started } from "../support/cli-process.ts";
 import { startCli } from "../support/cli-process.ts";
-import type { Revision } from "../support/mcp-gateway.ts";
-import { newClient, noticesOf, revisions, subscribe } from "../support/mcp-gateway.ts";
+import type { Revision } from "../support/mcp-client.ts";
+import { newClient, noticesOf, revisions, subscribe } from "../support/mcp-client.ts";
 import { skeinProgram } from "../support/programs.ts";
 
 let home = "";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Result } from "../../src/entry-client.ts";
 import { eventually } from "../support/gateway-server.ts";
-import { closeAll, connected, revisions } from "../support/mcp-gateway.ts";
+import { closeAll, connected, revisions } from "../support/mcp-client.ts";
 import { WalkCalls } from "../support/walk-calls.ts";
 import { insidesIn, markersIn } from "../support/walk-checks.ts";
 import { readEvents } from "../support/walk-events.ts";

@@ -5,7 +5,7 @@ import type { EntryDraft } from "../../src/index.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { isLeaked, secretSamples } from "../golden/redaction/secrets.ts";
 import { eventually } from "../support/gateway-server.ts";
-import { closeAll, connected } from "../support/mcp-gateway.ts";
+import { closeAll, connected } from "../support/mcp-client.ts";
 import { WalkCalls } from "../support/walk-calls.ts";
 import { insidesIn } from "../support/walk-checks.ts";
 import { readEvents } from "../support/walk-events.ts";

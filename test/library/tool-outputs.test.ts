@@ -1,7 +1,7 @@
 import { Check, Errors } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
 import { sessionToolTable } from "../../src/tools/all.ts";
-import { closeAll, rehearsedSkein } from "../support/mcp-gateway.ts";
+import { closeAll, rehearsedSkein } from "../support/mcp-client.ts";
 
 afterEach(closeAll);
 

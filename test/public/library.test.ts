@@ -13,7 +13,7 @@ import type { ConfigInput, MountedGateway, MountOptions, Skein } from "../../src
 import { createSkein, defineAgent, defineTool, sessionTools } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import { pngOf } from "../support/images.ts";
-import { connected } from "../support/mcp-gateway.ts";
+import { connected } from "../support/mcp-client.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

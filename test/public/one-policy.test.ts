@@ -1,10 +1,8 @@
 import { realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Skein, ToolContext } from "../../src/index.ts";
 import { defineTool, sessionTools } from "../../src/index.ts";
-import { newClient } from "../support/mcp-gateway.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
 import { closeDoors, doorNames, openDoors } from "../support/policy-doors.ts";
 import { supportProgram } from "../support/programs.ts";

@@ -5,7 +5,8 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 import type { Family, Parts } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";
-import { closeAll as closeMcp, connected, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
+import { closeAll as closeMcp, connected, rehearsedSkein } from "../support/mcp-client.ts";
+import { startMcp } from "../support/mcp-gateway.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 

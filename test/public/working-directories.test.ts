@@ -12,7 +12,7 @@ import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run as runCommand } from "../support/cli.ts";
-import { connected } from "../support/mcp-gateway.ts";
+import { connected } from "../support/mcp-client.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import type { Terminal } from "../../src/cli/main.ts";
 import { runCli } from "../../src/cli/main.ts";
-import type { Terminal } from "../../src/cli/output/terminal.ts";
 
 export const family = fileURLToPath(new URL("../../examples/family/", import.meta.url));
 

@@ -10,7 +10,8 @@ import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein } from "../../src/index.ts";
 import { HookRegistry, sessionTools } from "../../src/index.ts";
 import { run as runCommand } from "./cli.ts";
-import { closeAll as closeMcp, newClient, startMcp } from "./mcp-gateway.ts";
+import { closeAll as closeMcp, newClient } from "./mcp-client.ts";
+import { startMcp } from "./mcp-gateway.ts";
 import { textOf } from "./text.ts";
 
 export const doorNames = ["run", "callTool", "invokeTool", "sessionTools", "MCP", "CLI"] as const;

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { newClient } from "../../../test/support/mcp-gateway.ts";
+import { newClient } from "../../../test/support/mcp-client.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
 import { gatewayPieces } from "../../app/gateway-pieces.ts";
