@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const sessionKey = "agent:main:session:a";
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
-const changer = fileURLToPath(new URL("../../../../test/support/history-changer.ts", import.meta.url));
+const changer = fileURLToPath(new URL("../../../test/support/history-changer.ts", import.meta.url));
 
 /** A session with two messages, how often a page of it was read, and what is there when nothing is remembered. */
 async function watched(content = "Kyoto") {

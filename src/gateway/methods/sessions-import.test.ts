@@ -7,7 +7,7 @@ import type { FolderCalls } from "../../../test/support/folder-calls.ts";
 import { closeFolderCalls, openFolderCalls } from "../../../test/support/folder-calls.ts";
 import { sessionText, userLine } from "../../../test/support/session-text.ts";
 
-const samples = fileURLToPath(new URL("../../../../test/golden/interchange/", import.meta.url));
+const samples = fileURLToPath(new URL("../../../test/golden/interchange/", import.meta.url));
 const sample = (name: string) => ({ name, content: readFileSync(join(samples, name), "utf8") });
 const member = (name: string, as = name) => ({
   name: as,
