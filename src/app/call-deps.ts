@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
-import type { FolderDeps, SkeinDeps } from "../gateway/methods/dispatch.ts";
+import type { FolderApp, SkeinApp } from "../gateway/methods/dispatch.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { Agent } from "../sessions/agents.ts";
 import { Agents } from "../sessions/agents.ts";
@@ -33,7 +33,7 @@ export function folderDeps(
   store: FolderStore,
   loaded: LoadedConfig,
   folder: ProcessFolder = { path: process.cwd(), users: "unnamed" },
-): FolderDeps {
+): FolderApp {
   const files = configuredFileBoundary(loaded, folder, () => store.upkeep.checkInPlace());
   return {
     ...storeDeps(store),
@@ -76,7 +76,7 @@ export interface SkeinDepsParts {
 }
 
 /** The same on a Skein that is open. */
-export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinDeps {
+export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinApp {
   const { runs, store } = parts;
   return {
     ...storeDeps(store),
@@ -92,13 +92,13 @@ export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsPa
 function settingsDeps(
   loaded: LoadedConfig,
   { files, clock = systemClock, newId = createIdSource() }: Pick<SkeinDepsParts, "files" | "clock" | "newId">,
-): Pick<FolderDeps, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
+): Pick<FolderApp, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
   const { config } = loaded;
   return { files, config, loaded, clock, newId, redactor: redactorOf(loaded), contextForModel };
 }
 
 type StoreDeps = Omit<
-  FolderDeps,
+  FolderApp,
   keyof ReturnType<typeof settingsDeps> | "runs" | "pending" | "showRequest" | "defaultAgentId"
 >;
 

@@ -1,10 +1,10 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
-import { durableNumbers } from "../gateway/events/event-numbers.ts";
-import { wantedFor } from "../gateway/events/event-selection.ts";
+import { createDurableNumbers } from "../gateway/events/event-numbers.ts";
+import { selectEvents } from "../gateway/events/event-selection.ts";
 import { createEventHub } from "../gateway/events/hub.ts";
-import { ofUser } from "../gateway/mcp/mcp-context.ts";
+import { subscribeForUser } from "../gateway/mcp/mcp-context.ts";
 import { allHandlers } from "../gateway/methods/handlers.ts";
-import { heavyToolLine } from "../gateway/methods/heavy-calls.ts";
+import { heavyToolQueueOf } from "../gateway/methods/heavy-calls.ts";
 import { createServer } from "../gateway/server/create-server.ts";
 import type { GatewayPieces, HubParts, McpDoor, McpDoorParts } from "./pieces.ts";
 
@@ -13,12 +13,12 @@ export const gatewayPieces: GatewayPieces = {
   handlers: allHandlers,
   openHub,
   openMcp,
-  wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
+  wanted: (deps, params, principal, userId) => selectEvents(params, principal, userId, deps),
   listen: (parts) => createServer(parts),
 };
 
 function openHub({ tokens, subscribe, redactor, report }: HubParts) {
-  const numbers = durableNumbers({ ledger: tokens.ledger, report });
+  const numbers = createDurableNumbers({ ledger: tokens.ledger, report });
   return createEventHub({ numbers, redactor: asked(redactor), subscribe, report });
 }
 
@@ -57,7 +57,7 @@ async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
     callTool: (name, args, { tokenId, ...call }) =>
-      heavy.run(tokenId, heavyToolLine(name, []), call.signal, () =>
+      heavy.run(tokenId, heavyToolQueueOf(name, []), call.signal, () =>
         during(({ skein }) => skein.callTool(name, args, call)),
       ),
     allowedTools: ({ userId, agentId, sessionKey }) =>
@@ -65,7 +65,7 @@ async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
         const tools = await skein.tools({ userId, agentId, sessionKey });
         return new Set(tools.map(({ name }) => name));
       }),
-    subscribe: ofUser(subscribe),
+    subscribe: subscribeForUser(subscribe),
     report,
   });
 }

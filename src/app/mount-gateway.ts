@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import manifest from "../../package.json" with { type: "json" };
 import type { EventBus } from "../core/events.ts";
 import { thrownText } from "../core/text.ts";
-import { firstToken } from "../gateway/auth/admin-token.ts";
+import { ensureAdminToken } from "../gateway/auth/admin-token.ts";
 import { exchangeLinkCode } from "../gateway/auth/link-codes.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
 import { Dispatch } from "../gateway/methods/dispatch.ts";
 import { mountServer } from "../gateway/server/create-server.ts";
-import type { ServerParts } from "../gateway/server/server-options.ts";
+import type { ServerApp } from "../gateway/server/server-options.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
 import { skeinDeps } from "./call-deps.ts";
@@ -24,10 +24,10 @@ export async function mountGateway(
 ): Promise<MountedGateway> {
   const { clock, config, store, bus } = app;
   const deps = skeinDeps(new Skein(app), app.loaded, app);
-  const log: ServerParts["log"] = (level, message, fields) => app.log.write(level, message, fields);
+  const log: ServerApp["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
   const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
-  firstToken(root, tokens);
+  ensureAdminToken(root, tokens);
   const serving = { ...deps, tokens };
   const handlers = gatewayPieces.handlers(serving);
   const dispatch = new Dispatch({

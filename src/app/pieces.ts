@@ -3,11 +3,11 @@ import type { Clock } from "../core/clock.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import type { Tokens } from "../gateway/auth/tokens.ts";
-import type { Wanted } from "../gateway/events/event-selection.ts";
+import type { EventSelection } from "../gateway/events/event-selection.ts";
 import type { EventHub, HubStats } from "../gateway/events/subscriber.ts";
-import type { Handlers, SkeinDeps, TokenDeps } from "../gateway/methods/dispatch.ts";
+import type { Handlers, SkeinApp, TokenApp } from "../gateway/methods/dispatch.ts";
 import type { HeavyCalls } from "../gateway/methods/heavy-calls.ts";
-import type { Server, ServerParts } from "../gateway/server/server-options.ts";
+import type { Server, ServerApp } from "../gateway/server/server-options.ts";
 import type { EventFilter } from "../protocol/methods/calls.ts";
 
 /** What a gateway is put together from, so that each can be another in a test. */
@@ -24,12 +24,12 @@ export interface GatewayPieces {
     filter: EventFilter,
     principal: Principal,
     userId: string | null,
-  ): Promise<Wanted>;
+  ): Promise<EventSelection>;
   /** Begins to listen. Rejects with the system's own error where it cannot. */
-  listen(parts: ServerParts): Promise<Server>;
+  listen(parts: ServerApp): Promise<Server>;
 }
 
-export type ServingDeps = SkeinDeps & TokenDeps;
+export type ServingDeps = SkeinApp & TokenApp;
 
 export interface HubParts {
   readonly tokens: Tokens;

@@ -11,7 +11,7 @@ import { openSkein } from "../app.ts";
 import { defaultConfig } from "../config/load.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
 import { allHandlers } from "../gateway/methods/handlers.ts";
-import { localWatchedCalls } from "../gateway/methods/local-calls.ts";
+import { localCallsWithEvents } from "../gateway/methods/local-calls.ts";
 import type { App } from "../sessions/app.ts";
 import type { Skein } from "../sessions/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
@@ -69,7 +69,7 @@ function chatting(typed = false) {
   const tokens = new Tokens({ ledger: store.work.ledger });
   const deps = { ...skeinDeps(skein, loaded, { runs: inside.runs, store, files: inside.files }), tokens };
   const open = {
-    calls: localWatchedCalls(allHandlers(deps), deps),
+    calls: localCallsWithEvents(allHandlers(deps), deps),
     store,
     asker: { agentId: "main" },
     reader: {},

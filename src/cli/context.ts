@@ -3,7 +3,7 @@ import { contextForModel } from "../app/context-for-model.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { escapeUnprintable } from "../core/text.ts";
-import { noModel, pruningBy, seeContext } from "../gateway/methods/sessions-context.ts";
+import { noModel, pruningOptions, viewContext } from "../gateway/methods/sessions-context.ts";
 import type { ContextPayload } from "../protocol/session-views.ts";
 import { previewOfMessage } from "../sessions/preview.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
@@ -101,8 +101,8 @@ async function contextOfFile(
 ): Promise<ContextPayload> {
   const context = (await readSessionFile(pathFrom(terminal, name))).context();
   const { config } = await loadSettings(terminal, options);
-  const known = { pruning: pruningBy(config, terminal.now()) };
-  return seeContext({ context, config, known }, options, contextForModel);
+  const known = { pruning: pruningOptions(config, terminal.now()) };
+  return viewContext({ context, config, known }, options, contextForModel);
 }
 
 function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {

@@ -3,8 +3,8 @@ import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
-import type { McpCall, McpParts } from "../gateway/mcp/mcp-context.ts";
-import { askerOf, skeinParts } from "../gateway/mcp/mcp-context.ts";
+import type { McpApp, McpCall } from "../gateway/mcp/mcp-context.ts";
+import { mcpAskerOf, skeinMcpApp } from "../gateway/mcp/mcp-context.ts";
 import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
 import { localPrincipal } from "../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
@@ -53,7 +53,7 @@ async function serve(spoken: Spoken, version: string, options: GlobalOptions): P
     // Named, so that a folder is begun where there is none.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(spoken, { ...localPrincipal, user }, skeinParts(skein, known)),
+      speak(spoken, { ...localPrincipal, user }, skeinMcpApp(skein, known)),
     );
   }
   try {
@@ -69,8 +69,8 @@ function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
-async function speak(spoken: Spoken, principal: Principal, parts: McpParts): Promise<void> {
-  await serveMcpStdio(parts, askerOf(principal, parts.defaultAgentId), spoken);
+async function speak(spoken: Spoken, principal: Principal, parts: McpApp): Promise<void> {
+  await serveMcpStdio(parts, mcpAskerOf(principal, parts.defaultAgentId), spoken);
 }
 
 /**
@@ -79,8 +79,8 @@ async function speak(spoken: Spoken, principal: Principal, parts: McpParts): Pro
  */
 export function partsOver(
   calls: WatchedCalls,
-  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpParts {
+  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpApp {
   return {
     ...known,
     callTool: (name, args, call) => invoke(calls, name, args, call),

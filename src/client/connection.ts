@@ -1,11 +1,11 @@
 import type { EventFrame, HelloPayload } from "../protocol/frames.ts";
 import { wireLimits } from "../protocol/wire.ts";
 import type { ClientState } from "./contract.ts";
-import { CallError, isPassing, unavailable } from "./contract.ts";
+import { CallError, isTransient, unavailable } from "./contract.ts";
 import type { Backoff } from "./retry.ts";
 import { delayBefore } from "./retry.ts";
-import type { Answered, LiveSocket, SocketSettings } from "./socket.ts";
-import { closeError, openSocket, Pulse, pulseFrame, reconnectsAfter } from "./socket.ts";
+import type { LiveSocket, ReceivedResponse, SocketSettings } from "./socket.ts";
+import { closeError, Heartbeat, heartbeatFrame, openSocket, reconnectsAfter } from "./socket.ts";
 
 /** A way to a gateway that outlives its sockets. */
 
@@ -38,9 +38,9 @@ export class Connection {
   readonly #requests = new Requests();
   #state: ClientState = "connecting";
   #socket: LiveSocket | null = null;
-  #pulse: Pulse | null = null;
+  #heartbeat: Heartbeat | null = null;
   #error: CallError | null = null;
-  #takeBack: () => void = () => undefined;
+  #cancelTimer: () => void = () => undefined;
   #failed = 0;
   /** How many times as long as usual a handshake may take. */
   #patience = 1;
@@ -77,8 +77,8 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#state === "closed") return;
     this.#state = "closed";
-    this.#takeBack();
-    this.#pulse?.stop();
+    this.#cancelTimer();
+    this.#heartbeat?.stop();
     this.#requests.end(closedHere());
     await this.#socket?.close();
   }
@@ -90,7 +90,7 @@ export class Connection {
       { ...this.#settings, timeoutMs },
       {
         hello: (hello) => this.#opened(hello, socket),
-        heard: () => this.#pulse?.heard(),
+        heard: () => this.#heartbeat?.heard(),
         frame: (frame) => {
           if (frame.type === "res") this.#requests.answer(frame);
           else this.#listener.event(frame);
@@ -111,8 +111,8 @@ export class Connection {
     this.#persists = true;
     this.#openedAt = this.#settings.timing.now();
     this.#requests.frameBytes = hello.limits.frameBytes;
-    this.#pulse = new Pulse(this.#settings.timing, {
-      ask: () => socket.send(pulseFrame),
+    this.#heartbeat = new Heartbeat(this.#settings.timing, {
+      ask: () => socket.send(heartbeatFrame),
       dead: () => socket.drop(),
     });
     this.#requests.opened((text) => socket.send(text));
@@ -130,7 +130,7 @@ export class Connection {
     }
     this.#state = "connecting";
     this.#socket = null;
-    this.#pulse?.stop();
+    this.#heartbeat?.stop();
     this.#requests.lost();
     const error =
       refusal ?? closeError(code) ?? unavailable(`The gateway at ${url} cannot be reached, or went away.`);
@@ -140,7 +140,7 @@ export class Connection {
       this.#end(error);
       return;
     }
-    this.#takeBack = timing.setTimer(delay, () => this.#open());
+    this.#cancelTimer = timing.setTimer(delay, () => this.#open());
     this.#listener.lost();
   }
 
@@ -163,7 +163,7 @@ export class Connection {
 
 /** A gateway that is out of order for a token that is good may be in order later. */
 function mayComeAgain(refusal: CallError): boolean {
-  return ["unavailable", "internal"].includes(refusal.code) || isPassing(refusal);
+  return ["unavailable", "internal"].includes(refusal.code) || isTransient(refusal);
 }
 
 function closedHere(): CallError {
@@ -235,7 +235,7 @@ export class Requests {
   }
 
   /** An answer to a request that nobody waits for any more is passed by. */
-  answer(frame: Answered): void {
+  answer(frame: ReceivedResponse): void {
     const waiting = this.#settle(frame.id);
     if (frame.ok) waiting?.resolve(frame.payload);
     else waiting?.reject(new CallError(frame.error));

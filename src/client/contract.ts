@@ -101,7 +101,7 @@ export class CallError extends Error {
 }
 
 /** The same later may do better: the gateway is starting, stopping or has too much to do. */
-export function isPassing(error: unknown): error is CallError {
+export function isTransient(error: unknown): error is CallError {
   return error instanceof CallError && (error.retryable || error.code === "rate_limited");
 }
 

@@ -5,7 +5,7 @@ import type { FollowOptions } from "./contract.ts";
 import { CallError } from "./contract.ts";
 import type { LiveStream } from "./live-stream.ts";
 import type { Timing } from "./retry.ts";
-import { patiently } from "./retry.ts";
+import { retryWhileTransient } from "./retry.ts";
 
 /**
  * A session's entries, each once: pages are read behind the last entry that was given, and events are no more than signs that
@@ -30,7 +30,7 @@ export async function* follow(
   options: FollowOptions,
 ): AsyncGenerator<WireEntry, void> {
   // Not `AbortSignal.any`: that is kept until one of them comes, and a client may live long.
-  const ending = new FirstAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
+  const ending = new AnyAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
   const { signal } = ending;
   const bell = new Bell(signal);
   const reader = new PageReader(deps, options, signal);
@@ -160,7 +160,7 @@ class PageReader {
   async #patiently<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await patiently(this.#deps.timing, this.#signal, read);
+        return await retryWhileTransient(this.#deps.timing, this.#signal, read);
       } catch (error) {
         this.#signal.throwIfAborted();
         if (!(error instanceof CallError && error.code === "too_large" && this.#limit > 1)) throw error;
@@ -171,7 +171,7 @@ class PageReader {
 }
 
 /** Aborted by the first of several signals, until it is closed: then nothing of it hangs on any of them. */
-export class FirstAbort {
+export class AnyAbort {
   readonly #controller = new AbortController();
   readonly #leave: (() => void)[] = [];
 

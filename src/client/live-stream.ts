@@ -2,7 +2,7 @@ import type { EventFrame } from "../protocol/frames.ts";
 import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
 import type { Result } from "../protocol/methods/method-table.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
-import { isPassing, unavailable } from "./contract.ts";
+import { isTransient, unavailable } from "./contract.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { Timing } from "./retry.ts";
 import { delayBefore } from "./retry.ts";
@@ -39,7 +39,7 @@ export class LiveStream implements EventStream {
   #last: number | null = null;
   #toldOfGap = false;
   #refused = 0;
-  #takeBack: () => void = () => undefined;
+  #cancelTimer: () => void = () => undefined;
   #isOver = false;
   #error: unknown = null;
 
@@ -86,7 +86,7 @@ export class LiveStream implements EventStream {
       const answer = await this.#connection.request("sessions.subscribe", params, { isIdempotent: false });
       this.#subscribed(after, (answer as Result<"sessions.subscribe">).seq);
     } catch (error) {
-      if (!isPassing(error) || this.#connection.state === "closed") this.#end(error);
+      if (!isTransient(error) || this.#connection.state === "closed") this.#end(error);
       else this.#subscribeLater(socket, error.retryAfterMs ?? 0);
     }
   }
@@ -95,8 +95,8 @@ export class LiveStream implements EventStream {
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());
-    this.#takeBack();
-    this.#takeBack = timing.setTimer(Math.max(leastMs, delay), () => {
+    this.#cancelTimer();
+    this.#cancelTimer = timing.setTimer(Math.max(leastMs, delay), () => {
       // With that socket gone, the next one subscribes.
       if (socket !== null && this.#connection.socket === socket) void this.#subscribe();
     });
@@ -137,7 +137,7 @@ export class LiveStream implements EventStream {
   #end(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#takeBack();
+    this.#cancelTimer();
     this.#error = error;
     this.#ready.reject(error ?? unavailable("The stream was closed before it was subscribed.", false));
     void this.#connection.close();

@@ -1,4 +1,4 @@
-import { isPassing } from "./contract.ts";
+import { isTransient } from "./contract.ts";
 
 /** How long to wait between tries. */
 export interface Backoff {
@@ -34,10 +34,10 @@ export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
     const onAbort = () => {
-      takeBack();
+      cancelTimer();
       reject(signal.reason);
     };
-    const takeBack = timing.setTimer(ms, () => {
+    const cancelTimer = timing.setTimer(ms, () => {
       signal.removeEventListener("abort", onAbort);
       resolve();
     });
@@ -51,11 +51,11 @@ const patience = { minMs: 250, maxMs: 10_000 };
  * Does it for as long as a gateway says that it may do better later. Rejects with the signal's reason when it is aborted.
  * `mayPass`: which refusals are passing ones; by default all that reading may come again after.
  */
-export async function patiently<T>(
+export async function retryWhileTransient<T>(
   timing: Timing,
   signal: AbortSignal | null,
   act: () => Promise<T>,
-  mayPass: (error: unknown) => boolean = isPassing,
+  mayPass: (error: unknown) => boolean = isTransient,
 ): Promise<T> {
   for (let failed = 0; ; failed++) {
     signal?.throwIfAborted();
@@ -71,7 +71,7 @@ export async function patiently<T>(
 }
 
 /** It was not even begun, so that whatever it changes may be asked for once more. */
-export function isNotLetIn(error: unknown): boolean {
+export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }
 

@@ -21,7 +21,7 @@ export interface SocketListener {
   hello(hello: HelloPayload): void;
   /** A message arrived. Its frame follows, which may take a while to parse. */
   heard(): void;
-  frame(frame: Answered | EventFrame): void;
+  frame(frame: ReceivedResponse | EventFrame): void;
   /** Once, and nothing behind it. `refusal`: what `connect` was answered with. */
   closed(code: number, refusal: CallError | null): void;
 }
@@ -47,20 +47,20 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   let isGreeted = false;
   /** Resolves when every frame that arrived so far is delivered; `null` if none is pending. */
   let pending: Promise<void> | null = null;
-  const takeBack = timing.setTimer(timeoutMs, () => end(brokenCode, null));
+  const cancelTimer = timing.setTimer(timeoutMs, () => end(brokenCode, null));
 
   function end(code: number, refusal: CallError | null): void {
     if (over.signal.aborted) return;
     over.abort();
-    takeBack();
+    cancelTimer();
     socket.close();
     listener.closed(code, refusal);
   }
 
-  function greeted(frame: Answered): void {
+  function greeted(frame: ReceivedResponse): void {
     if (frame.ok) {
       isGreeted = true;
-      takeBack();
+      cancelTimer();
       listener.hello(frame.payload as HelloPayload);
     } else end(brokenCode, new CallError(frame.error));
   }
@@ -104,7 +104,7 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
     drop: () => end(brokenCode, null),
     close: () => {
       over.abort();
-      takeBack();
+      cancelTimer();
       socket.close();
       const giveUp = timing.setTimer(goodbyeMs, () => gone.resolve());
       return gone.promise.finally(giveUp);
@@ -131,7 +131,7 @@ export function closeError(code: number): CallError | null {
   return new CallError({ code: "unavailable", message, retryable: reconnects });
 }
 
-export type Answered =
+export type ReceivedResponse =
   | { readonly type: "res"; readonly id: string; readonly ok: true; readonly payload: unknown }
   | { readonly type: "res"; readonly id: string; readonly ok: false; readonly error: WireError };
 
@@ -140,7 +140,7 @@ export interface OtherFrame {
   readonly type: "other";
 }
 
-export type ReceivedFrame = Answered | EventFrame | OtherFrame;
+export type ReceivedFrame = ReceivedResponse | EventFrame | OtherFrame;
 
 /** Whether a message has to be read by `readLongFrame`. */
 export function isLongFrame(data: unknown): data is string {
@@ -167,7 +167,7 @@ export async function readLongFrame(text: string, signal: AbortSignal): Promise<
 
 function frameIn(value: unknown): ReceivedFrame | null {
   if (!isObject(value) || typeof value.type !== "string") return null;
-  if (value.type === "res") return isAnswer(value) ? (value as unknown as Answered) : null;
+  if (value.type === "res") return isAnswer(value) ? (value as unknown as ReceivedResponse) : null;
   if (value.type === "event") return isEvent(value) ? (value as unknown as EventFrame) : null;
   return { type: "other" };
 }
@@ -201,29 +201,29 @@ const quietMs = 30_000;
 const answerMs = 30_000;
 
 /** Something that every gateway answers, whatever the token may: the answer shows that it is there. */
-export const pulseFrame = JSON.stringify({
+export const heartbeatFrame = JSON.stringify({
   type: "req",
   id: "pulse",
   method: "sessions.unsubscribe",
   params: { subscriptionId: "pulse" },
 });
 
-export interface PulseActs {
+export interface HeartbeatActions {
   ask(): void;
   /** Nothing was heard since it was asked. */
   dead(): void;
 }
 
-export class Pulse {
+export class Heartbeat {
   readonly #timing: Timing;
-  readonly #acts: PulseActs;
-  #takeBack: () => void;
+  readonly #acts: HeartbeatActions;
+  #cancelTimer: () => void;
   #wasHeard = false;
 
-  constructor(timing: Timing, acts: PulseActs) {
+  constructor(timing: Timing, acts: HeartbeatActions) {
     this.#timing = timing;
     this.#acts = acts;
-    this.#takeBack = this.#wait(quietMs, false);
+    this.#cancelTimer = this.#wait(quietMs, false);
   }
 
   /** Called with every frame, so it does no more than this. */
@@ -232,7 +232,7 @@ export class Pulse {
   }
 
   stop(): void {
-    this.#takeBack();
+    this.#cancelTimer();
   }
 
   #wait(ms: number, wasAsked: boolean): () => void {
@@ -244,7 +244,7 @@ export class Pulse {
       }
       const asks = !this.#wasHeard;
       if (asks) this.#acts.ask();
-      this.#takeBack = this.#wait(asks ? answerMs : quietMs, asks);
+      this.#cancelTimer = this.#wait(asks ? answerMs : quietMs, asks);
     });
   }
 }

@@ -11,8 +11,8 @@ import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
-import type { LocalWatchedCalls } from "../../src/gateway/methods/local-calls.ts";
-import { localWatchedCalls } from "../../src/gateway/methods/local-calls.ts";
+import type { LocalCallsWithEvents } from "../../src/gateway/methods/local-calls.ts";
+import { localCallsWithEvents } from "../../src/gateway/methods/local-calls.ts";
 import type { Skein } from "../../src/index.ts";
 import { defineAgent, defineTool } from "../../src/index.ts";
 import type { App } from "../../src/sessions/app.ts";
@@ -24,7 +24,7 @@ const pay = "use the tool pay";
 let folder: TemporaryFolder;
 let skein: Skein;
 let editor: AcpEditor;
-let calls: LocalWatchedCalls;
+let calls: LocalCallsWithEvents;
 let paid = 0;
 let reported: unknown[] = [];
 let over: Promise<void>;
@@ -53,7 +53,7 @@ beforeEach(async () => {
   const loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
   const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens };
-  calls = localWatchedCalls(allHandlers(deps), deps);
+  calls = localCallsWithEvents(allHandlers(deps), deps);
   const context = {
     version: "0",
     calls,

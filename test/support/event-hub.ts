@@ -3,9 +3,9 @@ import { createRedactor } from "../../src/access/redaction/redactor.ts";
 import { EventBus } from "../../src/core/events.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { everyUser, tokenScopes } from "../../src/gateway/auth/principal.ts";
-import type { Numbers } from "../../src/gateway/events/event-numbers.ts";
-import { countingFrom } from "../../src/gateway/events/event-numbers.ts";
-import type { Wanted } from "../../src/gateway/events/event-selection.ts";
+import type { EventNumbers } from "../../src/gateway/events/event-numbers.ts";
+import { countFrom } from "../../src/gateway/events/event-numbers.ts";
+import type { EventSelection } from "../../src/gateway/events/event-selection.ts";
 import type { EventHubOptions, OpenEventHub } from "../../src/gateway/events/hub.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
 import type { EventSink } from "../../src/gateway/events/subscriber.ts";
@@ -60,7 +60,7 @@ export class TestSink implements EventSink {
 export interface World {
   readonly bus: EventBus;
   readonly hub: OpenEventHub;
-  readonly numbers: Numbers;
+  readonly numbers: EventNumbers;
   readonly problems: unknown[];
   emit(event: SkeinEvent): void;
   /** Lets the hub do what it has put off, once. */
@@ -75,7 +75,7 @@ export function hubWorld(
   const problems: unknown[] = [];
   const due: (() => void)[] = [];
   const bus = new EventBus((error) => void problems.push(error));
-  const numbers = options.numbers ?? countingFrom(1);
+  const numbers = options.numbers ?? countFrom(1);
   const hub = createEventHub({
     redactor: createRedactor(),
     ...options,
@@ -98,7 +98,7 @@ export const adminOfAll: Principal = { ...basis, scopes: tokenScopes, user: ever
 export const adminOf = (user: string | null): Principal => ({ ...basis, scopes: tokenScopes, user });
 export const readerOf = (user: string | null): Principal => ({ ...basis, scopes: ["read"], user });
 
-export function want(changes: Partial<Wanted> = {}): Wanted {
+export function want(changes: Partial<EventSelection> = {}): EventSelection {
   return { keys: null, events: [], of: "everybody", agentId: null, ...changes };
 }
 

@@ -1,10 +1,10 @@
 // A process for the tests of the first token: asks for that of a folder, and says what it got.
 import { writeSync } from "node:fs";
 import { join } from "node:path";
-import { firstToken } from "../../src/gateway/auth/admin-token.ts";
+import { ensureAdminToken } from "../../src/gateway/auth/admin-token.ts";
 import { TokenBooks } from "./token-books.ts";
 
 const [root = ""] = process.argv.slice(2);
 const { tokens, db } = new TokenBooks(join(root, "work.db"));
-writeSync(1, JSON.stringify(firstToken(root, tokens)));
+writeSync(1, JSON.stringify(ensureAdminToken(root, tokens)));
 db.close();

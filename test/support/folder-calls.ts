@@ -10,7 +10,7 @@ import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { tokenHandlers } from "../../src/gateway/methods/admin.ts";
-import type { FolderDeps, TokenDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { FolderApp, TokenApp } from "../../src/gateway/methods/dispatch.ts";
 import type { ChangeMethod, TokenMethod } from "../../src/gateway/methods/handlers.ts";
 import { changeHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
@@ -22,7 +22,7 @@ export interface FolderCalls {
   readonly root: string;
   readonly store: FilesStore;
   readonly tokens: Tokens;
-  readonly deps: FolderDeps & TokenDeps;
+  readonly deps: FolderApp & TokenApp;
   /** As whoever shows such a token; left out: who has the folder. Every answer is held to the schema of its method. */
   as(principal?: Partial<Principal>): Calls<ChangeMethod | TokenMethod>;
   /** Everything that there is of some users, to be compared. */

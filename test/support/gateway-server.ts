@@ -3,12 +3,12 @@ import { Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import { WebSocket } from "ws";
 import type { TokenRequest } from "../../src/gateway/auth/tokens.ts";
-import type { Wanted } from "../../src/gateway/events/event-selection.ts";
+import type { EventSelection } from "../../src/gateway/events/event-selection.ts";
 import type { EventHub, EventSink } from "../../src/gateway/events/subscriber.ts";
 import type { Handlers } from "../../src/gateway/methods/dispatch.ts";
 import { Dispatch } from "../../src/gateway/methods/dispatch.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
-import type { Server, ServerParts, Timers, Tuning } from "../../src/gateway/server/server-options.ts";
+import type { Server, ServerApp, Timers, Tuning } from "../../src/gateway/server/server-options.ts";
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
 
@@ -56,13 +56,13 @@ export class HandTimers implements Timers {
 /** A hub whose events a test makes. */
 export class HandHub implements EventHub {
   seq = 0;
-  readonly open = new Set<{ wanted: Wanted; sink: EventSink; after: number | undefined }>();
+  readonly open = new Set<{ wanted: EventSelection; sink: EventSink; after: number | undefined }>();
 
   get size(): number {
     return this.open.size;
   }
 
-  subscribe(_principal: unknown, wanted: Wanted, sink: EventSink, after?: number) {
+  subscribe(_principal: unknown, wanted: EventSelection, sink: EventSink, after?: number) {
     const row = { wanted, sink, after };
     this.open.add(row);
     for (let seq = (after ?? this.seq) + 1; seq <= this.seq; seq += 1)
@@ -83,7 +83,7 @@ function frameText(seq: number, payload: unknown = {}): string {
 
 export interface GatewayOptions {
   readonly handlers?: Partial<Handlers>;
-  readonly parts?: Partial<ServerParts>;
+  readonly parts?: Partial<ServerApp>;
   readonly tuning?: Partial<Tuning>;
 }
 

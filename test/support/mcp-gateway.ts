@@ -7,11 +7,11 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
-import { siteProblem } from "../../src/gateway/auth/allowed-hosts.ts";
+import { findHostProblem } from "../../src/gateway/auth/allowed-hosts.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { createMcp } from "../../src/gateway/mcp/create-mcp.ts";
-import type { McpParts } from "../../src/gateway/mcp/mcp-context.ts";
-import { skeinParts } from "../../src/gateway/mcp/mcp-context.ts";
+import type { McpApp } from "../../src/gateway/mcp/mcp-context.ts";
+import { skeinMcpApp } from "../../src/gateway/mcp/mcp-context.ts";
 import type { Skein } from "../../src/index.ts";
 import { closeLater } from "./mcp-client.ts";
 
@@ -19,8 +19,8 @@ export function principal(over: Partial<Principal> = {}): Principal {
   return { tokenId: "a1b2c3", name: "test", scopes: ["read", "write"], user: null, expiresAt: null, ...over };
 }
 
-export function partsOf(skein: Skein, reported: unknown[] = []): McpParts {
-  return skeinParts(skein, {
+export function partsOf(skein: Skein, reported: unknown[] = []): McpApp {
+  return skeinMcpApp(skein, {
     version: "1.2.3",
     defaultAgentId: "main",
     scope: "per-sender",
@@ -44,7 +44,7 @@ export async function startMcp(skein: Skein, first: Principal = principal()): Pr
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { port } = server.address() as AddressInfo;
     const { host, origin } = incoming.headers;
-    const problem = siteProblem(
+    const problem = findHostProblem(
       { target: incoming.url ?? "", host, origin },
       { port, bound: [], allowedHosts: [] },
     );

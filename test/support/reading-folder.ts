@@ -10,7 +10,7 @@ import { findProblems } from "../../src/core/check-schema.ts";
 import type { Params, Result } from "../../src/entry-client.ts";
 import type { Scope } from "../../src/entry-store.ts";
 import type { Principal, TokenScope } from "../../src/gateway/auth/principal.ts";
-import type { FolderDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { FolderApp } from "../../src/gateway/methods/dispatch.ts";
 import type { ReadMethod } from "../../src/gateway/methods/handlers.ts";
 import { readHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls } from "../../src/gateway/methods/local-calls.ts";
@@ -26,7 +26,7 @@ type Call = <M extends ReadMethod>(method: M, params: Params<M>) => Promise<Resu
 export interface ReadingFolder {
   readonly dir: string;
   readonly store: FilesStore;
-  readonly deps: FolderDeps;
+  readonly deps: FolderApp;
   /** As a token of this user with these scopes; every payload is held against its schema. */
   as(user: string | null, ...scopes: TokenScope[]): Call;
   /** With the scope `admin`, and without. */
@@ -37,7 +37,7 @@ export interface ReadingFolder {
 }
 
 /** A folder with a configuration, read through the methods by different principals. */
-export async function readingFolder(more: Partial<FolderDeps> = {}): Promise<ReadingFolder> {
+export async function readingFolder(more: Partial<FolderApp> = {}): Promise<ReadingFolder> {
   const home = mkdtempSync(join(tmpdir(), "skein-reading-"));
   const dir = join(home, ".skein");
   const provider = `{ apiKey: ${secret} }`;

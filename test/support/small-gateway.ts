@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { GatewayPieces, ServingDeps } from "../../src/app/pieces.ts";
 import { effectiveConfigText } from "../../src/config/effective.ts";
 import type { Call, Handlers } from "../../src/gateway/methods/dispatch.ts";
-import type { Server, ServerParts } from "../../src/gateway/server/server-options.ts";
+import type { Server, ServerApp } from "../../src/gateway/server/server-options.ts";
 
 /** The least that makes a gateway: a few methods, over plain HTTP, for tests of what holds them together. */
 
@@ -15,7 +15,7 @@ export interface SmallPieces extends GatewayPieces {
   /** How many have begun to. */
   held: number;
   /** What the server was given. */
-  parts: ServerParts | null;
+  parts: ServerApp | null;
 }
 
 export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
@@ -72,7 +72,7 @@ function handlersOf(deps: ServingDeps, hold: () => Promise<void>): Handlers {
 }
 
 /** `POST /rpc/<method>` with a token, `GET /readyz`. */
-export async function listen(parts: ServerParts): Promise<Server> {
+export async function listen(parts: ServerApp): Promise<Server> {
   let isDraining = false;
   const answer = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
 import type { GatewayPieces } from "../../src/app/pieces.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { durableNumbers } from "../../src/gateway/events/event-numbers.ts";
+import { createDurableNumbers } from "../../src/gateway/events/event-numbers.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
 import type { SoakSample } from "./soak-judge.ts";
 
@@ -20,7 +20,7 @@ const pieces: GatewayPieces = {
   openHub: ({ tokens, subscribe, redactor, report }) => {
     if (leak !== undefined) subscribe((event) => void kept.push(leaked(event)));
     return createEventHub({
-      numbers: durableNumbers({ ledger: tokens.ledger, report }),
+      numbers: createDurableNumbers({ ledger: tokens.ledger, report }),
       redactor: {
         redact: (text) => redactor().redact(text),
         redactJson: (value) => redactor().redactJson(value),

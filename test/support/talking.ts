@@ -2,7 +2,7 @@ import { skeinDeps } from "../../src/app/call-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
-import type { SkeinDeps } from "../../src/gateway/methods/dispatch.ts";
+import type { SkeinApp } from "../../src/gateway/methods/dispatch.ts";
 import type { SkeinMethod } from "../../src/gateway/methods/handlers.ts";
 import { skeinHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
@@ -30,7 +30,7 @@ export const annAdmin: Principal = { ...ann, scopes: ["read", "write", "tools", 
 
 export interface Talking {
   readonly skein: Skein;
-  readonly deps: SkeinDeps;
+  readonly deps: SkeinApp;
   readonly dir: string;
   /** Calls on behalf of somebody; every payload is held against the schema of its method. */
   as(principal?: Principal): Calls<SkeinMethod>;

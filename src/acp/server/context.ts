@@ -3,7 +3,7 @@ import type {
   RequestPermissionResponse,
   SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
-import { isNotLetIn, patiently, realTiming } from "../../client/retry.ts";
+import { isRateLimited, realTiming, retryWhileTransient } from "../../client/retry.ts";
 import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
 import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
@@ -49,6 +49,11 @@ export interface EditorSession {
 export function retryRateLimited<C extends Pick<ServerContext, "calls">>(context: C): C {
   const { calls } = context;
   const call: ServerContext["calls"]["call"] = (method, params, options) =>
-    patiently(realTiming, options?.signal ?? null, () => calls.call(method, params, options), isNotLetIn);
+    retryWhileTransient(
+      realTiming,
+      options?.signal ?? null,
+      () => calls.call(method, params, options),
+      isRateLimited,
+    );
   return { ...context, calls: { call, events: (filter) => calls.events(filter) } };
 }

@@ -1,6 +1,6 @@
 import type { PromptResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { Timing } from "../../client/retry.ts";
-import { patiently, realTiming } from "../../client/retry.ts";
+import { realTiming, retryWhileTransient } from "../../client/retry.ts";
 import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
@@ -73,7 +73,7 @@ export class LiveSession {
     this.#timing = timing;
     this.#reader = {
       call: (method, params) =>
-        patiently(timing, this.#closing.signal, () => context.calls.call(method, params)),
+        retryWhileTransient(timing, this.#closing.signal, () => context.calls.call(method, params)),
     };
     const { report, calls } = context;
     const { requestPermission, sendUpdate } = editor;

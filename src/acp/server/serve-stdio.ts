@@ -13,7 +13,7 @@ import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { thrownText } from "../../core/text.ts";
 import type { StdioStreams } from "../../gateway/mcp/serve-stdio.ts";
-import { Refused } from "../../gateway/methods/dispatch.ts";
+import { RequestRefusedError } from "../../gateway/methods/dispatch.ts";
 import { wiredErrors } from "../../protocol/errors.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Editor } from "./acp-agent.ts";
@@ -136,7 +136,7 @@ const errorNumbers: Readonly<Record<string, number>> = {
 /** An error of this process or of a gateway for ACP, with the code of `docs/errors.md` in its data. */
 export function acpError(error: unknown): RequestError {
   if (error instanceof RequestError) return error;
-  const { code, reason } = (error instanceof Refused ? error.wire : (error ?? {})) as {
+  const { code, reason } = (error instanceof RequestRefusedError ? error.wire : (error ?? {})) as {
     readonly code?: unknown;
     readonly reason?: unknown;
   };

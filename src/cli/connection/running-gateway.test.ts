@@ -5,7 +5,7 @@ import { GatewayPeer, goodToken } from "../../../test/support/gateway-peer.ts";
 import { soon } from "../../../test/support/soon.ts";
 import { CallError } from "../../client/contract.ts";
 import { tokenPath } from "../../gateway/auth/admin-token.ts";
-import { Refused } from "../../gateway/methods/dispatch.ts";
+import { RequestRefusedError } from "../../gateway/methods/dispatch.ts";
 import { claimRunning, runningPath } from "../../gateway/running-file.ts";
 import { invalidRequest } from "../../protocol/errors.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
@@ -154,7 +154,7 @@ describe("what a gateway refuses", () => {
 
   test("[CLT13] params that do not fit are told alike without a gateway", () => {
     const wire = invalidRequest([{ path: "label", problem: "is too long" }]);
-    for (const error of [new Refused(wire), new CallError(wire)]) {
+    for (const error of [new RequestRefusedError(wire), new CallError(wire)]) {
       printed.err = "";
       expect(report(error)).toBe(2);
       expect(printed.err).toMatch(/^error: "label" is too long\. `skein --help`.* \(invalid_request\)\n$/);

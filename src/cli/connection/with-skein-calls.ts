@@ -12,7 +12,7 @@ import { thrownText } from "../../core/text.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
 import { allHandlers } from "../../gateway/methods/handlers.ts";
-import { localPrincipal, localWatchedCalls } from "../../gateway/methods/local-calls.ts";
+import { localCallsWithEvents, localPrincipal } from "../../gateway/methods/local-calls.ts";
 import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { App } from "../../sessions/app.ts";
@@ -65,7 +65,7 @@ export async function withSkeinCalls<T>(
     const clock = { now: () => terminal.now() };
     const tokens = new Tokens({ ledger: store.work.ledger, clock });
     const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, clock };
-    const calls = localWatchedCalls(allHandlers(deps), deps, {
+    const calls = localCallsWithEvents(allHandlers(deps), deps, {
       ...localPrincipal,
       name: byWhom(terminal),
     });

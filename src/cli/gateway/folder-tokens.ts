@@ -6,7 +6,7 @@ import { openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";
-import { firstToken } from "../../gateway/auth/admin-token.ts";
+import { ensureAdminToken } from "../../gateway/auth/admin-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import { countOpenRuns } from "../../runs/embedded/salvaged.ts";
@@ -88,7 +88,7 @@ export async function openFolderTokens(
       .filter(({ file }) => basename(file) === indexDbName)
       .map(({ file, note }) => `${basename(file)}: ${note}`);
     const tokens = new Tokens({ ledger, clock, keepsRevocations: true });
-    const { tokenId, isNew } = firstToken(root, tokens);
+    const { tokenId, isNew } = ensureAdminToken(root, tokens);
     return {
       root,
       tokens,

@@ -10,7 +10,7 @@ import { rootOf } from "../../config/root.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { ServerParts } from "../../gateway/server/server-options.ts";
+import type { ServerApp } from "../../gateway/server/server-options.ts";
 import type { Configured, Current, Grace } from "./serving.ts";
 
 interface ReloadParts<T extends Configured> {
@@ -19,7 +19,7 @@ interface ReloadParts<T extends Configured> {
   load(): Promise<LoadedConfig>;
   /** Opens what is to serve next, beside what serves now. */
   open(loaded: LoadedConfig): Promise<T>;
-  readonly log: ServerParts["log"];
+  readonly log: ServerApp["log"];
   /** How long what is replaced may take to come to its end. */
   readonly grace: Grace;
 }

@@ -6,7 +6,7 @@ import { isNetwork } from "../../config/sections/gateway.ts";
 const mapped = /^(?:0:){5}ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 
 /** The one spelling of an address, without a zone; an IPv4 address inside an IPv6 one is itself. `null`: no address. */
-export function plainAddress(text: string): string | null {
+export function normalizeAddress(text: string): string | null {
   const address = text.replace(/%[\w.~-]+$/, "");
   switch (isIP(address)) {
     case 4:
@@ -23,27 +23,27 @@ export function plainAddress(text: string): string | null {
  * address at all is counted as one too.
  */
 export function networkOf(text: string): string {
-  const address = plainAddress(text);
+  const address = normalizeAddress(text);
   if (address === null) return "unknown";
   return address.includes(":") ? `${address.split(":").slice(0, 4).join(":")}::/64` : address;
 }
 
 export function isLoopback(text: string): boolean {
-  const address = plainAddress(text);
+  const address = normalizeAddress(text);
   return address === "0:0:0:0:0:0:0:1" || (address?.startsWith("127.") ?? false);
 }
 
 /** Whether an address is in one of some networks. Those that are none hold nobody. */
-export function withinNetworks(networks: readonly string[]): (address: string) => boolean {
+export function matchNetworks(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks.filter(isNetwork)) {
     const [given = "", bits] = network.split("/");
-    const address = bits === undefined ? (plainAddress(given) ?? given) : given;
+    const address = bits === undefined ? (normalizeAddress(given) ?? given) : given;
     const family = isIP(address) === 4 ? "ipv4" : "ipv6";
     list.addSubnet(address, Number(bits ?? (family === "ipv4" ? 32 : 128)), family);
   }
   return (text) => {
-    const address = plainAddress(text);
+    const address = normalizeAddress(text);
     return address !== null && list.check(address, address.includes(":") ? "ipv6" : "ipv4");
   };
 }
@@ -77,16 +77,16 @@ const mostHops = 16;
  * Whose request it is. What `X-Forwarded-For` says counts only as far as proxies of ours said it: from its end backwards,
  * each address behind a trusted one. Everything before that the client may have made up.
  */
-export function clientAddress(
+export function resolveClientAddress(
   peer: string,
   forwardedFor: string | readonly string[] | undefined,
   isTrusted: (address: string) => boolean,
 ): string {
-  let client = plainAddress(peer) ?? "unknown";
+  let client = normalizeAddress(peer) ?? "unknown";
   if (forwardedFor === undefined) return client;
   const hops = [forwardedFor].flat().join(",").split(",").slice(-mostHops);
   for (const hop of hops.toReversed()) {
-    const address = isTrusted(client) ? plainAddress(withoutPort(hop.trim())) : null;
+    const address = isTrusted(client) ? normalizeAddress(withoutPort(hop.trim())) : null;
     if (address === null) return client;
     client = address;
   }

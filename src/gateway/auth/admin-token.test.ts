@@ -15,7 +15,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
-import { firstToken, readTokenFile, tokenPath } from "./admin-token.ts";
+import { ensureAdminToken, readTokenFile, tokenPath } from "./admin-token.ts";
 import { createLinkCode, exchangeLinkCode } from "./link-codes.ts";
 import { tokenScopes } from "./principal.ts";
 
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 describe("the first token", () => {
   test("[GSA7] is made once, for its owner alone, with every right", () => {
-    const first = firstToken(root, books.tokens);
+    const first = ensureAdminToken(root, books.tokens);
     expect(first.isNew).toBe(true);
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
     expect(readFileSync(tokenPath(root), "utf8")).toBe(`${first.secret}\n`);
@@ -40,7 +40,7 @@ describe("the first token", () => {
       scopes: tokenScopes,
       expiresAt: null,
     });
-    expect(firstToken(root, books.tokens)).toEqual({ ...first, isNew: false });
+    expect(ensureAdminToken(root, books.tokens)).toEqual({ ...first, isNew: false });
     expect(readTokenFile(root)).toBe(first.secret);
     expect(readdirSync(root)).toEqual(["token"]);
   });
@@ -62,40 +62,40 @@ describe("the first token", () => {
   });
 
   test("[GSA7] a file that others may read is made private", () => {
-    const { secret } = firstToken(root, books.tokens);
+    const { secret } = ensureAdminToken(root, books.tokens);
     chmodSync(tokenPath(root), 0o644);
-    expect(firstToken(root, books.tokens).secret).toBe(secret);
+    expect(ensureAdminToken(root, books.tokens).secret).toBe(secret);
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
   });
 
   test("[GSA7] its file goes on counting after work.db was lost, but not beside other tokens", () => {
-    const { secret } = firstToken(root, books.tokens);
+    const { secret } = ensureAdminToken(root, books.tokens);
     const lost = new TokenBooks();
-    expect(firstToken(root, lost.tokens)).toMatchObject({ secret, isNew: false });
+    expect(ensureAdminToken(root, lost.tokens)).toMatchObject({ secret, isNew: false });
     expect(lost.tokens.verify(secret)?.user).toBe("*");
     const other = new TokenBooks();
     other.tokens.create({ name: "x", scopes: ["read"], user: null }, null);
-    expect(() => firstToken(root, other.tokens)).toThrow(/not known here. Remove the file/);
+    expect(() => ensureAdminToken(root, other.tokens)).toThrow(/not known here. Remove the file/);
   });
 
   test("[GSA7] a file that cannot be used is told, and stays as it is", () => {
     const path = tokenPath(root);
     for (const held of ["", "not a token\n", `skein_${"a".repeat(42)}`]) {
       writeFileSync(path, held);
-      expect(() => firstToken(root, books.tokens)).toThrow(/holds no token/);
+      expect(() => ensureAdminToken(root, books.tokens)).toThrow(/holds no token/);
       expect(readFileSync(path, "utf8")).toBe(held);
       expect(readTokenFile(root)).toBe(null);
     }
     rmSync(path);
-    const { tokenId } = firstToken(root, books.tokens);
+    const { tokenId } = ensureAdminToken(root, books.tokens);
     chmodSync(path, 0o666);
-    expect(() => firstToken(root, books.tokens)).toThrow(/others may have written it/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/others may have written it/);
     chmodSync(path, 0o600);
     books.tokens.revoke(tokenId);
-    expect(() => firstToken(root, books.tokens)).toThrow(/revoked or is over/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/revoked or is over/);
     rmSync(path);
     symlinkSync(join(root, "elsewhere"), path);
-    expect(() => firstToken(root, books.tokens)).toThrow(/not a file of this user/);
+    expect(() => ensureAdminToken(root, books.tokens)).toThrow(/not a file of this user/);
     expect(readdirSync(root)).toEqual(["token"]);
     expect(books.tokens.list()).toHaveLength(1);
   });

@@ -8,7 +8,7 @@ import type { TokenRequest, Tokens } from "./tokens.ts";
 
 /** The admin token of a root folder lies in its file `token`, for the commands of whoever may read that folder. */
 
-export interface FirstToken {
+export interface AdminToken {
   readonly secret: string;
   readonly tokenId: string;
   readonly isNew: boolean;
@@ -24,7 +24,7 @@ export function tokenPath(root: string): string {
  * The admin token, made if there is none yet. Processes that start at once get the same one. A file that is there is
  * never written over: what it holds must be a token that still counts.
  */
-export function firstToken(root: string, tokens: Tokens): FirstToken {
+export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
   const there = readToken(path, tokens);
   if (there !== null) return there;
@@ -60,7 +60,7 @@ function writeToken(path: string, secret: string, tokens: Tokens, tokenId: strin
   }
 }
 
-function readToken(path: string, tokens: Tokens): FirstToken | null {
+function readToken(path: string, tokens: Tokens): AdminToken | null {
   const file = tokens.ledger.exclusively(() => readPrivate(path));
   if (file === null) return null;
   if (file.isExposed) throw unusable(path, "others may have written it");

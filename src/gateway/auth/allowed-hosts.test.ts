@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { apiHeaders, assetHeaders, downloadHeaders, pageHeaders } from "../server/exchange.ts";
-import type { Header, SiteHeaders } from "./allowed-hosts.ts";
-import { checkBinding, siteProblem } from "./allowed-hosts.ts";
+import type { Header, HostHeaders } from "./allowed-hosts.ts";
+import { checkBinding, findHostProblem } from "./allowed-hosts.ts";
 
 const sites = {
   port: 18790,
   bound: ["0.0.0.0", "::ffff:192.168.1.5", "box.lan"],
   allowedHosts: ["skein.example.org", "dev.example.org:5173", "::2"],
 };
-const passes = (headers: Partial<SiteHeaders>) =>
-  siteProblem({ target: "/", host: "localhost:18790", ...headers }, sites) === null;
+const passes = (headers: Partial<HostHeaders>) =>
+  findHostProblem({ target: "/", host: "localhost:18790", ...headers }, sites) === null;
 
 describe("under which names and from which pages", () => {
   test.each<[Header, boolean]>([

@@ -1,12 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
-import { isLoopback, plainAddress } from "./addresses.ts";
+import { isLoopback, normalizeAddress } from "./addresses.ts";
 
 /**
  * From which pages and under which names a gateway may be reached, so that no page of somebody else's reaches it through
  * a visitor's browser: by a name of its own that leads here (`Host`), or from its own place (`Origin`).
  */
 
-export interface Sites {
+export interface HostRules {
   /** The port that is listened at. */
   readonly port: number;
   /** The names and addresses that it listens at: as configured, and where this very connection came in. */
@@ -16,7 +16,7 @@ export interface Sites {
 }
 
 /** What of a request is looked at; lists where a header came more than once. */
-export interface SiteHeaders {
+export interface HostHeaders {
   /** What stands behind the method; only paths are served, never whole addresses. */
   readonly target: string;
   readonly host: Header;
@@ -39,7 +39,7 @@ const localNames = ["localhost", "127.0.0.1", "::1"];
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
 /** Why a request is refused with 403; `null`: it may come in, as far as this goes. */
-export function siteProblem(headers: SiteHeaders, sites: Sites): string | null {
+export function findHostProblem(headers: HostHeaders, sites: HostRules): string | null {
   if (!headers.target.startsWith("/")) return "Only paths are served here";
   const host = only(headers.host);
   if (host === null) return "The request has no Host header, or several";
@@ -55,12 +55,12 @@ export function siteProblem(headers: SiteHeaders, sites: Sites): string | null {
  * Programs send no `Origin`, and browsers none with a plain GET. Such a one carries no token; but one from another
  * site's page is refused, unless somebody follows a link there.
  */
-function strayProblem({ fetchSite, fetchMode }: SiteHeaders): string | null {
+function strayProblem({ fetchSite, fetchMode }: HostHeaders): string | null {
   const isForeign = fetchSite !== undefined && !["same-origin", "none"].includes(only(fetchSite) ?? "");
   return isForeign && only(fetchMode) !== "navigate" ? "The request comes from another site's page" : null;
 }
 
-function originProblem(origin: string | null, asked: Authority, sites: Sites): string | null {
+function originProblem(origin: string | null, asked: Authority, sites: HostRules): string | null {
   const page = origin === null ? null : readOrigin(origin);
   if (page === null) return "The Origin header is not the place of a page";
   const { name, port, usual } = page;
@@ -72,7 +72,7 @@ function originProblem(origin: string | null, asked: Authority, sites: Sites): s
 }
 
 /** The port is of no account here: it may be that of a tunnel or of a container. */
-function isNamed({ name, port }: Authority, { bound, allowedHosts }: Sites): boolean {
+function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules): boolean {
   return (
     isListed({ name, port }, localNames, "anywhere") ||
     isListed({ name, port }, bound, "anywhere") ||
@@ -104,7 +104,7 @@ function listedOf(entry: string): Authority | null {
 
 /** As in a list, where an IPv6 address may stand by itself, and with a zone. */
 function bracketed(entry: string): string {
-  const address = plainAddress(entry);
+  const address = normalizeAddress(entry);
   return address?.includes(":") ? `[${address}]` : (address ?? entry);
 }
 
@@ -114,7 +114,7 @@ function readAuthority(text: string): Authority | null {
   const port = digits === undefined ? null : Number(digits);
   if (port !== null && (port < 1 || port > 65_535)) return null;
   if (v6 === undefined) return plain === undefined ? null : { name: plain.toLowerCase(), port };
-  const name = plainAddress(v6);
+  const name = normalizeAddress(v6);
   return name === null ? null : { name, port };
 }
 

@@ -1,6 +1,6 @@
 import type { Principal } from "./principal.ts";
 import type { RandomSource, Row } from "./token-table.ts";
-import { codePrefix, hashOf, isSecret, matching, newSecret, systemRandom } from "./token-table.ts";
+import { codePrefix, findByHash, hashSecret, isSecret, newSecret, systemRandom } from "./token-table.ts";
 import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
@@ -18,7 +18,7 @@ export function createLinkCode(
   random: RandomSource = systemRandom,
 ): string {
   const code = newSecret(codePrefix, random);
-  const { beginning, hash } = hashOf(code);
+  const { beginning, hash } = hashSecret(code);
   const now = tokens.clock.now();
   tokens.ledger.exclusively(() => {
     tokens.ledger.run("DELETE FROM gateway_codes WHERE expires_at <= ?", now);
@@ -36,12 +36,12 @@ export function createLinkCode(
 /** A console token for a code; `null`: the code is none, was used, is over, or its maker was revoked. */
 export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
   if (!isSecret(codePrefix, code)) return null;
-  const kept = hashOf(code);
+  const kept = hashSecret(code);
   return tokens.ledger.exclusively(() => {
     const rows = tokens.ledger
       .sql("SELECT seq, hash, parent, expires_at FROM gateway_codes WHERE beginning = ?")
       .all(kept.beginning) as (Row & { hash: string })[];
-    const row = matching(rows, kept);
+    const row = findByHash(rows, kept);
     if (row === null) return null;
     tokens.ledger.run("DELETE FROM gateway_codes WHERE seq = ?", Number(row.seq));
     const now = tokens.clock.now();

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../../access/redaction/redactor.ts";
-import { pathless } from "./mask.ts";
+import { withoutTranscriptPaths } from "./mask.ts";
 
-const redactor = pathless(createRedactor());
+const redactor = withoutTranscriptPaths(createRedactor());
 const rows = { sessions: [{ key: "main", transcriptPath: "/srv/skein/main.jsonl", kind: "main" }] };
 
 describe("where session files lie", () => {

@@ -26,7 +26,7 @@ export function maskFor(
   { redactor }: { readonly redactor: Redactor },
   { isAdmin }: { readonly isAdmin: boolean },
 ): Mask {
-  return isAdmin ? off : new Masking(pathless(redactor));
+  return isAdmin ? off : new TextMask(withoutTranscriptPaths(redactor));
 }
 
 const same = <T>(value: T): T => value;
@@ -61,7 +61,7 @@ const inside = new Set([
 ]);
 const deepest = 32;
 
-class Masking implements Mask {
+class TextMask implements Mask {
   hasMasked = false;
   readonly isOff = false;
   readonly #redactor: Redactor;
@@ -85,7 +85,7 @@ class Masking implements Mask {
       yield piece.length;
     }
     parts.push(stream.end());
-    const safe = withoutPath(parts.join(""));
+    const safe = removeTranscriptPath(parts.join(""));
     if (safe !== text) this.hasMasked = true;
     return safe;
   }
@@ -131,22 +131,25 @@ const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
  * A redactor that also takes out where session files lie on this machine. `sessions_list` tells it to agents, so that it stands in
  * transcripts; whoever reads those and is no admin is not told.
  */
-export function pathless(redactor: Redactor): Redactor {
+export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   return {
     redact: (text) => {
       const { text: safe, count } = redactor.redact(text);
-      return { text: withoutPath(safe), count };
+      return { text: removeTranscriptPath(safe), count };
     },
     redactJson: (value) => {
       const { value: safe, count } = redactor.redactJson(value);
-      return { value: mapStrings(safe, (text, key) => (key === field ? "" : withoutPath(text))), count };
+      return {
+        value: mapStrings(safe, (text, key) => (key === field ? "" : removeTranscriptPath(text))),
+        count,
+      };
     },
     stream: () => redactor.stream(),
   };
 }
 
 /** The name stays, and what closes the text behind it. */
-export function withoutPath(text: string): string {
+export function removeTranscriptPath(text: string): string {
   if (!text.includes(field)) return text;
   return text.replace(inText, (_, head: string, path: string) => head + endOf(path));
 }
@@ -159,7 +162,7 @@ function endOf(path: string): string {
 }
 
 /** The result of a tool for a client without the scope `admin`: without the paths of session files, and of errors all paths. */
-export function withoutPaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {
+export function removePaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {
   if (isError) return mapStrings(result, withoutAbsolutePaths) as T;
   const { sessions } = result;
   if (!Array.isArray(sessions)) return result;

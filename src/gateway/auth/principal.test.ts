@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SkeinError } from "../../core/errors.ts";
-import type { AskedRights, Rights, TokenScope } from "./principal.ts";
-import { everyUser, grant, mayCall, scopeFor, tokenScopes } from "./principal.ts";
+import type { RequestedRights, Rights, TokenScope } from "./principal.ts";
+import { everyUser, grantRights, mayCall, scopeFor, tokenScopes } from "./principal.ts";
 
 const rights = (user: string | null, ...scopes: TokenScope[]): Rights => ({ scopes, user, expiresAt: null });
 
@@ -66,7 +66,7 @@ const scopes = fc.subarray([...tokenScopes]);
 const user = fc.constantFrom(...users);
 const end = fc.option(fc.integer({ min: now - 1, max: now + 3 }));
 const anyRights: fc.Arbitrary<Rights> = fc.record({ scopes, user, expiresAt: end });
-const anyAsked: fc.Arbitrary<AskedRights> = fc
+const anyAsked: fc.Arbitrary<RequestedRights> = fc
   .record({ scopes, user, expiresAt: fc.option(end, { nil: undefined }) })
   .map(({ expiresAt, ...rest }) => (expiresAt === undefined ? rest : { ...rest, expiresAt }));
 
@@ -88,9 +88,9 @@ function powersOf(rights: Rights): Set<string> {
   return powers;
 }
 
-function granted(asked: AskedRights, own: Rights | null): Rights | string {
+function granted(asked: RequestedRights, own: Rights | null): Rights | string {
   try {
-    return grant(asked, own, now);
+    return grantRights(asked, own, now);
   } catch (error) {
     if (error instanceof SkeinError) return error.code;
     throw error;
@@ -137,13 +137,13 @@ describe("minting", () => {
 
   test("[GSA3] an end that is left out is that of the maker", () => {
     const own: Rights = { scopes: ["read", "write"], user: "ann", expiresAt: now + 9 };
-    expect(grant({ scopes: ["read"], user: "ann" }, own, now).expiresAt).toBe(now + 9);
-    expect(grant({ scopes: ["read"], user: "ann" }, null, now).expiresAt).toBe(null);
+    expect(grantRights({ scopes: ["read"], user: "ann" }, own, now).expiresAt).toBe(now + 9);
+    expect(grantRights({ scopes: ["read"], user: "ann" }, null, now).expiresAt).toBe(null);
     expect(granted({ scopes: ["read"], user: "ann", expiresAt: null }, own)).toBe("forbidden");
     expect(granted({ scopes: ["read"], user: "ann", expiresAt: now + 10 }, own)).toBe("forbidden");
   });
 
-  test.each<[string, AskedRights, string]>([
+  test.each<[string, RequestedRights, string]>([
     ["no scope", { scopes: [], user: null }, "invalid_arguments"],
     ["an unknown scope", { scopes: ["root" as TokenScope], user: null }, "invalid_arguments"],
     ["every user without admin", { scopes: ["read"], user: everyUser }, "invalid_arguments"],
@@ -161,7 +161,7 @@ describe("minting", () => {
   });
 
   test("[GSA3] scopes are kept once, in their order", () => {
-    const { scopes } = grant({ scopes: ["write", "read", "write"], user: null }, null, now);
+    const { scopes } = grantRights({ scopes: ["write", "read", "write"], user: null }, null, now);
     expect(scopes).toEqual(["read", "write"]);
   });
 });

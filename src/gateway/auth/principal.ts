@@ -89,7 +89,7 @@ function denied(problem: string, advice: string): Denied {
 
 /** The rights that a new token may be given. A token mints only a subset of itself. */
 
-export interface AskedRights {
+export interface RequestedRights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
   /** Left out: as long as the token that mints it, or for ever. */
@@ -97,7 +97,7 @@ export interface AskedRights {
 }
 
 /** The rights as asked for, checked by themselves and against `own`; `null` for who has the folder itself. */
-export function grant(asked: AskedRights, own: Rights | null, now: number): Rights {
+export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
   if (problem !== null) {
@@ -106,7 +106,7 @@ export function grant(asked: AskedRights, own: Rights | null, now: number): Righ
   }
   if (user !== null && user !== everyUser) userSegment(user);
   const granted = { scopes: tokenScopes.filter((scope) => scopes.includes(scope)), user, expiresAt };
-  const excess = own === null ? null : excessOf(granted, own);
+  const excess = own === null ? null : findExcess(granted, own);
   if (excess !== null) {
     throw new SkeinError("forbidden", {
       problem: `A token makes only tokens that may no more than itself: ${excess}`,
@@ -117,7 +117,7 @@ export function grant(asked: AskedRights, own: Rights | null, now: number): Righ
 }
 
 /** What of `asked` goes beyond `own`; `null`: nothing. */
-export function excessOf(asked: Rights, own: Rights): string | null {
+export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;
   if (!isForAll(own) && asked.user !== own.user) return "it is for another user";

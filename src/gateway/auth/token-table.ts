@@ -104,7 +104,7 @@ export type RandomSource = (count: number) => Uint8Array;
 export const systemRandom: RandomSource = (count) => randomBytes(count);
 
 /** A hash as it is kept. */
-export interface KeptHash {
+export interface SecretHash {
   readonly beginning: string;
   readonly hash: string;
 }
@@ -118,15 +118,15 @@ export function isSecret(prefix: string, text: unknown): text is string {
   return typeof text === "string" && text.startsWith(prefix) && randomPart.test(text.slice(prefix.length));
 }
 
-export function hashOf(secret: string): KeptHash {
+export function hashSecret(secret: string): SecretHash {
   const hash = digest("sha256", secret);
   return { beginning: hash.slice(0, beginningLength), hash };
 }
 
 /** The row with this very hash. Each is compared in constant time, and one that is not there too. */
-export function matching<Row extends { readonly hash: string }>(
+export function findByHash<Row extends { readonly hash: string }>(
   rows: readonly Row[],
-  { hash }: KeptHash,
+  { hash }: SecretHash,
 ): Row | null {
   const wanted = Buffer.from(hash, "hex");
   const compared = rows.length === 0 ? [null] : rows;

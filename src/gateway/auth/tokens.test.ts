@@ -7,7 +7,7 @@ import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openBooks, TokenBooks } from "../../../test/support/token-books.ts";
 import { redact } from "../../access/redaction/redactor.ts";
 import { everyUser, tokenScopes } from "./principal.ts";
-import { hashOf, matching, migrateTokens, tokenSteps } from "./token-table.ts";
+import { findByHash, hashSecret, migrateTokens, tokenSteps } from "./token-table.ts";
 import type { TokenRequest } from "./tokens.ts";
 import { Tokens } from "./tokens.ts";
 
@@ -135,12 +135,12 @@ describe("a token", () => {
   });
 
   test("[GSA2] a row whose hash only begins alike is not taken", () => {
-    const wanted = hashOf("a");
+    const wanted = hashSecret("a");
     const alike = { hash: `${wanted.hash.slice(0, 63)}${wanted.hash.endsWith("0") ? "1" : "0"}`, id: 1 };
-    expect(matching([alike], wanted)).toBe(null);
-    expect(matching([alike, { hash: wanted.hash, id: 2 }], wanted)).toEqual({ hash: wanted.hash, id: 2 });
-    expect(matching([{ hash: "", id: 3 }], wanted)).toBe(null);
-    expect(matching([], wanted)).toBe(null);
+    expect(findByHash([alike], wanted)).toBe(null);
+    expect(findByHash([alike, { hash: wanted.hash, id: 2 }], wanted)).toEqual({ hash: wanted.hash, id: 2 });
+    expect(findByHash([{ hash: "", id: 3 }], wanted)).toBe(null);
+    expect(findByHash([], wanted)).toBe(null);
   });
 
   test.each([[""], ["x".repeat(101)], ["\udc00"]])("[GSA1] has a name, and not %j", (name) => {

@@ -3,14 +3,14 @@ import { systemClock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Unchanged } from "../../core/unchanged.ts";
 import type { Ledger } from "../../runs/ledger.ts";
-import type { AskedRights, Principal } from "./principal.ts";
-import { everyUser, grant } from "./principal.ts";
+import type { Principal, RequestedRights } from "./principal.ts";
+import { everyUser, grantRights } from "./principal.ts";
 import type { RandomSource, Row, TokenRecord } from "./token-table.ts";
 import {
-  hashOf,
+  findByHash,
+  hashSecret,
   isLive,
   isSecret,
-  matching,
   migrateTokens,
   newSecret,
   principalOf,
@@ -36,7 +36,7 @@ export interface TokensOptions {
   readonly keepsRevocations?: boolean;
 }
 
-export interface TokenRequest extends AskedRights {
+export interface TokenRequest extends RequestedRights {
   readonly name: string;
 }
 
@@ -46,7 +46,7 @@ export interface NewToken {
   readonly token: TokenRecord;
 }
 
-interface KeptToken {
+interface StoredToken {
   readonly hash: string;
   readonly token: TokenRecord;
 }
@@ -63,7 +63,7 @@ export class Tokens {
   /** Revoked here and not on the disk yet, with when. */
   readonly #unsaved = new Map<string, number>();
   /** By the beginning of a hash, and by id. */
-  readonly #alike: Unchanged<readonly KeptToken[]>;
+  readonly #alike: Unchanged<readonly StoredToken[]>;
   readonly #known: Unchanged<TokenRecord>;
 
   constructor({
@@ -91,12 +91,12 @@ export class Tokens {
   /** As `create`, for a secret that is there already. */
   adopt(secret: string, request: TokenRequest, by: { readonly tokenId: string } | null): TokenRecord {
     const name = checkName(request.name);
-    const { beginning, hash } = hashOf(secret);
+    const { beginning, hash } = hashSecret(secret);
     return this.ledger.exclusively(() => {
       const now = this.clock.now();
       // What the maker may is read here, not taken from its principal: it may have been revoked a moment ago.
       const own = by === null ? null : this.#maker(by.tokenId);
-      const { scopes, user, expiresAt } = grant(request, own, now);
+      const { scopes, user, expiresAt } = grantRights(request, own, now);
       const tokenId = Buffer.from(this.#random(6)).toString("hex");
       this.ledger.run(
         `INSERT INTO gateway_tokens (token_id, beginning, hash, name, scopes, user, parent, created_at, expires_at)
@@ -127,9 +127,9 @@ export class Tokens {
   /** The token of a secret, whether it still counts or not; nothing is noted. */
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
-    const kept = hashOf(secret);
+    const kept = hashSecret(secret);
     const alike = this.#alike.get(kept.beginning, () => this.#beginningWith(kept.beginning)) ?? [];
-    const token = matching(alike, kept)?.token ?? null;
+    const token = findByHash(alike, kept)?.token ?? null;
     return token === null ? null : this.#asRevoked(token);
   }
 
@@ -139,8 +139,8 @@ export class Tokens {
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
-    const kept = hashOf(secret);
-    const token = matching(this.#alike.lastRead(kept.beginning) ?? [], kept)?.token ?? null;
+    const kept = hashSecret(secret);
+    const token = findByHash(this.#alike.lastRead(kept.beginning) ?? [], kept)?.token ?? null;
     const isValid = token !== null && isLive(this.#asRevoked(token), this.clock.now());
     return isValid ? principalOf(token) : null;
   }
@@ -245,7 +245,7 @@ export class Tokens {
   }
 
   /** `null`: there is none. */
-  #beginningWith(beginning: string): KeptToken[] | null {
+  #beginningWith(beginning: string): StoredToken[] | null {
     const rows = this.ledger
       .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
       .all(beginning);

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { adminOfAll, hubWorld, TestSink, updated, want } from "../../../test/support/event-hub.ts";
 import { openBooks } from "../../../test/support/token-books.ts";
 import type { Ledger } from "../../runs/ledger.ts";
-import { durableNumbers } from "./event-numbers.ts";
+import { createDurableNumbers } from "./event-numbers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-numbers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,8 +16,8 @@ describe("numbers over restarts", () => {
     const given: number[] = [];
     for (let start = 0; start < 4; start += 1) {
       const db = openBooks(path);
-      const numbers = durableNumbers({ ledger: db, blockSize: 10 });
-      const other = durableNumbers({ ledger: db, blockSize: 10 });
+      const numbers = createDurableNumbers({ ledger: db, blockSize: 10 });
+      const other = createDurableNumbers({ ledger: db, blockSize: 10 });
       expect(numbers.last).toBeGreaterThan(Math.max(0, ...given));
       const mine = Array.from({ length: 7 * start }, () => numbers.next());
       const theirs = Array.from({ length: 3 }, () => other.next());
@@ -33,7 +33,11 @@ describe("numbers over restarts", () => {
   test("[GEV15] cost one write for a block, ahead of time and outside of what goes on", () => {
     const db = openBooks();
     const later: (() => void)[] = [];
-    const numbers = durableNumbers({ ledger: db, blockSize: 100, later: (act) => void later.push(act) });
+    const numbers = createDurableNumbers({
+      ledger: db,
+      blockSize: 100,
+      later: (act) => void later.push(act),
+    });
     const reserved = () => Number(db.sql("SELECT value FROM facts").get()?.value);
     for (let count = 0; count < 60; count += 1) numbers.next();
     expect([reserved(), later.length]).toEqual([100, 1]);
@@ -62,7 +66,7 @@ describe("numbers over restarts", () => {
     };
     const problems: unknown[] = [];
     const report = (error: unknown) => void problems.push(error);
-    const numbers = durableNumbers({ ledger, blockSize: 100, later: (act) => act(), report });
+    const numbers = createDurableNumbers({ ledger, blockSize: 100, later: (act) => act(), report });
     isFull = true;
     for (let count = 0; count < 99; count += 1) numbers.next();
     expect(() => numbers.next()).toThrow("disk full");
@@ -75,10 +79,10 @@ describe("numbers over restarts", () => {
 
   test("[GEV16] who resumes from before this process, or from elsewhere, is told of a gap and gets what is kept", () => {
     const db = openBooks();
-    const before = hubWorld({ numbers: durableNumbers({ ledger: db }) });
+    const before = hubWorld({ numbers: createDurableNumbers({ ledger: db }) });
     before.emit(updated());
     const old = before.hub.seq;
-    const { hub, emit, settle, numbers } = hubWorld({ numbers: durableNumbers({ ledger: db }) });
+    const { hub, emit, settle, numbers } = hubWorld({ numbers: createDurableNumbers({ ledger: db }) });
     const first = numbers.last;
     const sinks = [0, old, first - 1, first, first + 1, 2 ** 50].map((after) => {
       const sink = new TestSink();

@@ -3,7 +3,7 @@ import { isDiskFault } from "../../core/errors.ts";
 import type { Ledger } from "../../runs/ledger.ts";
 
 /** Where the numbers of events come from. They only ever go up, over restarts too. */
-export interface Numbers {
+export interface EventNumbers {
   /** The last that was given out; before the first, one that no event has. */
   readonly last: number;
   next(): number;
@@ -11,8 +11,8 @@ export interface Numbers {
   owns(seq: number): boolean;
 }
 
-/** Numbers for as long as the process lives: for tests, and where nothing is kept. */
-export function countingFrom(first: number): Numbers {
+/** EventNumbers for as long as the process lives: for tests, and where nothing is kept. */
+export function countFrom(first: number): EventNumbers {
   let last = first - 1;
   return {
     get last() {
@@ -40,11 +40,11 @@ export interface DurableOptions {
 }
 
 /**
- * Numbers in blocks that are written down before any of them is given out: one write for a million events. What is left
+ * EventNumbers in blocks that are written down before any of them is given out: one write for a million events. What is left
  * of a block when the process ends is never used. A gateway that starts on a full disk takes a block far ahead, which no later
  * process is likely to use, and writes it down as soon as it can.
  */
-export function durableNumbers(options: DurableOptions): Numbers {
+export function createDurableNumbers(options: DurableOptions): EventNumbers {
   return new DurableNumbers(options);
 }
 
@@ -53,7 +53,7 @@ interface Block {
   last: number;
 }
 
-class DurableNumbers implements Numbers {
+class DurableNumbers implements EventNumbers {
   readonly #ledger: Ledger;
   readonly #size: number;
   readonly #later: (act: () => void) => void;

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { adminOfAll, readerOf } from "../../../test/support/event-hub.ts";
 import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
-import { wantedFor } from "./event-selection.ts";
+import { selectEvents } from "./event-selection.ts";
 
 const ann = readerOf("ann");
 let store: Store;
@@ -36,24 +36,24 @@ describe("what is asked for", () => {
     ["a display key before there is one", "cron:daily", "agent:main:cron:daily"],
     ["another user's key: a key of one's own", "agent:main:session:bobs", "agent:main:session:bobs"],
   ])("[GEV21] sessions may be named by %s", async (_, reference, key) => {
-    const wanted = await wantedFor({ keys: [reference, reference] }, ann, "ann", deps());
+    const wanted = await selectEvents({ keys: [reference, reference] }, ann, "ann", deps());
     expect(wanted).toEqual({ keys: new Set([key]), events: [], of: { userId: "ann" }, agentId: null });
   });
 
   test.each(["no such label", "secret plan", "bobs", "subagent:nobody", "unknown", "current"])(
     "[GEV21] %s names nothing of this user's",
     async (reference) => {
-      await expect(wantedFor({ keys: [reference] }, ann, "ann", deps())).rejects.toMatchObject({
+      await expect(selectEvents({ keys: [reference] }, ann, "ann", deps())).rejects.toMatchObject({
         code: "not_found",
       });
     },
   );
 
   test("[GEV21] references are read for the agent that is named, and main as the configuration says", async () => {
-    const other = await wantedFor({ keys: ["holiday", "main"], agentId: "Other" }, ann, "ann", deps());
+    const other = await selectEvents({ keys: ["holiday", "main"], agentId: "Other" }, ann, "ann", deps());
     expect([...(other.keys ?? [])]).toEqual(["agent:other:session:work", "agent:other:main"]);
     expect(other.agentId).toBe(null);
-    const shared = await wantedFor({ keys: ["main"] }, ann, "ann", deps("global"));
+    const shared = await selectEvents({ keys: ["main"] }, ann, "ann", deps("global"));
     expect([...(shared.keys ?? [])]).toEqual(["global"]);
   });
 
@@ -63,12 +63,12 @@ describe("what is asked for", () => {
     ["everybody", adminOfAll, null, { keys: [] }, "everybody", null],
     ["whom a token for all users names", adminOfAll, "ann", { userId: "ann" }, { userId: "ann" }, null],
   ] as const)("[GEV21] without keys it is all of %s", async (_, principal, userId, params, of, agentId) => {
-    const wanted = await wantedFor({ ...params, events: ["run.*"] }, principal, userId, deps());
+    const wanted = await selectEvents({ ...params, events: ["run.*"] }, principal, userId, deps());
     expect(wanted).toEqual({ keys: null, events: ["run.*"], of, agentId });
   });
 
   test("[GEV21] keys that a token for all users names without a user are the unnamed user's", async () => {
-    const wanted = await wantedFor({ keys: ["main"] }, adminOfAll, null, deps());
+    const wanted = await selectEvents({ keys: ["main"] }, adminOfAll, null, deps());
     expect(wanted.of).toEqual({ userId: null });
   });
 });

@@ -10,7 +10,7 @@ import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 
 /** What somebody wants to hear of. */
-export interface Wanted {
+export interface EventSelection {
   /** Canonical; `null`: of every session that the token sees. A key that a reset moves on is heard of under its new session. */
   readonly keys: ReadonlySet<string> | null;
   /** As in `sessions.subscribe`; none: all. */
@@ -20,7 +20,7 @@ export interface Wanted {
   readonly agentId: string | null;
 }
 
-export interface WantedDeps {
+export interface SelectionApp {
   readonly store: { readonly sessions: SessionFinder };
   readonly defaultAgentId: string;
   readonly config: { readonly session: Pick<Config["session"], "scope"> };
@@ -31,12 +31,12 @@ export interface WantedDeps {
  * references are read; without, all of the user's, or of everybody's where a token for all users names nobody, and
  * `agentId` narrows that down.
  */
-export async function wantedFor(
+export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
   principal: Principal,
   userId: string | null,
-  deps: WantedDeps,
-): Promise<Wanted> {
+  deps: SelectionApp,
+): Promise<EventSelection> {
   const agent = parseAgentId(agentId ?? deps.defaultAgentId);
   if (keys === undefined || keys.length === 0) {
     const isEverybody = principal.user === everyUser && named === undefined;
@@ -50,8 +50,8 @@ export async function wantedFor(
 }
 
 /** Whether an event is about what somebody wants to hear of; of which kind it is aside. */
-export function isAbout(
-  { keys, of, agentId }: Wanted,
+export function isSelected(
+  { keys, of, agentId }: EventSelection,
   { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
 ): boolean {
   if (of !== "everybody" && of.userId !== userId) return false;
@@ -64,7 +64,7 @@ async function keyOf(
   reference: string,
   asker: Asker,
   userId: string | null,
-  { store }: WantedDeps,
+  { store }: SelectionApp,
 ): Promise<string> {
   const scope = userId === null ? {} : { userId };
   const found = await resolveSession(store.sessions, scope, asker, reference);

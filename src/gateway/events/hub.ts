@@ -5,21 +5,21 @@ import { wireLimits } from "../../protocol/frames.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 import { DeltaRedaction } from "./delta-redaction.ts";
-import type { Numbers } from "./event-numbers.ts";
-import type { Wanted } from "./event-selection.ts";
-import type { KeptOptions, RingLimits } from "./stored-event.ts";
-import { Frames, KeptEvent, Ring, readerKindOf } from "./stored-event.ts";
+import type { EventNumbers } from "./event-numbers.ts";
+import type { EventSelection } from "./event-selection.ts";
+import type { RingLimits, StoredEventOptions } from "./stored-event.ts";
+import { EventRing, FrameCache, readerKindOf, StoredEvent } from "./stored-event.ts";
 import type {
   EventHub,
   EventSink,
+  HubContext,
   HubStats,
   ReaderLimits,
   Schedule,
-  SubscriberHome,
   SubscriberOptions,
   Subscription,
 } from "./subscriber.ts";
-import { Feeding, Subscriber } from "./subscriber.ts";
+import { ReplayQueue, Subscriber } from "./subscriber.ts";
 
 const mebi = 1024 * 1024;
 
@@ -35,7 +35,7 @@ export const hubLimits: RingLimits & ReaderLimits & { readonly frames: number } 
 export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
-  readonly numbers: Numbers;
+  readonly numbers: EventNumbers;
   /** Asked each time: what it takes out may be more after a reload. */
   readonly redactor: Redactor;
   /** The bus: the same over reloads. */
@@ -57,15 +57,15 @@ export function createEventHub(options: EventHubOptions): OpenEventHub {
 }
 
 class Hub implements OpenEventHub {
-  readonly #numbers: Numbers;
+  readonly #numbers: EventNumbers;
   readonly #redactor: Redactor;
-  readonly #home: SubscriberHome;
+  readonly #home: HubContext;
   readonly #index = new SubscriberIndex<Subscriber>();
-  readonly #feeding: Feeding<Subscriber>;
+  readonly #feeding: ReplayQueue<Subscriber>;
   readonly #deltas: DeltaRedaction;
   readonly #leave: () => void;
   /** What is numbered and not yet told of: an event may come while another is sent. */
-  readonly #untold: KeptEvent[] = [];
+  readonly #untold: StoredEvent[] = [];
   #isTelling = false;
 
   constructor(options: EventHubOptions) {
@@ -74,10 +74,10 @@ class Hub implements OpenEventHub {
     this.#numbers = numbers;
     this.#redactor = redactor;
     this.#deltas = new DeltaRedaction(redactor);
-    this.#feeding = new Feeding(schedule);
+    this.#feeding = new ReplayQueue(schedule);
     this.#home = {
-      ring: new Ring(bounds, numbers.last),
-      frames: new Frames({ size: bounds.frames, report }),
+      ring: new EventRing(bounds, numbers.last),
+      frames: new FrameCache({ size: bounds.frames, report }),
       limits: bounds,
       counts: { sent: 0, dropped: 0, droppedReaders: 0 },
       wait: (subscriber) => this.#feeding.add(subscriber),
@@ -102,7 +102,7 @@ class Hub implements OpenEventHub {
     return { subscriptions: this.size, ...this.#home.counts };
   }
 
-  subscribe(principal: Principal, wanted: Wanted, sink: EventSink, after?: number): Subscription {
+  subscribe(principal: Principal, wanted: EventSelection, sink: EventSink, after?: number): Subscription {
     checkRights(principal, wanted);
     const kind = readerKindOf(principal);
     const seq = after ?? this.seq;
@@ -141,8 +141,8 @@ class Hub implements OpenEventHub {
     for (const tail of tails) this.#keep({ event: tail, masked: tail.delta, isTail: true });
   }
 
-  #keep(options: Omit<KeptOptions, "seq" | "redactor">): void {
-    const kept = new KeptEvent({ seq: this.#numbers.next(), redactor: this.#redactor, ...options });
+  #keep(options: Omit<StoredEventOptions, "seq" | "redactor">): void {
+    const kept = new StoredEvent({ seq: this.#numbers.next(), redactor: this.#redactor, ...options });
     this.#home.ring.push(kept);
     this.#untold.push(kept);
   }
@@ -173,7 +173,7 @@ function isForgetting(event: SkeinEvent): boolean {
 }
 
 /** A token hears of its user's sessions alone, whatever it is said to want. */
-function checkRights({ user }: Principal, { of }: Wanted): void {
+function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {
     problem: "This token is another user's",
@@ -184,7 +184,7 @@ function checkRights({ user }: Principal, { of }: Wanted): void {
 type ByKey<T> = Map<string | null, Set<T>>;
 
 /** Who is to be asked about an event: only those who want to hear of that session, that user, or of everything. */
-export class SubscriberIndex<T extends { readonly wanted: Wanted }> {
+export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
   readonly #ofEverybody: ByKey<T> = new Map();
   readonly #ofUser = new Map<string | null, ByKey<T>>();
   readonly #all = new Set<T>();

@@ -14,7 +14,7 @@ import {
 import type { SkeinEvent } from "../../core/events.ts";
 import { isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
-import type { Wanted } from "./event-selection.ts";
+import type { EventSelection } from "./event-selection.ts";
 import type { Subscription } from "./subscriber.ts";
 
 describe("slow readers", () => {
@@ -100,7 +100,7 @@ describe("slow readers", () => {
 });
 
 interface Reader {
-  readonly wanted: Wanted;
+  readonly wanted: EventSelection;
   readonly sink: TestSink;
   readonly subscription: Subscription;
   readonly after: number | null;
@@ -116,7 +116,7 @@ const keys = ["agent:main:main", "agent:main:session:a", "agent:other:main"];
 const anyEvent = fc
   .record({ userId: fc.constantFrom(...users), sessionKey: fc.constantFrom(...keys), isDelta: fc.boolean() })
   .map(({ isDelta, ...about }) => (isDelta ? delta("some words", about) : updated(about)));
-const anyWanted: fc.Arbitrary<Wanted> = fc.record({
+const anyWanted: fc.Arbitrary<EventSelection> = fc.record({
   keys: fc.option(fc.uniqueArray(fc.constantFrom(...keys), { minLength: 1 }).map((each) => new Set(each))),
   events: fc.constantFrom([], ["run.*"], ["session.updated"]),
   of: fc.constantFrom("everybody" as const, ...users.map((user) => ofUser(user).of)),
@@ -145,7 +145,7 @@ const readStep = fc.tuple(fc.nat(9), fc.nat(600)).map<Step>(([which, bytes]) => 
   if (sink !== undefined) sink.unread = Math.max(0, sink.unread - bytes);
 });
 
-function isTheirs(event: SkeinEvent, { keys: only, events, of, agentId }: Wanted): boolean {
+function isTheirs(event: SkeinEvent, { keys: only, events, of, agentId }: EventSelection): boolean {
   if (of !== "everybody" && of.userId !== event.userId) return false;
   if (only !== null && !only.has(event.sessionKey)) return false;
   return isWanted(event.type, events) && (agentId === null || event.sessionKey.split(":")[1] === agentId);

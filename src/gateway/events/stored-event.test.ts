@@ -2,19 +2,19 @@ import { describe, expect, test } from "vitest";
 import { ofUser, toolCall, updated, want } from "../../../test/support/event-hub.ts";
 import { createRedactor } from "../../access/redaction/redactor.ts";
 import { SubscriberIndex } from "./hub.ts";
-import { Frames, KeptEvent, readerKinds, sizeOf } from "./stored-event.ts";
+import { estimateSize, FrameCache, readerKinds, StoredEvent } from "./stored-event.ts";
 import type { Fed } from "./subscriber.ts";
-import { Feeding } from "./subscriber.ts";
+import { ReplayQueue } from "./subscriber.ts";
 
 const redactor = createRedactor();
 const keep = (seq: number, event = updated()) =>
-  new KeptEvent({ seq, event, masked: null, isTail: false, redactor });
+  new StoredEvent({ seq, event, masked: null, isTail: false, redactor });
 
 describe("frames", () => {
   const [reader, admin] = readerKinds as [(typeof readerKinds)[0], (typeof readerKinds)[0]];
 
   test("[GEV8] are remembered within bounds, and one that is larger than these while it is the last", () => {
-    const frames = new Frames({ size: 1000, report: () => undefined });
+    const frames = new FrameCache({ size: 1000, report: () => undefined });
     for (let seq = 1; seq < 100; seq += 1) frames.of(keep(seq), reader);
     expect(frames.size).toBeLessThanOrEqual(1000);
     const large = keep(100, toolCall({ text: "x".repeat(3000) }));
@@ -26,7 +26,7 @@ describe("frames", () => {
   });
 
   test("[GEV5] are not remembered of what is forgotten", () => {
-    const frames = new Frames({ size: 10_000, report: () => undefined });
+    const frames = new FrameCache({ size: 10_000, report: () => undefined });
     const kept = keep(1);
     for (const kind of readerKinds) frames.of(kept, kind);
     frames.forget(kept);
@@ -62,7 +62,7 @@ describe("who is asked about an event", () => {
 describe("feeding", () => {
   test("[GEV19] serves in turn and in parts, at once while there is work, else after a while", () => {
     const due: { act: () => void; ms: number }[] = [];
-    const feeding = new Feeding((act, ms) => void due.push({ act, ms }));
+    const feeding = new ReplayQueue((act, ms) => void due.push({ act, ms }));
     const served: number[] = [];
     const isFull = new Set<number>();
     const rounds = Array.from({ length: 20 }, () => 2);
@@ -101,9 +101,9 @@ describe("the size of an event", () => {
   test("[GEV2] is about that of its JSON, and comes to an end in a circle", () => {
     const circle: unknown[] = [];
     circle.push(circle, circle);
-    expect(sizeOf(circle)).toBeGreaterThan(0);
+    expect(estimateSize(circle)).toBeGreaterThan(0);
     const value = { text: "x".repeat(5000), list: [1, 2, { more: "y".repeat(5000) }], none: null };
-    expect(sizeOf(value)).toBeGreaterThan(10_000);
-    expect(sizeOf(value)).toBeLessThan(10_500);
+    expect(estimateSize(value)).toBeGreaterThan(10_000);
+    expect(estimateSize(value)).toBeLessThan(10_500);
   });
 });

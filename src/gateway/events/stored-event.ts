@@ -2,11 +2,11 @@ import type { Redactor } from "../../access/redaction/redactor.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { eventPayload } from "../../protocol/events.ts";
 import { wireLimits } from "../../protocol/frames.ts";
-import { maskFor, pathless } from "../auth/mask.ts";
+import { maskFor, withoutTranscriptPaths } from "../auth/mask.ts";
 import type { Principal } from "../auth/principal.ts";
 import { isAdmin, isForAll } from "../auth/principal.ts";
 
-export interface KeptOptions {
+export interface StoredEventOptions {
   readonly seq: number;
   readonly event: SkeinEvent;
   /** Of a delta: what readers who are no admins get in its place. */
@@ -17,7 +17,7 @@ export interface KeptOptions {
 }
 
 /** A numbered event. */
-export class KeptEvent {
+export class StoredEvent {
   readonly seq: number;
   /** About how many it takes in memory. */
   readonly bytes: number;
@@ -28,9 +28,9 @@ export class KeptEvent {
   #masked: string;
   #isForgotten = false;
 
-  constructor({ seq, event, masked, isTail, redactor }: KeptOptions) {
+  constructor({ seq, event, masked, isTail, redactor }: StoredEventOptions) {
     this.seq = seq;
-    this.bytes = sizeOf(event) + (masked?.length ?? 0);
+    this.bytes = estimateSize(event) + (masked?.length ?? 0);
     this.#redactor = redactor;
     this.#isTail = isTail;
     this.#isNothing = masked === "";
@@ -68,7 +68,7 @@ export class KeptEvent {
   #safe(value: unknown): unknown {
     const redactor = this.#redactor;
     if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
-    return pathless(redactor).redactJson(value).value;
+    return withoutTranscriptPaths(redactor).redactJson(value).value;
   }
 
   /** Whose it was and of what kind stays, so that its readers can be told; what it said is gone. */
@@ -80,7 +80,7 @@ export class KeptEvent {
   }
 }
 
-export interface FramesOptions {
+export interface FrameCacheOptions {
   /** How much is remembered, in characters. */
   readonly size: number;
   readonly largest?: number;
@@ -88,14 +88,14 @@ export interface FramesOptions {
   report(error: unknown): void;
 }
 
-/** Frames, made once for each kind of reader and remembered for a while: many who read the same cost as much as one. */
-export class Frames {
-  readonly #options: FramesOptions;
+/** FrameCache, made once for each kind of reader and remembered for a while: many who read the same cost as much as one. */
+export class FrameCache {
+  readonly #options: FrameCacheOptions;
   /** The ones made last at the end. */
   readonly #made = new Map<number, string | null>();
   #size = 0;
 
-  constructor(options: FramesOptions) {
+  constructor(options: FrameCacheOptions) {
     this.#options = options;
   }
 
@@ -104,7 +104,7 @@ export class Frames {
   }
 
   /** `null`: it cannot be sent; it was forgotten, is no JSON, or is larger than any frame may be. */
-  of(kept: KeptEvent, kind: ReaderKind): string | null {
+  of(kept: StoredEvent, kind: ReaderKind): string | null {
     if (kept.isForgotten) return null;
     const name = nameOf(kept, kind);
     const there = this.#made.get(name);
@@ -116,11 +116,11 @@ export class Frames {
     return frame;
   }
 
-  forget(kept: KeptEvent): void {
+  forget(kept: StoredEvent): void {
     for (const kind of readerKinds) this.#drop(nameOf(kept, kind));
   }
 
-  #make(kept: KeptEvent, kind: ReaderKind): string | null {
+  #make(kept: StoredEvent, kind: ReaderKind): string | null {
     const { report, largest = wireLimits.frameBytes } = this.#options;
     try {
       const frame = kept.frame(kind);
@@ -149,7 +149,7 @@ export class Frames {
 }
 
 /** Of all kinds of an event different numbers, and no other event's. */
-function nameOf({ seq }: KeptEvent, { index }: ReaderKind): number {
+function nameOf({ seq }: StoredEvent, { index }: ReaderKind): number {
   return seq * readerKinds.length + index;
 }
 
@@ -181,7 +181,7 @@ export function readerKindOf(principal: Principal): ReaderKind {
 const mostParts = 100_000;
 
 /** About how many bytes a value takes in memory. Looks at no character of any text. */
-export function sizeOf(value: unknown): number {
+export function estimateSize(value: unknown): number {
   let bytes = 0;
   const waiting: unknown[] = [value];
   for (let parts = 0; waiting.length > 0 && parts < mostParts; parts += 1) {
@@ -205,9 +205,9 @@ export interface RingLimits {
 }
 
 /** The last events, as many as fit. Their numbers go up, not always by one. */
-export class Ring {
+export class EventRing {
   readonly #limits: RingLimits;
-  readonly #slots: (KeptEvent | undefined)[] = [];
+  readonly #slots: (StoredEvent | undefined)[] = [];
   /** Places are counted on and on; the slot is the rest by the number of slots. */
   #from = 0;
   #to = 0;
@@ -233,7 +233,7 @@ export class Ring {
     return this.#bytes;
   }
 
-  push(kept: KeptEvent): void {
+  push(kept: StoredEvent): void {
     if (this.size === this.#limits.events) this.#dropFirst();
     this.#slots[this.#to % this.#limits.events] = kept;
     this.#to += 1;
@@ -242,7 +242,7 @@ export class Ring {
   }
 
   /** The first one behind a number. */
-  behind(seq: number): KeptEvent | null {
+  behind(seq: number): StoredEvent | null {
     let [low, high] = [this.#from, this.#to];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
@@ -253,15 +253,15 @@ export class Ring {
   }
 
   /** Those about a session. */
-  *of(userId: string | null, sessionId: string): Iterable<KeptEvent> {
+  *of(userId: string | null, sessionId: string): Iterable<StoredEvent> {
     for (let place = this.#from; place < this.#to; place += 1) {
       const kept = this.#at(place);
       if (kept.event.sessionId === sessionId && kept.event.userId === userId) yield kept;
     }
   }
 
-  #at(place: number): KeptEvent {
-    return this.#slots[place % this.#limits.events] as KeptEvent;
+  #at(place: number): StoredEvent {
+    return this.#slots[place % this.#limits.events] as StoredEvent;
   }
 
   #dropFirst(): void {

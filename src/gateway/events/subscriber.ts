@@ -3,9 +3,9 @@ import { eventNames, isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
 import { lossyEvents } from "../../protocol/wire.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { Wanted } from "./event-selection.ts";
-import { isAbout } from "./event-selection.ts";
-import type { Frames, KeptEvent, ReaderKind, Ring } from "./stored-event.ts";
+import type { EventSelection } from "./event-selection.ts";
+import { isSelected } from "./event-selection.ts";
+import type { EventRing, FrameCache, ReaderKind, StoredEvent } from "./stored-event.ts";
 
 /** Where events go: a socket, or an answer of `/events`. */
 export interface EventSink {
@@ -30,7 +30,7 @@ export interface EventHub {
    * `after`: what came behind it is sent first, from the next turn of the event loop on; where some are no longer kept, a
    * `gap` before them. Who the principal is stays as it was: a token that ends is for the socket to notice.
    */
-  subscribe(principal: Principal, wanted: Wanted, sink: EventSink, after?: number): Subscription;
+  subscribe(principal: Principal, wanted: EventSelection, sink: EventSink, after?: number): Subscription;
   /** How many are open. */
   readonly size: number;
 }
@@ -55,9 +55,9 @@ export interface ReaderLimits {
 }
 
 /** What a subscriber has of its hub. */
-export interface SubscriberHome {
-  readonly ring: Ring;
-  readonly frames: Frames;
+export interface HubContext {
+  readonly ring: EventRing;
+  readonly frames: FrameCache;
   readonly limits: ReaderLimits;
   readonly counts: { sent: number; dropped: number; droppedReaders: number };
   /** It has something to do when its sink has more room. */
@@ -68,7 +68,7 @@ export interface SubscriberHome {
 
 export interface SubscriberOptions {
   readonly kind: ReaderKind;
-  readonly wanted: Wanted;
+  readonly wanted: EventSelection;
   readonly sink: EventSink;
   /** Behind which event it begins. */
   readonly seq: number;
@@ -79,8 +79,8 @@ export interface SubscriberOptions {
 /** One reader. It gets what is kept first, at the speed at which it reads, and from then on each event as it comes. */
 export class Subscriber implements Subscription {
   readonly seq: number;
-  readonly wanted: Wanted;
-  readonly #home: SubscriberHome;
+  readonly wanted: EventSelection;
+  readonly #home: HubContext;
   readonly #kind: ReaderKind;
   readonly #sink: EventSink;
   readonly #types: ReadonlySet<SkeinEventType>;
@@ -91,7 +91,7 @@ export class Subscriber implements Subscription {
   /** To be told before the next event, or once there is room. */
   #gap: GapPayload | null;
 
-  constructor(home: SubscriberHome, { kind, wanted, sink, seq, from }: SubscriberOptions) {
+  constructor(home: HubContext, { kind, wanted, sink, seq, from }: SubscriberOptions) {
     this.seq = seq;
     this.wanted = wanted;
     this.#home = home;
@@ -111,7 +111,7 @@ export class Subscriber implements Subscription {
   }
 
   /** An event that has just come. Until all that is kept was sent, it waits there with the rest. */
-  take(kept: KeptEvent): void {
+  take(kept: StoredEvent): void {
     if (!this.#isLive || this.#isClosed || kept.seq <= this.#cursor) return;
     this.#cursor = kept.seq;
     if (!this.#wants(kept)) return;
@@ -127,7 +127,7 @@ export class Subscriber implements Subscription {
   }
 
   /** Goes on with what waits, for at most about so much work. */
-  feed(work: number): Served {
+  feed(work: number): FeedResult {
     let left = work;
     this.#safely(() => {
       left = this.#isLive ? this.#tellGap(work) : this.#catchUp(work);
@@ -164,19 +164,19 @@ export class Subscriber implements Subscription {
     return left;
   }
 
-  #wants(kept: KeptEvent): boolean {
+  #wants(kept: StoredEvent): boolean {
     if (!this.#types.has(kept.event.type) || !kept.isFor(this.#kind)) return false;
-    return isAbout(this.wanted, kept.event);
+    return isSelected(this.wanted, kept.event);
   }
 
   /** Once some were dropped, more are until half of the backlog is read: else every second one would be a gap. */
-  #isDropped({ event }: KeptEvent, backlog: number): boolean {
+  #isDropped({ event }: StoredEvent, backlog: number): boolean {
     const { softBytes } = this.#home.limits;
     const most = this.#gap === null ? softBytes : softBytes / 2;
     return lossyEvents.includes(event.type) && backlog > most;
   }
 
-  #send(kept: KeptEvent): void {
+  #send(kept: StoredEvent): void {
     const frame = this.#home.frames.of(kept, this.#kind);
     if (frame === null) {
       this.#miss(kept.seq - 1, kept.seq, "gone");
@@ -242,7 +242,7 @@ export const sendCost = 16;
 const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
-export interface Served {
+export interface FeedResult {
   /** Of the work that it might do; none: it could do more. */
   readonly left: number;
   /** It waits for nothing more. */
@@ -250,11 +250,11 @@ export interface Served {
 }
 
 export interface Fed {
-  feed(work: number): Served;
+  feed(work: number): FeedResult;
 }
 
 /** Serves readers that wait, in turn and in small parts, so that a long replay holds up nobody. */
-export class Feeding<T extends Fed> {
+export class ReplayQueue<T extends Fed> {
   readonly #schedule: Schedule;
   readonly #waiting = new Set<T>();
   #isScheduled = false;

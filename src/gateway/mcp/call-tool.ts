@@ -7,10 +7,10 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
 import { modelParameters } from "../../tools/model-parameters.ts";
 import { isRefusal, refusalOf } from "../../tools/refusal.ts";
-import { withoutPaths } from "../auth/mask.ts";
+import { removePaths } from "../auth/mask.ts";
 import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
-import type { McpAsker, McpParts } from "./mcp-context.ts";
+import type { McpApp, McpAsker } from "./mcp-context.ts";
 
 /** A call of a tool as it came in. */
 export interface ToolRequest {
@@ -27,7 +27,7 @@ export const idempotencyMeta = "skein/idempotencyKey";
 
 /** Calls a tool for an asker. A refusal is a result, marked as an error; only an unknown tool is none. */
 export async function callTool(
-  parts: McpParts,
+  app: McpApp,
   table: readonly SessionTool[],
   asker: McpAsker,
   request: ToolRequest,
@@ -35,30 +35,30 @@ export async function callTool(
   const tool = table.find(({ name }) => name === request.name);
   if (tool === undefined) throw unknownTool(request.name);
   const may = mayCall({ ...asker, user: null, expiresAt: null }, { scope: toolScope(tool) });
-  if (may.allowed) return answerOf(await resultOf(parts, asker, request));
+  if (may.allowed) return answerOf(await resultOf(app, asker, request));
   const error = `${may.problem}, which ${tool.name} needs. ${may.advice}.`;
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
 /** The result of a tool for an asker, what is thrown as a refusal too. Only an abort throws. */
 export async function resultOf(
-  parts: McpParts,
+  app: McpApp,
   { tokenId, userId, sessionKey, scopes }: McpAsker,
   { name, args, signal, idempotencyKey, tell }: ToolRequest,
 ): Promise<ToolResult> {
-  const follower = tell === undefined ? null : new Follower(tell);
-  const leave = follower === null ? null : parts.subscribe(userId, (event) => follower.hear(event));
+  const follower = tell === undefined ? null : new RunFollower(tell);
+  const leave = follower === null ? null : app.subscribe(userId, (event) => follower.hear(event));
   try {
     const isOperator = scopes.includes("admin");
     const call = { tokenId, userId, isOperator, sessionKey, signal, ...present({ idempotencyKey }) };
-    const { result } = await parts.callTool(name, args ?? {}, {
+    const { result } = await app.callTool(name, args ?? {}, {
       ...call,
       ...(follower === null ? {} : { onWait: (runIds) => follower.follow(runIds) }),
     });
-    return isOperator ? result : withoutPaths(result, isRefusal(result));
+    return isOperator ? result : removePaths(result, isRefusal(result));
   } catch (error) {
     signal.throwIfAborted();
-    return refusalOf(name, error, parts.report);
+    return refusalOf(name, error, app.report);
   } finally {
     leave?.();
   }
@@ -143,7 +143,7 @@ export function stepText(event: SkeinEvent): string | null {
 }
 
 /** Follows some runs, and those that they set off. */
-export class Follower {
+export class RunFollower {
   readonly #runs = new Set<string>();
   readonly #tell: (progress: number, message: string) => void;
   #told = 0;

@@ -12,9 +12,9 @@ import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { SessionTool } from "../../tools/contract.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { McpAsker, McpParts, ReadMessage } from "./mcp-context.ts";
-import { askerOf } from "./mcp-context.ts";
-import type { Subscribed } from "./mcp-server.ts";
+import type { McpApp, McpAsker, ReadMessage } from "./mcp-context.ts";
+import { mcpAskerOf } from "./mcp-context.ts";
+import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
@@ -51,12 +51,12 @@ async function readMessage(request: Request): Promise<ReadMessage> {
 }
 
 /** Of both revisions: up to 2025-11-25 with a handshake, 2026-07-28 without. */
-export function createMcp(parts: McpParts): Mcp {
-  const connections = new Connections(parts, sessionToolTable);
-  const exchanges = new Exchanges(parts, sessionToolTable);
+export function createMcp(app: McpApp): Mcp {
+  const connections = new LegacyConnections(app, sessionToolTable);
+  const exchanges = new StatelessRequests(app, sessionToolTable);
   return {
     handle: async (request, principal) => {
-      const asker = askerIn(request, principal, parts);
+      const asker = askerIn(request, principal, app);
       if (asker instanceof Response) return asker;
       const read = await readMessage(request);
       const isOlder = await isLegacyRequest(read.request, read.parsedBody, maxBody);
@@ -68,9 +68,9 @@ export function createMcp(parts: McpParts): Mcp {
   };
 }
 
-function askerIn(request: Request, principal: Principal, { defaultAgentId }: McpParts): McpAsker | Response {
+function askerIn(request: Request, principal: Principal, { defaultAgentId }: McpApp): McpAsker | Response {
   try {
-    return askerOf(principal, new URL(request.url).searchParams.get("agent") ?? defaultAgentId);
+    return mcpAskerOf(principal, new URL(request.url).searchParams.get("agent") ?? defaultAgentId);
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;
     const { message } = error;
@@ -91,14 +91,14 @@ interface Connection {
  * Clients of the revisions up to 2025-11-25, over HTTP: each begins with a handshake, gets a session id of MCP's own, and hears
  * notices on a stream that it holds open.
  */
-export class Connections {
-  readonly #parts: McpParts;
+export class LegacyConnections {
+  readonly #app: McpApp;
   readonly #table: readonly SessionTool[];
   /** The one that spoke last is the last. */
   readonly #open = new Map<string, Connection>();
 
-  constructor(parts: McpParts, table: readonly SessionTool[]) {
-    this.#parts = parts;
+  constructor(app: McpApp, table: readonly SessionTool[]) {
+    this.#app = app;
     this.#table = table;
   }
 
@@ -123,8 +123,8 @@ export class Connections {
       sessionIdGenerator: () => crypto.randomUUID(),
       maxRequestBodySize: wireLimits.frameBytes,
     });
-    const subscribed: Subscribed = new Set();
-    const server = mcpServer(this.#parts, this.#table, asker, subscribed);
+    const subscribed: SubscribedUris = new Set();
+    const server = mcpServer(this.#app, this.#table, asker, subscribed);
     let notices: Notices | null = null;
     server.onclose = () => {
       notices?.close();
@@ -136,7 +136,7 @@ export class Connections {
       await server.close();
       return response;
     }
-    if (asker.scopes.includes("read")) notices = noticesTo(this.#parts, asker, server, subscribed);
+    if (asker.scopes.includes("read")) notices = noticesTo(this.#app, asker, server, subscribed);
     this.#open.set(transport.sessionId, { asker, transport, close: () => server.close() });
     await this.#makeRoom(asker);
     return response;
@@ -148,7 +148,7 @@ export class Connections {
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
     const surplus = own.slice(0, Math.max(0, own.length - mostPerToken));
     const tokens = new Set(all.map(({ asker }) => asker.tokenId));
-    const over = new Set([...tokens].filter((each) => !this.#parts.isCurrent(each)));
+    const over = new Set([...tokens].filter((each) => !this.#app.isCurrent(each)));
     const left = all.filter(({ asker }) => over.has(asker.tokenId));
     await Promise.all([...new Set([...surplus, ...left])].map((each) => each.close()));
   }
@@ -156,18 +156,18 @@ export class Connections {
 
 /** Notices over a connection that lasts. `subscribed`: of these alone; `null`: whoever gets them chooses. */
 export function noticesTo(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   server: ReturnType<typeof mcpServer>,
-  subscribed: Subscribed | null,
+  subscribed: SubscribedUris | null,
 ): Notices {
   const listener = {
     updated: (uris: readonly string[]) => {
-      for (const uri of uris) server.sendResourceUpdated({ uri }).catch(parts.report);
+      for (const uri of uris) server.sendResourceUpdated({ uri }).catch(app.report);
     },
-    listChanged: () => void server.sendResourceListChanged().catch(parts.report),
+    listChanged: () => void server.sendResourceListChanged().catch(app.report),
   };
-  return new Notices(parts, asker, listener, (uri) => subscribed?.has(uri) ?? true);
+  return new Notices(app, asker, listener, (uri) => subscribed?.has(uri) ?? true);
 }
 
 /** A connection is for the token that began it, and nobody else learns that it is there. */
@@ -188,13 +188,13 @@ function noSuchConnection(): Response {
 const mostAskers = 500;
 
 /** Clients of the revision 2026-07-28, over HTTP: every request stands for itself, and notices come on `subscriptions/listen`. */
-export class Exchanges {
-  readonly #parts: McpParts;
+export class StatelessRequests {
+  readonly #app: McpApp;
   readonly #table: readonly SessionTool[];
   readonly #handlers = new Map<string, McpHttpHandler>();
 
-  constructor(parts: McpParts, table: readonly SessionTool[]) {
-    this.#parts = parts;
+  constructor(app: McpApp, table: readonly SessionTool[]) {
+    this.#app = app;
     this.#table = table;
   }
 
@@ -215,24 +215,24 @@ export class Exchanges {
 
   /** One for each asker: what goes over its bus is for that asker alone. */
   #handlerFor(asker: McpAsker): McpHttpHandler {
-    return createMcpHandler(() => mcpServer(this.#parts, this.#table, asker), {
+    return createMcpHandler(() => mcpServer(this.#app, this.#table, asker), {
       legacy: "reject",
-      bus: new NoticeBus(this.#parts, asker),
+      bus: new NoticeBus(this.#app, asker),
       maxRequestBodySize: wireLimits.frameBytes,
-      onerror: (error) => this.#parts.report(error),
+      onerror: (error) => this.#app.report(error),
     });
   }
 }
 
 /** Hears of changes for as long as anybody listens. */
 class NoticeBus implements ServerEventBus {
-  readonly #parts: McpParts;
+  readonly #app: McpApp;
   readonly #asker: McpAsker;
   readonly #listeners = new Set<(event: ServerEvent) => void>();
   #notices: Notices | null = null;
 
-  constructor(parts: McpParts, asker: McpAsker) {
-    this.#parts = parts;
+  constructor(app: McpApp, asker: McpAsker) {
+    this.#app = app;
     this.#asker = asker;
   }
 
@@ -243,7 +243,7 @@ class NoticeBus implements ServerEventBus {
   subscribe(listener: (event: ServerEvent) => void): () => void {
     const entry = (event: ServerEvent) => listener(event);
     this.#listeners.add(entry);
-    this.#notices ??= new Notices(this.#parts, this.#asker, {
+    this.#notices ??= new Notices(this.#app, this.#asker, {
       updated: (uris) => {
         for (const uri of uris) this.publish({ kind: "resource_updated", uri });
       },

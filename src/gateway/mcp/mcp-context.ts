@@ -23,7 +23,7 @@ export interface McpCall {
 }
 
 /** What MCP stands on. */
-export interface McpParts {
+export interface McpApp {
   readonly version: string;
   /** Of the asker, where nobody names another. */
   readonly defaultAgentId: string;
@@ -58,7 +58,7 @@ export interface ReadMessage {
 }
 
 /** Who asks, by the token and the agent that is spoken for. Nobody but the token says whose sessions these are. */
-export function askerOf(principal: Principal, agent: string): McpAsker {
+export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   const agentId = readAgentId(agent);
   if (agentId === null) {
     const problem = `"${escapeToLine(cutText(agent, 100))}" is no id of an agent`;
@@ -78,10 +78,10 @@ export function askerOf(principal: Principal, agent: string): McpAsker {
 }
 
 /** What MCP stands on where the Skein is of this process. */
-export function skeinParts(
+export function skeinMcpApp(
   skein: Skein,
-  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpParts {
+  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpApp {
   return {
     ...known,
     callTool: (name, args, { tokenId: _, ...call }) => skein.callTool(name, args, call),
@@ -89,14 +89,14 @@ export function skeinParts(
       const tools = await skein.tools({ userId, agentId, sessionKey });
       return new Set(tools.map(({ name }) => name));
     },
-    subscribe: ofUser((listener) => skein.subscribe(listener)),
+    subscribe: subscribeForUser((listener) => skein.subscribe(listener)),
   };
 }
 
 /** Of all that happens, what happens in the sessions of one user. */
-export function ofUser(
+export function subscribeForUser(
   subscribe: (listener: (event: SkeinEvent) => void) => () => void,
-): McpParts["subscribe"] {
+): McpApp["subscribe"] {
   return (userId, listener) =>
     subscribe((event) => {
       if (event.userId === userId) listener(event);

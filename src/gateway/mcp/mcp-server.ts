@@ -16,57 +16,54 @@ import { displayKey } from "../../core/references.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
 import { isRefusal } from "../../tools/refusal.ts";
 import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./call-tool.ts";
-import type { McpAsker, McpParts } from "./mcp-context.ts";
+import type { McpApp, McpAsker } from "./mcp-context.ts";
 
 const instructions =
   "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. What you spawn belongs to you; which other sessions you see is for the configuration to say.";
 
 /** URIs that somebody subscribed to on a connection. */
-export type Subscribed = Set<string>;
+export type SubscribedUris = Set<string>;
 
 /** One server for one asker. It answers what comes; notices of changes are sent by whoever holds the connection. */
 export function mcpServer(
-  parts: McpParts,
+  app: McpApp,
   table: readonly SessionTool[],
   asker: McpAsker,
-  subscribed: Subscribed = new Set(),
+  subscribed: SubscribedUris = new Set(),
 ): Server {
   const reads = asker.scopes.includes("read");
   const server = new Server(
-    { name: "skein", title: "Skein", version: parts.version },
+    { name: "skein", title: "Skein", version: app.version },
     {
       instructions,
       capabilities: { tools: {}, ...(reads ? { resources: { subscribe: true, listChanged: true } } : {}) },
     },
   );
   server.setRequestHandler("tools/list", async () => {
-    const allowed = await parts.allowedTools(asker);
+    const allowed = await app.allowedTools(asker);
     const tools = toolsFor(table, asker.scopes).filter(({ name }) => allowed.has(name));
     return { tools: tools.map(toolListing) };
   });
   server.setRequestHandler("tools/call", async ({ params }, context) => {
     const { name, arguments: args } = params;
-    const request = { name, args, ...howItIsCalled(parts, context) };
+    const request = { name, args, ...callOptions(app, context) };
     const output = table.find((tool) => tool.name === name)?.output;
-    return server.projectCallToolResult(
-      await callTool(parts, table, asker, request),
-      output && { ...output },
-    );
+    return server.projectCallToolResult(await callTool(app, table, asker, request), output && { ...output });
   });
-  if (reads) serveResources(server, parts, asker, subscribed);
+  if (reads) serveResources(server, app, asker, subscribed);
   return server;
 }
 
-function serveResources(server: Server, parts: McpParts, asker: McpAsker, subscribed: Subscribed): void {
+function serveResources(server: Server, app: McpApp, asker: McpAsker, subscribed: SubscribedUris): void {
   server.setRequestHandler("resources/list", ({ params }, { mcpReq }) =>
-    listResources(parts, asker, params?.cursor, mcpReq.signal),
+    listResources(app, asker, params?.cursor, mcpReq.signal),
   );
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [resourceTemplate] }));
   server.setRequestHandler("resources/read", ({ params: { uri } }, { mcpReq }) =>
-    readResource(parts, asker, uri, mcpReq.signal),
+    readResource(app, asker, uri, mcpReq.signal),
   );
   server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, { mcpReq }) => {
-    await checkResource(parts, asker, uri, mcpReq.signal);
+    await checkResource(app, asker, uri, mcpReq.signal);
     if (subscribed.size >= mostSubscribed) subscribed.delete(subscribed.values().next().value ?? "");
     subscribed.add(uri);
     return {};
@@ -80,7 +77,7 @@ function serveResources(server: Server, parts: McpParts, asker: McpAsker, subscr
 /** On one connection; beyond it the oldest is forgotten. */
 const mostSubscribed = 10_000;
 
-function howItIsCalled(parts: McpParts, { mcpReq }: ServerContext) {
+function callOptions(app: McpApp, { mcpReq }: ServerContext) {
   const { signal, _meta: meta } = mcpReq;
   const key = meta?.[idempotencyMeta];
   const progressToken = meta?.progressToken;
@@ -89,7 +86,7 @@ function howItIsCalled(parts: McpParts, { mcpReq }: ServerContext) {
       ? undefined
       : (progress: number, message: string) => {
           const params = { progressToken, progress, message };
-          mcpReq.notify({ method: "notifications/progress", params }).catch(parts.report);
+          mcpReq.notify({ method: "notifications/progress", params }).catch(app.report);
         };
   return { signal, ...present({ idempotencyKey: typeof key === "string" ? key : undefined, tell }) };
 }
@@ -130,7 +127,7 @@ export function referenceIn(uri: string): string | null {
 
 /** Every URI under which an asker may have asked for a session. */
 export function urisOf(
-  { scope }: Pick<McpParts, "scope">,
+  { scope }: Pick<McpApp, "scope">,
   { agentId, sessionKey }: McpAsker,
   session: { readonly sessionKey: string; readonly sessionId: string },
 ): readonly string[] {
@@ -139,13 +136,13 @@ export function urisOf(
 }
 
 export async function listResources(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   cursor: string | undefined,
   signal: AbortSignal,
 ): Promise<ListResourcesResult> {
   const args = { limit: pageSize, ...present({ cursor }) };
-  const result = await resultOf(parts, asker, { name: "sessions_list", args, signal });
+  const result = await resultOf(app, asker, { name: "sessions_list", args, signal });
   if (isRefusal(result)) throw invalid(result);
   const { sessions, nextCursor } = result as { sessions: readonly Row[]; nextCursor?: string };
   return { resources: sessions.map(resourceOf), ...present({ nextCursor }) };
@@ -172,27 +169,27 @@ function resourceOf({ key, kind, label, displayName, updatedAt }: Row): Resource
 }
 
 export async function readResource(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   uri: string,
   signal: AbortSignal,
 ): Promise<ReadResourceResult> {
-  const result = await historyOf(parts, asker, uri, { limit: messagesRead, signal });
+  const result = await historyOf(app, asker, uri, { limit: messagesRead, signal });
   return { contents: [{ uri, mimeType, text: stringifyJson(result) }] };
 }
 
 /** Throws as reading does where the asker may not, and reads next to nothing. */
 export async function checkResource(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   uri: string,
   signal: AbortSignal,
 ): Promise<void> {
-  await historyOf(parts, asker, uri, { limit: 1, signal });
+  await historyOf(app, asker, uri, { limit: 1, signal });
 }
 
 async function historyOf(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   uri: string,
   { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
@@ -202,7 +199,7 @@ async function historyOf(
     throw new ResourceNotFoundError(uri, `No such resource: the resources are ${base}{key}.`);
   }
   const args = { sessionKey: reference, limit };
-  const result = await resultOf(parts, asker, { name: "sessions_history", args, signal });
+  const result = await resultOf(app, asker, { name: "sessions_history", args, signal });
   if (!isRefusal(result)) return result;
   if (result.code === "not_found") throw new ResourceNotFoundError(uri, String(result.error));
   throw invalid(result, uri);

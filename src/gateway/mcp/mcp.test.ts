@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { Principal } from "../auth/principal.ts";
-import { callTool, Follower } from "./call-tool.ts";
-import type { McpAsker, McpParts } from "./mcp-context.ts";
-import { askerOf } from "./mcp-context.ts";
+import { callTool, RunFollower } from "./call-tool.ts";
+import type { McpApp, McpAsker } from "./mcp-context.ts";
+import { mcpAskerOf } from "./mcp-context.ts";
 import { referenceIn, uriOf, urisOf } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
@@ -16,7 +16,7 @@ const principal: Principal = {
   user: "ann",
   expiresAt: null,
 };
-const asker: McpAsker = askerOf(principal, "main");
+const asker: McpAsker = mcpAskerOf(principal, "main");
 const at = { at: 0, userId: "ann", sessionKey: "agent:main:session:trip", sessionId: "trip" };
 
 function event<T extends SkeinEventType>(type: T, fields: object = {}): SkeinEvent {
@@ -29,7 +29,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const reported: unknown[] = [];
   let isCurrent = true;
   let lookups = 0;
-  const parts: McpParts = {
+  const app: McpApp = {
     version: "0",
     defaultAgentId: "main",
     scope: "per-sender",
@@ -51,7 +51,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const revoke = () => {
     isCurrent = false;
   };
-  return { parts, emit, reported, listeners, revoke, lookups: () => lookups };
+  return { app, emit, reported, listeners, revoke, lookups: () => lookups };
 }
 
 describe("the asker", () => {
@@ -63,11 +63,11 @@ describe("the asker", () => {
       sessionKey: "agent:main:node:mcp-a1b2",
       scopes: ["read", "write"],
     });
-    expect(askerOf({ ...principal, user: "*" }, "Research")).toMatchObject({
+    expect(mcpAskerOf({ ...principal, user: "*" }, "Research")).toMatchObject({
       userId: null,
       sessionKey: "agent:research:node:mcp-a1b2",
     });
-    expect(() => askerOf(principal, "a:b")).toThrow(/no id of an agent/);
+    expect(() => mcpAskerOf(principal, "a:b")).toThrow(/no id of an agent/);
   });
 });
 
@@ -83,9 +83,9 @@ describe("URIs of sessions", () => {
   });
 
   test("[GMC8] a session has one for every way to name it, the short one first", () => {
-    const { parts } = world(() => ({}));
+    const { app } = world(() => ({}));
     const keyed = { sessionKey: "agent:main:cron:daily", sessionId: "d1" };
-    expect(urisOf(parts, asker, keyed)).toEqual([
+    expect(urisOf(app, asker, keyed)).toEqual([
       "skein://sessions/cron%3Adaily",
       "skein://sessions/agent%3Amain%3Acron%3Adaily",
       "skein://sessions/d1",
@@ -96,7 +96,7 @@ describe("URIs of sessions", () => {
 describe("progress", () => {
   test("[GMC5] follows the runs that are waited for and those that they set off, and no others", () => {
     const told: [number, string][] = [];
-    const follower = new Follower((...each) => told.push(each));
+    const follower = new RunFollower((...each) => told.push(each));
     follower.hear(event("run.started", { runId: "r1", attempt: 1 }));
     follower.follow(["r1"]);
     follower.hear(event("run.step", { runId: "r1", phase: "asked", step: 1 }));
@@ -118,18 +118,18 @@ describe("calls", () => {
   const request = { name: "sessions_list", args: {}, signal: new AbortController().signal };
 
   test("[GMC3] what nobody foresaw is reported, and told without its insides", async () => {
-    const { parts, reported } = world(() => {
+    const { app, reported } = world(() => {
       throw new Error("disk of /home/ann is full");
     });
-    const answer = await callTool(parts, sessionToolTable, asker, request);
+    const answer = await callTool(app, sessionToolTable, asker, request);
     expect(answer).toMatchObject({ isError: true, structuredContent: { status: "error", code: "internal" } });
     expect(JSON.stringify(answer)).not.toContain("/home/ann");
     expect(reported).toHaveLength(1);
   });
 
   test("[GMC5] nobody listens to events any more once a call is over", async () => {
-    const { parts, listeners } = world(() => ({ count: 0, sessions: [] }));
-    await callTool(parts, sessionToolTable, asker, { ...request, tell: () => undefined });
+    const { app, listeners } = world(() => ({ count: 0, sessions: [] }));
+    await callTool(app, sessionToolTable, asker, { ...request, tell: () => undefined });
     expect(listeners.size).toBe(0);
   });
 });
@@ -151,7 +151,7 @@ describe("notices", () => {
       updated: ([uri = ""]: readonly string[]) => heard.push(uri),
       listChanged: () => heard.push("list"),
     };
-    const notices = new Notices(made.parts, asker, listener);
+    const notices = new Notices(made.app, asker, listener);
     const settled = () => new Promise((resolve) => setImmediate(resolve));
     return { ...made, notices, heard, asked, settled, seen };
   }

@@ -1,7 +1,7 @@
 import type { SkeinEvent } from "../../core/events.ts";
 import { isRefusal } from "../../tools/refusal.ts";
 import { resultOf } from "./call-tool.ts";
-import type { McpAsker, McpParts } from "./mcp-context.ts";
+import type { McpApp, McpAsker } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
@@ -23,7 +23,7 @@ interface Session {
  * being found out is told once.
  */
 export class Notices {
-  readonly #parts: McpParts;
+  readonly #app: McpApp;
   readonly #asker: McpAsker;
   readonly #listener: NoticeListener;
   readonly #isWanted: (uri: string) => boolean;
@@ -37,16 +37,16 @@ export class Notices {
   #listing: { again: boolean } | null = null;
 
   constructor(
-    parts: McpParts,
+    app: McpApp,
     asker: McpAsker,
     listener: NoticeListener,
     isWanted: (uri: string) => boolean = () => true,
   ) {
-    this.#parts = parts;
+    this.#app = app;
     this.#asker = asker;
     this.#listener = listener;
     this.#isWanted = isWanted;
-    this.#leave = parts.subscribe(asker.userId, (event) => this.#hear(event));
+    this.#leave = app.subscribe(asker.userId, (event) => this.#hear(event));
     this.#relist();
   }
 
@@ -78,12 +78,12 @@ export class Notices {
 
   /** A token that holds no more hears nothing more. Looked up where there is work: events are many. */
   #isOver(): boolean {
-    if (!this.#closing.signal.aborted && !this.#parts.isCurrent(this.#asker.tokenId)) this.close();
+    if (!this.#closing.signal.aborted && !this.#app.isCurrent(this.#asker.tokenId)) this.close();
     return this.#closing.signal.aborted;
   }
 
   #changed(session: Session): void {
-    const uris = urisOf(this.#parts, this.#asker, session).filter(this.#isWanted);
+    const uris = urisOf(this.#app, this.#asker, session).filter(this.#isWanted);
     if (uris.length === 0) return;
     const { sessionKey } = session;
     const busy = this.#reading.get(sessionKey);
@@ -118,7 +118,7 @@ export class Notices {
         await act();
       }
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#parts.report(error);
+      if (!this.#closing.signal.aborted) this.#app.report(error);
     }
   }
 
@@ -146,7 +146,7 @@ export class Notices {
   }
 
   #ask(name: string, args: unknown) {
-    return resultOf(this.#parts, this.#asker, { name, args, signal: this.#closing.signal });
+    return resultOf(this.#app, this.#asker, { name, args, signal: this.#closing.signal });
   }
 }
 

@@ -8,8 +8,8 @@ import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import { noticesTo } from "./create-mcp.ts";
-import type { McpAsker, McpParts } from "./mcp-context.ts";
-import type { Subscribed } from "./mcp-server.ts";
+import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
 
@@ -18,7 +18,7 @@ import type { Notices } from "./notices.ts";
  * ends it with `body_too_large`: nothing after it can be read.
  */
 export async function serveMcpStdio(
-  parts: McpParts,
+  app: McpApp,
   asker: McpAsker,
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
@@ -29,10 +29,10 @@ export async function serveMcpStdio(
   const handle = serveStdio(
     ({ era }) => {
       // Of the newer revision the transport knows who wants what; of the older ones the server does.
-      const subscribed: Subscribed | null = era === "legacy" ? new Set() : null;
-      const server = mcpServer(parts, sessionToolTable, asker, subscribed ?? undefined);
+      const subscribed: SubscribedUris | null = era === "legacy" ? new Set() : null;
+      const server = mcpServer(app, sessionToolTable, asker, subscribed ?? undefined);
       if (!asker.scopes.includes("read")) return server;
-      const notices = noticesTo(parts, asker, server, subscribed);
+      const notices = noticesTo(app, asker, server, subscribed);
       open.add(notices);
       server.onclose = () => {
         notices.close();
@@ -40,7 +40,7 @@ export async function serveMcpStdio(
       };
       return server;
     },
-    { transport, onerror: parts.report },
+    { transport, onerror: app.report },
   );
   try {
     await readMessages(input, transport, signal);

@@ -7,27 +7,27 @@ import { listUsers } from "../../sessions/users.ts";
 import type { TokenUser } from "../auth/principal.ts";
 import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
 import type { TokenRecord } from "../auth/token-table.ts";
-import type { FolderDeps, HandlersOf, TokenDeps } from "./dispatch.ts";
-import { everyUserOf, findRemoved, lookFor } from "./session-lookup.ts";
+import type { FolderApp, HandlersOf, TokenApp } from "./dispatch.ts";
+import { findTrashedSession, lookUpSession, requireEveryUser } from "./session-lookup.ts";
 import { pendingErase } from "./sessions-change.ts";
 
 /** A user that is gone takes its tokens along. */
-export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
+export type UpkeepApp = FolderApp & Pick<TokenApp, "tokens">;
 
 /** What looks after the folder as a whole, whoever's the sessions are. */
 export function upkeepHandlers(
-  deps: UpkeepDeps,
+  app: UpkeepApp,
 ): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.list" | "users.remove"> {
   return {
     "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
-      const { store, config, clock, runs } = deps;
+      const { store, config, clock, runs } = app;
       const rules = config.session.maintenance;
-      const work = { store, users: deps.users(), rules, now: clock.now(), runs, signal: call.signal };
+      const work = { store, users: app.users(), rules, now: clock.now(), runs, signal: call.signal };
       const named = explain === undefined ? null : { key: explain, agentId };
       const session =
         named === null
           ? null
-          : ((await lookFor(deps, call, named)) ?? (await findRemoved(deps, call, named)));
+          : ((await lookUpSession(app, call, named)) ?? (await findTrashedSession(app, call, named)));
       const report = await runMaintenance(work, { dryRun, ...present({ explainUid: session?.uid }) });
       return {
         mode: report.mode,
@@ -41,15 +41,15 @@ export function upkeepHandlers(
       const { effectiveConfigText } = await import("../../config/effective.ts");
       // Where there was a mistake, nothing was opened.
       return {
-        ...present({ file: deps.loaded.file }),
+        ...present({ file: app.loaded.file }),
         problems: [],
-        effective: effectiveConfigText(deps.loaded),
-        ...(deps.loaded.waiting === undefined ? {} : { waiting: [...deps.loaded.waiting] }),
+        effective: effectiveConfigText(app.loaded),
+        ...(app.loaded.waiting === undefined ? {} : { waiting: [...app.loaded.waiting] }),
       };
     },
 
     "config.reload": async () => {
-      if (deps.reload !== undefined) return deps.reload();
+      if (app.reload !== undefined) return app.reload();
       throw new SkeinError("unavailable", {
         problem: "No gateway runs on this folder",
         advice: "Start one with `skein start`; it reads the whole configuration",
@@ -57,14 +57,14 @@ export function upkeepHandlers(
     },
 
     "users.list": async (page) =>
-      listUsers({ ...everyUserOf(deps), runs: deps.runs, tokens: deps.tokens }, page),
+      listUsers({ ...requireEveryUser(app), runs: app.runs, tokens: app.tokens }, page),
 
     "users.remove": async ({ userId }) => {
       // First of all nobody comes in for that user any more, who could begin a session behind our back.
-      const tokens = deps.tokens.removeUser(userId);
-      const { sessions } = await deps.store.purgeUser(userId);
+      const tokens = app.tokens.removeUser(userId);
+      const { sessions } = await app.store.purgeUser(userId);
       const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);
-      return { userId, sessions, ...found, ...pendingErase(deps) };
+      return { userId, sessions, ...found, ...pendingErase(app) };
     },
   };
 }
@@ -72,22 +72,20 @@ export function upkeepHandlers(
 /** The label of a token that was given none. */
 const plainLabel = "token";
 
-/** Methods about who may come in. `deps` is not copied: its tokens may be opened when they are wanted. */
-export function tokenHandlers(
-  deps: TokenDeps,
-): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
-  const unsavedOf = (tokenId: string) => (deps.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
+/** Methods about who may come in. `app` is not copied: its tokens may be opened when they are wanted. */
+export function tokenHandlers(app: TokenApp): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
+  const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
   return {
     "tokens.create": async (params, { principal }) => {
       const { label: name = plainLabel, scopes, expiresAt } = params;
       const request = { name, scopes, user: userOf(params), ...present({ expiresAt }) };
       const maker = isLocal(principal) ? null : principal;
-      const { secret, token } = deps.tokens.create(request, maker);
+      const { secret, token } = app.tokens.create(request, maker);
       return { ...rowOf(token), token: secret };
     },
 
     "tokens.list": async () => {
-      const tokens = deps.tokens
+      const tokens = app.tokens
         .list()
         .toReversed()
         .map((token) => ({ ...rowOf(token), ...unsavedOf(token.tokenId) }));
@@ -95,8 +93,8 @@ export function tokenHandlers(
     },
 
     "tokens.revoke": async ({ tokenId }) => {
-      deps.tokens.revoke(tokenId);
-      const token = deps.tokens.get(tokenId);
+      app.tokens.revoke(tokenId);
+      const token = app.tokens.get(tokenId);
       if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
       const advice = "It was removed meanwhile, which ended it too";
       throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });

@@ -12,29 +12,29 @@ import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../sessions/session-handle.ts";
 import { withImages } from "../../sessions/session-handle.ts";
 import { isLocal } from "../auth/principal.ts";
-import type { Call, HandlersOf, SkeinDeps } from "./dispatch.ts";
-import { shownTo } from "./runs.ts";
-import { askerOf, contextOf, findSession, spokenTo } from "./session-lookup.ts";
+import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";
+import { payloadsFor } from "./runs.ts";
+import { askerOf, contextOf, findSession, resolveTarget } from "./session-lookup.ts";
 
 type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
 
 /** What is said to sessions, and how it stands. */
-export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
-  const { skein } = deps;
+export function chatHandlers(app: SkeinApp): HandlersOf<Method> {
+  const { skein } = app;
   return {
     "sessions.send": async (params, call) => {
       const { timeoutMs = 0, model, thinking, system, runTimeoutSeconds } = params;
-      const run = await accepted(deps, call, params, async () => ({
-        to: await spokenTo(deps, call, params),
+      const run = await acceptMessage(app, call, params, async () => ({
+        to: await resolveTarget(app, call, params),
         options: present({ model, thinking, system, runTimeoutSeconds }),
       }));
-      return ended(deps, call, run.runId, timeoutMs);
+      return waitForRun(app, call, run.runId, timeoutMs);
     },
     "chat.send": async (params, call) =>
       acceptedPayload(
-        deps,
-        await accepted(deps, call, params, async () => ({
-          to: await spokenTo(deps, call, params),
+        app,
+        await acceptMessage(app, call, params, async () => ({
+          to: await resolveTarget(app, call, params),
           options: {},
         })),
       ),
@@ -42,19 +42,19 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const { message, idempotencyKey } = params;
       const known = await skein.runFor(idempotencyKey, call.userId);
       if (known !== null) {
-        checkSameRequest(known, { content: message, isNote: true, ...keyIn(deps, params) });
-        return acceptedPayload(deps, known);
+        checkSameRequest(known, { content: message, isNote: true, ...keyIn(app, params) });
+        return acceptedPayload(app, known);
       }
-      const session = await findSession(deps, call, params);
-      return acceptedPayload(deps, await skein.session(contextOf(session)).note(message, { idempotencyKey }));
+      const session = await findSession(app, call, params);
+      return acceptedPayload(app, await skein.session(contextOf(session)).note(message, { idempotencyKey }));
     },
     agent: async (params, call) =>
-      acceptedPayload(deps, await accepted(deps, call, params, () => asked(deps, call, params))),
-    "agent.wait": ({ runId, timeoutMs = 30_000 }, call) => ended(deps, call, runId, timeoutMs),
+      acceptedPayload(app, await acceptMessage(app, call, params, () => agentTarget(app, call, params))),
+    "agent.wait": ({ runId, timeoutMs = 30_000 }, call) => waitForRun(app, call, runId, timeoutMs),
   };
 }
 
-interface Said
+interface MessageInput
   extends Pick<RunOptions, "model" | "thinking" | "runTimeoutSeconds" | "system" | "extraSystemPrompt"> {
   readonly key?: string;
   readonly sessionKey?: string;
@@ -65,19 +65,19 @@ interface Said
   readonly attachments?: readonly Attachment[];
 }
 
-interface Meant {
+interface MessageTarget {
   readonly to: RuntimeContext;
   readonly options: SendOptions;
 }
 
 /** The same request under the same key is the same run, whatever became of its session since: nothing is resolved then. */
-async function accepted(
-  deps: SkeinDeps,
+async function acceptMessage(
+  app: SkeinApp,
   call: Call,
-  { message, idempotencyKey, queueMode, attachments = [], ...said }: Said,
-  meant: () => Promise<Meant>,
+  { message, idempotencyKey, queueMode, attachments = [], ...said }: MessageInput,
+  meant: () => Promise<MessageTarget>,
 ): Promise<Run> {
-  const { skein } = deps;
+  const { skein } = app;
   const known = await skein.runFor(idempotencyKey, call.userId);
   const images = attachedImages(attachments);
   if (known !== null) {
@@ -88,7 +88,7 @@ async function accepted(
       options,
       isNote: false,
       ...present({ queueMode }),
-      ...keyIn(deps, said),
+      ...keyIn(app, said),
     });
     return known;
   }
@@ -105,21 +105,21 @@ async function accepted(
 
 /** The session that params name by a key. Labels and session IDs may mean another session by now, and are not compared. */
 function keyIn(
-  deps: SkeinDeps,
-  { key, sessionKey = key, agentId }: Pick<Said, "key" | "sessionKey" | "agentId">,
+  app: SkeinApp,
+  { key, sessionKey = key, agentId }: Pick<MessageInput, "key" | "sessionKey" | "agentId">,
 ): { readonly sessionKey?: string } {
   if (sessionKey === undefined) return {};
-  return present({ sessionKey: keyMeant(sessionKey, askerOf(deps, { agentId })) });
+  return present({ sessionKey: keyMeant(sessionKey, askerOf(app, { agentId })) });
 }
 
 /** Only an agent: its main session. */
-async function asked(deps: SkeinDeps, call: Call, params: Params<"agent">): Promise<Meant> {
+async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): Promise<MessageTarget> {
   const { sessionKey, agentId, model, thinking, runTimeoutSeconds, deliver, provenance } = params;
   const to: RuntimeContext =
     sessionKey === undefined
       ? present({ userId: call.userId, agentId })
-      : await spokenTo(deps, call, { sessionKey, agentId });
-  const deliverTo = deliver === true ? await channelOf(deps.skein.session(to)) : undefined;
+      : await resolveTarget(app, call, { sessionKey, agentId });
+  const deliverTo = deliver === true ? await channelOf(app.skein.session(to)) : undefined;
   const { system, extraSystemPrompt } = params;
   const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, system, extraSystemPrompt };
   return { to, options: present(options) };
@@ -135,20 +135,20 @@ async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
 }
 
 /** The run when it has ended, or as it is after `timeoutMs` or when the client no longer waits. */
-async function ended(deps: SkeinDeps, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
-  const { skein } = deps;
+async function waitForRun(app: SkeinApp, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
+  const { skein } = app;
   const run = await skein.ended(runId, { timeoutMs, signal: call.signal }, call.userId);
-  return shownTo(deps, call).sent(run, await waitsOfApp(skein, run));
+  return payloadsFor(app, call).sent(run, await appWaits(skein, run));
 }
 
-async function acceptedPayload({ skein }: SkeinDeps, run: Run): Promise<AcceptedPayload> {
+async function acceptedPayload({ skein }: SkeinApp, run: Run): Promise<AcceptedPayload> {
   const { runId, session } = run;
-  const waitsForApp = (await waitsOfApp(skein, run))?.app;
+  const waitsForApp = (await appWaits(skein, run))?.app;
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
 /** `null`: it belongs to no app, or does not wait any more. */
-async function waitsOfApp(skein: SkeinDeps["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
+async function appWaits(skein: SkeinApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }
 
@@ -187,12 +187,12 @@ const ofSummariser: readonly CompactionNotDone["reason"][] = [
 ];
 
 /** The model of the session is asked for the summary. Nothing is written where there is none. */
-export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact"> {
+export function compactHandlers(app: SkeinApp): HandlersOf<"sessions.compact"> {
   return {
     "sessions.compact": async (params, call) => {
-      const session = await findSession(deps, call, params);
+      const session = await findSession(app, call, params);
       const how = { signal: call.signal, ...present({ instructions: params.instructions }) };
-      const outcome = await deps.skein.session(contextOf(session)).compact(how);
+      const outcome = await app.skein.session(contextOf(session)).compact(how);
       if (!outcome.done) throw notCompacted(session.key, outcome);
       const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
       const { key: sessionKey, sessionId } = session;

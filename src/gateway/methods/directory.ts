@@ -2,27 +2,27 @@ import { accessActions } from "../../access/visibility/access-policy.ts";
 import { acpNames } from "../../config/acp-agents.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/directory.ts";
-import { withoutPaths } from "../auth/mask.ts";
-import type { HandlersOf, SkeinDeps } from "./dispatch.ts";
-import { shownTo } from "./runs.ts";
-import { contextOf, findSession, spokenTo } from "./session-lookup.ts";
+import { removePaths } from "../auth/mask.ts";
+import type { HandlersOf, SkeinApp } from "./dispatch.ts";
+import { payloadsFor } from "./runs.ts";
+import { contextOf, findSession, resolveTarget } from "./session-lookup.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
 
 /** Which agents, models and tools there are, and who may what. */
-export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
-  const { skein } = deps;
+export function directoryHandlers(app: SkeinApp): HandlersOf<Method> {
+  const { skein } = app;
   return {
     "agents.list": async (_, { userId }) => {
       const agents = await skein.agents(userId);
-      return { count: agents.length, agents, acp: acpNames(deps.config) };
+      return { count: agents.length, agents, acp: acpNames(app.config) };
     },
     "models.list": async () => {
       const models = await skein.models();
       return { count: models.length, models };
     },
     "access.explain": async ({ asker, target, action, agentId: reader }, call) => {
-      const session = await findSession(deps, call, { key: asker, agentId: reader });
+      const session = await findSession(app, call, { key: asker, agentId: reader });
       const { key, sessionId, agentId, userId } = session;
       const explanations: AccessPayload["explanations"] = [];
       for (const each of action === undefined ? accessActions : [action]) {
@@ -36,10 +36,10 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const to =
         sessionKey === undefined
           ? present({ userId: call.userId, agentId })
-          : await spokenTo(deps, call, { sessionKey, agentId });
+          : await resolveTarget(app, call, { sessionKey, agentId });
       const how = { ...to, signal: call.signal, isOperator: call.isAdmin, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
-      const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result, isError));
+      const seen = call.isAdmin ? result : payloadsFor(app, call).value(removePaths(result, isError));
       return { name, isError, result: seen, ...present({ rootId }) };
     },
   };

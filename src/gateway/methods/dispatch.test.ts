@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SkeinError } from "../../core/errors.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { Call, Handlers } from "./dispatch.ts";
-import { Dispatch, Refused } from "./dispatch.ts";
+import { Dispatch, RequestRefusedError } from "./dispatch.ts";
 
 const never = new AbortController().signal;
 const one: Principal = { tokenId: "t", name: "a", scopes: ["read", "write"], user: "ann", expiresAt: null };
@@ -80,7 +80,7 @@ describe("the one way to a handler", () => {
     });
     expect(other.reported).toEqual([["e-1", "sessions.get", error]]);
     const wire = { code: "conflict", message: "As it is." } as const;
-    const refused = failing(new Refused(wire));
+    const refused = failing(new RequestRefusedError(wire));
     expect(await refused.dispatch.answer(one, "sessions.get", { key: "x" }, never)).toEqual({
       ok: false,
       error: wire,

@@ -25,7 +25,7 @@ import type { ModelRef } from "../../transcript/parse-model.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
 import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Tokens } from "../auth/tokens.ts";
-import { HeavyCalls, heavyLine } from "./heavy-calls.ts";
+import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
 /** On whose behalf a method is called: everything that is not in its params. */
 export interface Call {
@@ -47,7 +47,7 @@ export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handle
 export type Handlers = HandlersOf<HandledMethod>;
 
 /** What lies beside the store of a folder. */
-export interface FolderDeps {
+export interface FolderApp {
   readonly store: Store;
   readonly files: FileBoundary;
   readonly config: Config;
@@ -100,12 +100,12 @@ export interface FolderDeps {
 }
 
 /** A folder whose sessions answer. */
-export interface SkeinDeps extends FolderDeps {
+export interface SkeinApp extends FolderApp {
   readonly skein: Skein;
 }
 
 /** With tokens, which a store that is not on a disk of its own has none of. */
-export interface TokenDeps {
+export interface TokenApp {
   readonly tokens: Tokens;
   readonly clock: Clock;
 }
@@ -135,7 +135,7 @@ export interface Checked {
 }
 
 /** A refusal that is told as it is. */
-export class Refused extends Error {
+export class RequestRefusedError extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;
   /** Nothing more is read from the connection: what is left of the request would cost too much, even to drop it. */
@@ -166,17 +166,17 @@ export function methodFor(name: string, principal: Principal): Method {
 /** Params as the method takes them, and whom the call is about. */
 export function checkCall(method: Method, given: unknown, principal: Principal): Checked {
   const checked = checkParams(method.params, given);
-  if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
+  if ("problems" in checked) throw new RequestRefusedError(invalidRequest(checked.problems));
   const params = checked.params as Readonly<Record<string, unknown>>;
   const reserved = isAdmin(principal)
     ? []
     : (method.adminOnly ?? []).filter((field) => params[field] !== undefined);
-  if (reserved.length > 0) throw new Refused(onlyForAdmins(reserved));
+  if (reserved.length > 0) throw new RequestRefusedError(onlyForAdmins(reserved));
   if (params.allUsers === true && method.adminOnly?.includes("allUsers") === true) {
     const may = mayCall(principal, { scope: method.scope, needsAll: true });
     if (!may.allowed) throw forbidden(may);
     const besides = besideAllUsers.filter((field) => params[field] !== undefined);
-    if (besides.length > 0) throw new Refused(invalidRequest(besides.map(notWithAllUsers)));
+    if (besides.length > 0) throw new RequestRefusedError(invalidRequest(besides.map(notWithAllUsers)));
   }
   const named = method.needsAll === true ? undefined : (params.userId as string | undefined);
   const scope = scopeFor(principal, named);
@@ -196,10 +196,10 @@ export class Dispatch {
   /** Calls a method. Rejects with what the handler threw, or with a refusal. */
   async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     const method = methodFor(name, principal);
-    if (method.isSocketOnly === true) throw new Refused(invalidRequest([onlyOnSockets(name)]));
+    if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
     const { params, call } = checkCall(method, given, principal);
     const { handlers, during = (_, act) => act(), mcpServers } = this.#options;
-    const line = heavyLine(name, params, mcpServers?.());
+    const line = heavyQueueOf(name, params, mcpServers?.());
     return this.heavy.run(principal.tokenId, line, signal, () =>
       during(name, async () => {
         const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
@@ -219,7 +219,7 @@ export class Dispatch {
 
   /** What was thrown, as this client may see it; `null`: nobody knows who it is. What a signal ended is told as it says. */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
-    if (error instanceof Refused) return error.wire;
+    if (error instanceof RequestRefusedError) return error.wire;
     const told = signal?.aborted === true && isAbort(error) ? signal.reason : error;
     const seesAll = principal !== null && isAdmin(principal);
     return wireErrorOf(told, { isAdmin: seesAll, newErrorId: () => this.#report(name, told) });

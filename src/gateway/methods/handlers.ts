@@ -1,9 +1,9 @@
 import type { ServiceMethod } from "../../sessions/app.ts";
-import type { UpkeepDeps } from "./admin.ts";
+import type { UpkeepApp } from "./admin.ts";
 import { tokenHandlers, upkeepHandlers } from "./admin.ts";
 import { chatHandlers, compactHandlers } from "./chat.ts";
 import { directoryHandlers } from "./directory.ts";
-import type { FolderDeps, HandledMethod, Handlers, HandlersOf, SkeinDeps, TokenDeps } from "./dispatch.ts";
+import type { FolderApp, HandledMethod, Handlers, HandlersOf, SkeinApp, TokenApp } from "./dispatch.ts";
 import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
 import { importingHandlers, makingHandlers, markingHandlers, removingHandlers } from "./sessions-change.ts";
 import { contextHandlers } from "./sessions-context.ts";
@@ -21,46 +21,46 @@ export type FolderMethod = ReadMethod | ChangeMethod;
 /** Methods that need agents, runs or tools. */
 export type SkeinMethod = Exclude<HandledMethod, FolderMethod | TokenMethod>;
 
-export function readHandlers(deps: FolderDeps) {
+export function readHandlers(app: FolderApp) {
   return {
-    ...listHandlers(deps),
-    ...entriesHandlers(deps),
-    ...historyHandlers(deps),
-    ...usageHandlers(deps),
-    ...contextHandlers(deps),
-    ...contentHandlers(deps),
+    ...listHandlers(app),
+    ...entriesHandlers(app),
+    ...historyHandlers(app),
+    ...usageHandlers(app),
+    ...contextHandlers(app),
+    ...contentHandlers(app),
   };
 }
 
-/** `deps` is passed on as it is, because its tokens may be opened on first use. */
-export function changeHandlers(deps: UpkeepDeps) {
-  return { ...sessionChangeHandlers(deps), ...importingHandlers(deps), ...upkeepHandlers(deps) };
+/** `app` is passed on as it is, because its tokens may be opened on first use. */
+export function changeHandlers(app: UpkeepApp) {
+  return { ...sessionChangeHandlers(app), ...importingHandlers(app), ...upkeepHandlers(app) };
 }
 
-function sessionChangeHandlers(deps: FolderDeps) {
-  return { ...makingHandlers(deps), ...markingHandlers(deps), ...removingHandlers(deps) };
+function sessionChangeHandlers(app: FolderApp) {
+  return { ...makingHandlers(app), ...markingHandlers(app), ...removingHandlers(app) };
 }
 
-export function skeinHandlers(deps: SkeinDeps): HandlersOf<SkeinMethod> {
+export function skeinHandlers(app: SkeinApp): HandlersOf<SkeinMethod> {
   return {
-    ...chatHandlers(deps),
-    ...abortingHandlers(deps),
-    ...runHandlers(deps),
-    ...outboxHandlers(deps),
-    ...directoryHandlers(deps),
-    ...compactHandlers(deps),
+    ...chatHandlers(app),
+    ...abortingHandlers(app),
+    ...runHandlers(app),
+    ...outboxHandlers(app),
+    ...directoryHandlers(app),
+    ...compactHandlers(app),
   };
 }
 
-export function folderHandlers(deps: UpkeepDeps): HandlersOf<FolderMethod> {
-  return { ...readHandlers(deps), ...changeHandlers(deps) };
+export function folderHandlers(app: UpkeepApp): HandlersOf<FolderMethod> {
+  return { ...readHandlers(app), ...changeHandlers(app) };
 }
 
 /** The methods that the library's services call. */
-export function serviceHandlers(deps: FolderDeps): HandlersOf<ServiceMethod> {
-  return { ...listHandlers(deps), ...historyHandlers(deps), ...sessionChangeHandlers(deps) };
+export function serviceHandlers(app: FolderApp): HandlersOf<ServiceMethod> {
+  return { ...listHandlers(app), ...historyHandlers(app), ...sessionChangeHandlers(app) };
 }
 
-export function allHandlers(deps: SkeinDeps & TokenDeps): Handlers {
-  return { ...folderHandlers(deps), ...skeinHandlers(deps), ...tokenHandlers(deps) };
+export function allHandlers(app: SkeinApp & TokenApp): Handlers {
+  return { ...folderHandlers(app), ...skeinHandlers(app), ...tokenHandlers(app) };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HeavyCalls, heavyLine } from "./heavy-calls.ts";
+import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
 const never = new AbortController().signal;
 const heavy = "sessions.export";
@@ -10,7 +10,7 @@ function world() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const call = (name: string, tokenId = "a", method = heavy, signal = never) =>
-    calls.run(tokenId, heavyLine(method, {}), signal, () => {
+    calls.run(tokenId, heavyQueueOf(method, {}), signal, () => {
       begun.push(name);
       return new Promise<string>((resolve) => ends.set(name, () => resolve(name)));
     });
@@ -72,7 +72,7 @@ describe("heavy calls of a token", () => {
 
   test("[GSA20] one that fails makes room", async () => {
     const { calls, begun, call, end } = world();
-    const failed = calls.run("a", heavyLine(heavy, {}), never, async () => {
+    const failed = calls.run("a", heavyQueueOf(heavy, {}), never, async () => {
       throw new Error("no");
     });
     await expect(failed).rejects.toThrow("no");

@@ -2,9 +2,9 @@ import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 
 /** Queues of heavy calls. A call that writes may wait for the locks of others; one of an MCP server, for that server. */
-export type HeavyLine = "reading" | "writing" | "calling";
+export type HeavyQueue = "reading" | "writing" | "calling";
 
-const heavyMethods: ReadonlyMap<string, HeavyLine> = new Map<MethodName, HeavyLine>([
+const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQueue>([
   ["sessions.preview", "reading"],
   ["sessions.tree", "reading"],
   ["sessions.entries", "reading"],
@@ -19,7 +19,7 @@ const heavyMethods: ReadonlyMap<string, HeavyLine> = new Map<MethodName, HeavyLi
   ["sessions.redact", "writing"],
 ]);
 
-const heavyTools: ReadonlyMap<string, HeavyLine> = new Map([
+const heavyTools: ReadonlyMap<string, HeavyQueue> = new Map([
   ["sessions_list", "reading"],
   ["sessions_history", "reading"],
   ["session_search", "reading"],
@@ -27,17 +27,17 @@ const heavyTools: ReadonlyMap<string, HeavyLine> = new Map([
 ]);
 
 /** The queue of a call; `null`: it is not heavy. */
-export function heavyLine(
+export function heavyQueueOf(
   method: string,
   params: Readonly<Record<string, unknown>>,
   mcpServers: readonly string[] = [],
-): HeavyLine | null {
-  if (method === "tools.invoke") return heavyToolLine(String(params.name), mcpServers);
+): HeavyQueue | null {
+  if (method === "tools.invoke") return heavyToolQueueOf(String(params.name), mcpServers);
   return heavyMethods.get(method) ?? null;
 }
 
 /** The same for a tool: session tools that read much, and every tool of an MCP server. */
-export function heavyToolLine(name: string, mcpServers: readonly string[]): HeavyLine | null {
+export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
 }
@@ -67,7 +67,7 @@ export class HeavyCalls {
   /** A call without a queue begins at once. One whose `signal` is aborted while it waits never begins. */
   async run<T>(
     tokenId: string,
-    queued: HeavyLine | null,
+    queued: HeavyQueue | null,
     signal: AbortSignal,
     act: () => Promise<T>,
   ): Promise<T> {

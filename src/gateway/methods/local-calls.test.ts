@@ -8,11 +8,11 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { EventBus } from "../../core/events.ts";
 import { eventTable } from "../../protocol/events.ts";
 import type { EventFilter, ReceivedEvent } from "../../protocol/methods/calls.ts";
-import { countingFrom } from "../events/event-numbers.ts";
-import { wantedFor } from "../events/event-selection.ts";
+import { countFrom } from "../events/event-numbers.ts";
+import { selectEvents } from "../events/event-selection.ts";
 import { createEventHub } from "../events/hub.ts";
 import { skeinHandlers } from "./handlers.ts";
-import { LocalEvents, localPrincipal, localWatchedCalls } from "./local-calls.ts";
+import { LocalEvents, localCallsWithEvents, localPrincipal } from "./local-calls.ts";
 
 afterEach(async () => {
   await closeTalking();
@@ -33,7 +33,7 @@ const delta = (text: string, sessionKey = trip, userId: string | null = null): S
 
 async function watching() {
   const { deps, skein } = await openTalking({ script: answering() });
-  return { skein, calls: localWatchedCalls(skeinHandlers(deps), deps) };
+  return { skein, calls: localCallsWithEvents(skeinHandlers(deps), deps) };
 }
 
 const hubDeps = {
@@ -45,14 +45,14 @@ const hubDeps = {
 /** Where a hub on the same bus sends what was asked for. */
 async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {
   const hub = createEventHub({
-    numbers: countingFrom(1),
+    numbers: countFrom(1),
     redactor: createRedactor(),
     subscribe: (listener) => bus.subscribe(listener),
   });
   return Promise.all(
     filters.map(async (filter) => {
       const sink = new TestSink();
-      const wanted = await wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps);
+      const wanted = await selectEvents(filter, localPrincipal, filter.userId ?? null, hubDeps);
       hub.subscribe(localPrincipal, wanted, sink);
       return sink;
     }),
@@ -104,7 +104,7 @@ describe("events in this process", () => {
       new LocalEvents(
         {
           subscribe: (listener) => bus.subscribe(listener),
-          wanted: () => wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps),
+          wanted: () => selectEvents(filter, localPrincipal, filter.userId ?? null, hubDeps),
         },
         (stream) => closed.push(stream),
       );

@@ -7,10 +7,10 @@ import type { MethodName } from "../../protocol/methods/method-table.ts";
 import { methodTable } from "../../protocol/methods/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
-import type { Wanted } from "../events/event-selection.ts";
-import { isAbout, wantedFor } from "../events/event-selection.ts";
-import type { HandledMethod, Handlers, HandlersOf, SkeinDeps } from "./dispatch.ts";
-import { checkCall, Dispatch, Refused } from "./dispatch.ts";
+import type { EventSelection } from "../events/event-selection.ts";
+import { isSelected, selectEvents } from "../events/event-selection.ts";
+import type { HandledMethod, Handlers, HandlersOf, SkeinApp } from "./dispatch.ts";
+import { checkCall, Dispatch, RequestRefusedError } from "./dispatch.ts";
 
 /** Who has the folder itself. */
 export const localPrincipal: Principal = {
@@ -42,7 +42,7 @@ export function localCalls<M extends HandledMethod>(
 export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
   const checked: typeof call = (...args) =>
     call(...args).catch((error: unknown) => {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof RequestRefusedError)) throw error;
       const problems = error.wire.details?.problems ?? [];
       const texts = problems.map(({ path, problem }) => `${path} ${problem}`.trim());
       throw new SkeinError("invalid_arguments", {
@@ -54,27 +54,27 @@ export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>)
 }
 
 /** Methods and events in this process, as `WatchedCalls` has them over a socket, for as many methods as there are handlers. */
-export interface LocalWatchedCalls<M extends HandledMethod = HandledMethod> extends Calls<M> {
+export interface LocalCallsWithEvents<M extends HandledMethod = HandledMethod> extends Calls<M> {
   events(filter?: EventFilter): EventStream;
   /** Ends every stream of events that is open. */
   close(): Promise<void>;
 }
 
-export function localWatchedCalls<M extends HandledMethod>(
+export function localCallsWithEvents<M extends HandledMethod>(
   handlers: HandlersOf<M>,
-  deps: SkeinDeps,
+  app: SkeinApp,
   principal: Principal = localPrincipal,
-): LocalWatchedCalls<M> {
+): LocalCallsWithEvents<M> {
   const streams = new Set<LocalEvents>();
   const wanted = async (filter: EventFilter) => {
     const { params, call } = checkCall(methodTable["sessions.subscribe"], filter, principal);
-    return wantedFor(params as EventFilter, principal, call.userId, deps);
+    return selectEvents(params as EventFilter, principal, call.userId, app);
   };
   return {
     ...localCalls(handlers, principal),
     events: (filter = {}) => {
       const stream = new LocalEvents(
-        { subscribe: (listener) => deps.skein.subscribe(listener), wanted: () => wanted(filter) },
+        { subscribe: (listener) => app.skein.subscribe(listener), wanted: () => wanted(filter) },
         (closed) => streams.delete(closed),
       );
       streams.add(stream);
@@ -89,7 +89,7 @@ export function localWatchedCalls<M extends HandledMethod>(
 export interface LocalEventSource {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** What is to be heard of, which may have to be looked up; throws `not_found`. */
-  wanted(): Promise<Wanted>;
+  wanted(): Promise<EventSelection>;
 }
 
 /** As whoever has the folder sees them. */
@@ -110,7 +110,7 @@ export class LocalEvents implements EventStream {
   readonly #onClose: (stream: LocalEvents) => void;
   readonly #queue: EventQueue;
   /** `null`: not known yet; until then everything is taken, and looked at when it is read. */
-  #wanted: Wanted | null = null;
+  #wanted: EventSelection | null = null;
   #seq = 0;
   #isClosed = false;
   #news = Promise.withResolvers<void>();
@@ -176,6 +176,10 @@ export class LocalEvents implements EventStream {
   }
 }
 
-function isFor(wanted: Wanted, name: SkeinEventType, about: Parameters<typeof isAbout>[1]): boolean {
-  return isWanted(name, wanted.events) && isAbout(wanted, about);
+function isFor(
+  wanted: EventSelection,
+  name: SkeinEventType,
+  about: Parameters<typeof isSelected>[1],
+): boolean {
+  return isWanted(name, wanted.events) && isSelected(wanted, about);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { payloadText, Repeated } from "./payload-cache.ts";
+import { PayloadCache, payloadText } from "./payload-cache.ts";
 
 function thrown(): never {
   throw new Error("no");
@@ -7,7 +7,7 @@ function thrown(): never {
 
 describe("payloads that are answered with again", () => {
   test("[GBN1] is found once for as long as the mark stays, and anew when it has changed", async () => {
-    const lists = new Repeated<{ readonly found: number }>({ most: 2 });
+    const lists = new PayloadCache<{ readonly found: number }>({ most: 2 });
     let found = 0;
     const get = (name: string, mark: string) => lists.get(name, mark, async () => ({ found: ++found }));
     const first = await get("a", "1");
@@ -20,7 +20,7 @@ describe("payloads that are answered with again", () => {
   });
 
   test("[GBN5] who asks while it is being found waits for that, and what failed is looked for again", async () => {
-    const lists = new Repeated<{ readonly found: number }>({ most: 2 });
+    const lists = new PayloadCache<{ readonly found: number }>({ most: 2 });
     const { promise, resolve } = Promise.withResolvers<{ readonly found: number }>();
     let asked = 0;
     const find = () => {
@@ -42,7 +42,7 @@ describe("payloads that are answered with again", () => {
   });
 
   test("[GBN7] what is found while the mark changes, or can no longer be said, is not remembered", async () => {
-    const pages = new Repeated<{ readonly found: number }>({ most: 2 });
+    const pages = new PayloadCache<{ readonly found: number }>({ most: 2 });
     let found = 0;
     const get = (markNow: () => string) => pages.get("a", "1", async () => ({ found: ++found }), markNow);
     expect(await get(() => "2")).toEqual({ found: 1 });
@@ -52,7 +52,7 @@ describe("payloads that are answered with again", () => {
   });
 
   test("[GBN8] the texts of all together have a bound, and one that would fill it is not remembered", async () => {
-    const pages = new Repeated<{ readonly text: string }>({ most: 100, mostText: 800 });
+    const pages = new PayloadCache<{ readonly text: string }>({ most: 100, mostText: 800 });
     let found = 0;
     const get = async (name: string, length = 60) => {
       const before = found;
@@ -73,7 +73,7 @@ describe("payloads that are answered with again", () => {
   });
 
   test("[GBN8] what cannot be a text is found again each time", async () => {
-    const pages = new Repeated<object>({ most: 2, mostText: 800 });
+    const pages = new PayloadCache<object>({ most: 2, mostText: 800 });
     const payload = {
       toJSON: () => {
         throw new RangeError("Invalid string length");
@@ -92,7 +92,7 @@ describe("payloads that are answered with again", () => {
     let made = 0;
     const payload = { toJSON: () => ({ made: ++made }) };
     expect([payloadText(payload), payloadText(payload)]).toEqual(['{"made":1}', '{"made":2}']);
-    const kept = await new Repeated<object>({ most: 1 }).get("a", "1", async () => payload);
+    const kept = await new PayloadCache<object>({ most: 1 }).get("a", "1", async () => payload);
     expect([payloadText(kept), payloadText(kept)]).toEqual(['{"made":3}', '{"made":3}']);
     expect(payloadText(undefined)).toBe("null");
   });

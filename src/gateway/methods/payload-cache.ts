@@ -1,4 +1,4 @@
-/** Payloads that are answered with again, so that their text is made once. */
+/** Shown that are answered with again, so that their text is made once. */
 
 const texts = new WeakMap<object, string>();
 const repeated = new WeakSet<object>();
@@ -10,20 +10,20 @@ interface Known<T> {
   length: number;
 }
 
-export interface RepeatedLimits {
-  /** Payloads. */
+export interface PayloadCacheLimits {
+  /** Shown. */
   readonly most: number;
   /** Characters of their texts, all together; left out: they are not counted. */
   readonly mostText?: number;
 }
 
 /** What was found so and stays so as long as a mark does. The same object each time: nobody changes what was answered. */
-export class Repeated<T extends object> {
-  readonly #limits: RepeatedLimits;
+export class PayloadCache<T extends object> {
+  readonly #limits: PayloadCacheLimits;
   readonly #known = new Map<string, Known<T>>();
   #length = 0;
 
-  constructor(limits: RepeatedLimits) {
+  constructor(limits: PayloadCacheLimits) {
     this.#limits = limits;
   }
 

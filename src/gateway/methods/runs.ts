@@ -14,8 +14,8 @@ import { noSuchRun } from "../../sessions/run-error.ts";
 import { approvalRow, inputText, outboxRowPayload, runRow, sentPayload } from "../../sessions/run-views.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, HandlersOf, SkeinDeps } from "./dispatch.ts";
-import { findIfNamed, findSession } from "./session-lookup.ts";
+import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";
+import { findSession, findSessionIfNamed } from "./session-lookup.ts";
 
 type Method =
   | "runs.list"
@@ -29,12 +29,12 @@ type Method =
 const mostApprovals = 500;
 
 /** How runs stand, and the tool calls that wait for an approval. */
-export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
-  const { skein } = deps;
+export function runHandlers(app: SkeinApp): HandlersOf<Method> {
+  const { skein } = app;
   return {
-    "runs.list": (params, call) => runList(deps, call, params),
+    "runs.list": (params, call) => runList(app, call, params),
     "runs.get": async ({ runId }, call) => {
-      const shown = shownTo(deps, call);
+      const shown = payloadsFor(app, call);
       const run = await skein.runs.get(runId, call.userId);
       if (run === null) throw noSuchRun(runId);
       const approvals = await skein.approvals.list({ runId, open: false }, call.userId);
@@ -56,29 +56,31 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
     },
     "approvals.list": async (params, call) => {
       const { runId, open = true, limit = 100, allUsers } = params;
-      const sessionUid = (await findIfNamed(deps, call, params))?.uid;
+      const sessionUid = (await findSessionIfNamed(app, call, params))?.uid;
       const query = { open, limit, ...present({ runId, sessionUid }) };
       const found = await skein.approvals.list(query, allUsers === true ? undefined : call.userId);
-      const approvals = found.toReversed().map(shownTo(deps, call).approval);
+      const approvals = found.toReversed().map(payloadsFor(app, call).approval);
       return { count: approvals.length, approvals };
     },
     "approvals.resolve": async ({ approvalId, answer }, call) => {
       const { name, tokenId } = call.principal;
       const by = name === "" ? tokenId : name;
-      return shownTo(deps, call).approval(await skein.approvals.resolve(approvalId, answer, by, call.userId));
+      return payloadsFor(app, call).approval(
+        await skein.approvals.resolve(approvalId, answer, by, call.userId),
+      );
     },
   };
 }
 
-async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
-  const { skein } = deps;
+async function runList(app: SkeinApp, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
+  const { skein } = app;
   const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50, allUsers } = params;
   const userId = allUsers === true ? undefined : call.userId;
-  const sessionUid = (await findIfNamed(deps, call, params))?.uid;
+  const sessionUid = (await findSessionIfNamed(app, call, params))?.uid;
   const query = present({ states, sessionUid, rootId, startedBy, before, lost, waitsForApp });
   const runs = await skein.runs.list({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
-  const shown = shownTo(deps, call);
+  const shown = payloadsFor(app, call);
   const waits = await skein.waitsOf(page.map(({ runId }) => runId));
   const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
   const most = allUsers === true ? mostApprovals : null;
@@ -95,14 +97,14 @@ async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">)
 const most = 1000;
 
 /** What ends runs before their time. */
-export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "runs.abort"> {
-  const { skein } = deps;
+export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs.abort"> {
+  const { skein } = app;
   return {
     "chat.abort": async (params, call) => {
       const { runId } = params;
-      const session = await findSession(deps, call, params);
+      const session = await findSession(app, call, params);
       const runs =
-        runId === undefined ? await openIn(deps, call, session) : [await runIn(deps, call, session, runId)];
+        runId === undefined ? await openIn(app, call, session) : [await runIn(app, call, session, runId)];
       const aborted: AbortedPayload[] = [];
       // The last accepted first: nothing that waits gets the turn of what is ended before it.
       for (const each of runs) {
@@ -119,7 +121,7 @@ export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "ru
 
 /** Of another session it is as one that is not there. */
 async function runIn(
-  { skein }: SkeinDeps,
+  { skein }: SkeinApp,
   { userId }: Call,
   session: SessionRecord,
   runId: string,
@@ -130,7 +132,7 @@ async function runIn(
 }
 
 async function openIn(
-  { skein }: SkeinDeps,
+  { skein }: SkeinApp,
   { userId }: Call,
   { uid }: SessionRecord,
 ): Promise<readonly Run[]> {
@@ -138,26 +140,26 @@ async function openIn(
 }
 
 /** Messages on their way to channels. */
-export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
-  const { skein } = deps;
+export function outboxHandlers(app: SkeinApp): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
+  const { skein } = app;
   return {
     "outbox.list": async ({ outboxId, states, limit, allUsers }, call) => {
       const userId = allUsers === true ? undefined : call.userId;
       const rows =
         outboxId === undefined
           ? await skein.outbox(present({ states, limit }), userId)
-          : await one(deps, userId, outboxId, states);
-      return { count: rows.length, messages: rows.map(shownTo(deps, call).outbox) };
+          : await one(app, userId, outboxId, states);
+      return { count: rows.length, messages: rows.map(payloadsFor(app, call).outbox) };
     },
     "outbox.retry": async ({ outboxId }, call) =>
-      shownTo(deps, call).outbox(await skein.settleOutbox(outboxId, "retry", call.userId)),
+      payloadsFor(app, call).outbox(await skein.settleOutbox(outboxId, "retry", call.userId)),
     "outbox.drop": async ({ outboxId }, call) =>
-      shownTo(deps, call).outbox(await skein.settleOutbox(outboxId, "drop", call.userId)),
+      payloadsFor(app, call).outbox(await skein.settleOutbox(outboxId, "drop", call.userId)),
   };
 }
 
 async function one(
-  { skein }: SkeinDeps,
+  { skein }: SkeinApp,
   userId: string | null | undefined,
   outboxId: string,
   states: readonly OutboxState[] | undefined,
@@ -166,8 +168,8 @@ async function one(
   return row === null || states?.includes(row.state) === false ? [] : [row];
 }
 
-/** Payloads for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
-export interface Shown {
+/** Shown for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
+export interface Payloads {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
   sent(run: Run, waits: RunWaits | null): SentPayload;
   approval(approval: Approval): ApprovalPayload;
@@ -181,8 +183,8 @@ const textsOfRun = ["preview", "reply", "output", "error"];
 const textsOfApproval = ["arguments"];
 const textsOfOutbox = ["text", "lastError", "receipt"];
 
-export function shownTo(deps: Pick<SkeinDeps, "redactor">, call: Pick<Call, "isAdmin">): Shown {
-  const mask = maskFor(deps, call);
+export function payloadsFor(app: Pick<SkeinApp, "redactor">, call: Pick<Call, "isAdmin">): Payloads {
+  const mask = maskFor(app, call);
   const fields = <T extends object>(payload: T, names: readonly string[]): T => {
     if (mask.isOff) return payload;
     const texts = Object.entries(payload).filter(([name]) => names.includes(name));

@@ -7,7 +7,7 @@ import { contextMeant, findTrashed, refuseTrashed, sessionMeant } from "../../se
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { EveryUser } from "../../sessions/users.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
-import type { Call, FolderDeps } from "./dispatch.ts";
+import type { Call, FolderApp } from "./dispatch.ts";
 
 /** Which session a call means. Everything goes through the call's scope, so another user's session is simply not there. */
 
@@ -17,7 +17,7 @@ interface Reader {
 }
 
 /** A session as params name it: any reference. */
-export type Named = Reader & ({ readonly key: string } | { readonly sessionKey: string });
+export type SessionName = Reader & ({ readonly key: string } | { readonly sessionKey: string });
 
 /** The sessions of the call's user; of one agent alone where lists and searches are asked so. */
 export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Scope {
@@ -25,55 +25,59 @@ export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Sco
 }
 
 /** For whom short keys and labels are read. */
-export function askerOf({ defaultAgentId, config }: FolderDeps, { agentId }: Reader): Asker {
+export function askerOf({ defaultAgentId, config }: FolderApp, { agentId }: Reader): Asker {
   return { agentId: parseAgentId(agentId ?? defaultAgentId), scope: config.session.scope };
 }
 
 /** The session of a reference; `null`: this user has none of the kind. */
-export function lookFor(
-  deps: FolderDeps,
+export function lookUpSession(
+  app: FolderApp,
   { userId }: Pick<Call, "userId">,
-  named: Named,
+  named: SessionName,
   prefix = false,
 ): Promise<SessionRecord | null> {
-  return sessionMeant(deps.store, { userId, asker: askerOf(deps, named), prefix }, nameIn(named));
+  return sessionMeant(app.store, { userId, asker: askerOf(app, named), prefix }, nameOf(named));
 }
 
 /** The same where it has to be there. */
-export async function findSession(deps: FolderDeps, call: Call, named: Named): Promise<SessionRecord> {
-  return (await lookFor(deps, call, named)) ?? missing(deps, call, named, listed);
+export async function findSession(app: FolderApp, call: Call, named: SessionName): Promise<SessionRecord> {
+  return (await lookUpSession(app, call, named)) ?? missing(app, call, named, listed);
 }
 
 /** The same where params may name one; `null`: they do not. */
-export async function findIfNamed(
-  deps: FolderDeps,
+export async function findSessionIfNamed(
+  app: FolderApp,
   call: Call,
   { sessionKey, agentId }: Reader & { readonly sessionKey?: string | undefined },
 ): Promise<SessionRecord | null> {
-  return sessionKey === undefined ? null : findSession(deps, call, { sessionKey, agentId });
+  return sessionKey === undefined ? null : findSession(app, call, { sessionKey, agentId });
 }
 
 /** The same in the trash. */
-export async function findRemoved(deps: FolderDeps, call: Call, named: Named): Promise<TrashedSession> {
-  const trashed = await deps.store.sessions.trashed(scopeOf(call));
-  const found = findTrashed(trashed, nameIn(named), askerOf(deps, named));
-  return found ?? notThere(nameIn(named), "sessions.trash shows what is in the trash");
+export async function findTrashedSession(
+  app: FolderApp,
+  call: Call,
+  named: SessionName,
+): Promise<TrashedSession> {
+  const trashed = await app.store.sessions.trashed(scopeOf(call));
+  const found = findTrashed(trashed, nameOf(named), askerOf(app, named));
+  return found ?? throwNotFound(nameOf(named), "sessions.trash shows what is in the trash");
 }
 
 /** Whom a call speaks to: what reads as a key need not be there yet. */
-export async function spokenTo(
-  deps: FolderDeps,
+export async function resolveTarget(
+  app: FolderApp,
   { userId }: Call,
-  named: Named,
+  named: SessionName,
 ): Promise<RuntimeContext & { readonly sessionKey: string }> {
-  const speaker = { userId, asker: askerOf(deps, named), newId: deps.newId };
-  const meant = await contextMeant(deps.store, speaker, nameIn(named));
+  const speaker = { userId, asker: askerOf(app, named), newId: app.newId };
+  const meant = await contextMeant(app.store, speaker, nameOf(named));
   const advice = `${listed}; a message creates a session only under a full key`;
-  return meant ?? missing(deps, { userId }, named, advice);
+  return meant ?? missing(app, { userId }, named, advice);
 }
 
 /** Lists over the sessions of every user. */
-export function everyUserOf({ everyUser }: FolderDeps): EveryUser {
+export function requireEveryUser({ everyUser }: FolderApp): EveryUser {
   if (everyUser !== null) return everyUser;
   throw new SkeinError("unavailable", {
     problem: "This store does not list the sessions of every user",
@@ -88,22 +92,22 @@ export function contextOf({ userId, agentId, key: sessionKey, sessionId }: Sessi
 
 /** Refuses a name that no session has; one in the trash can be restored. */
 async function missing(
-  deps: FolderDeps,
+  app: FolderApp,
   call: Pick<Call, "userId">,
-  named: Named,
+  named: SessionName,
   advice: string,
 ): Promise<never> {
-  await refuseTrashed(deps.store.sessions, scopeOf(call), askerOf(deps, named), nameIn(named));
-  return notThere(nameIn(named), advice);
+  await refuseTrashed(app.store.sessions, scopeOf(call), askerOf(app, named), nameOf(named));
+  return throwNotFound(nameOf(named), advice);
 }
 
 const listed = "sessions.list shows what is there";
 
-export function notThere(name: string, advice = listed): never {
+export function throwNotFound(name: string, advice = listed): never {
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-function nameIn(named: Named): string {
+function nameOf(named: SessionName): string {
   return "key" in named ? named.key : named.sessionKey;
 }
 
@@ -115,7 +119,7 @@ const reasons = {
 } as const;
 
 /** Refuses what a record of somebody else's agent is not for: that agent's memory does not follow. */
-export function checkOwn({ key }: { readonly key: string }, what: keyof typeof reasons): void {
+export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;
   const agent = key.split(":")[1] ?? key;
   const advice = "Spawn another session of the agent, with sessions_spawn and what it is to know";

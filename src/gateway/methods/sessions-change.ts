@@ -16,52 +16,52 @@ import { withWorkingDirectory } from "../../sessions/working-directory.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
-import { askerOf, checkOwn, findRemoved, findSession, scopeOf } from "./session-lookup.ts";
+import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
+import { askerOf, findSession, findTrashedSession, refuseAcpSession, scopeOf } from "./session-lookup.ts";
 
 /** Sessions that come to be, and where they stand. */
 export function makingHandlers(
-  deps: FolderDeps,
+  app: FolderApp,
 ): HandlersOf<"sessions.create" | "sessions.fork" | "sessions.branch"> {
-  const { sessions } = deps.store;
+  const { sessions } = app.store;
   return {
     "sessions.create": async (params, call) => {
       const { key, sessionId, label, displayName, model, thinkingLevel, agentId } = params;
       if (model !== undefined) parseModel(model);
-      const names = nameNew(key, askerOf(deps, params), { sessionId, newId: deps.newId });
-      checkOwn(names, "create");
+      const names = nameNew(key, askerOf(app, params), { sessionId, newId: app.newId });
+      refuseAcpSession(names, "create");
       // A key of another agent than the one that was named is a slip, which the store refuses.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },
         {
           ...names,
-          cwd: cwdFor(deps, call, names.key, params.cwd),
+          cwd: cwdFor(app, call, names.key, params.cwd),
           meta: present({ label, displayName, model, thinkingLevel }),
         },
       );
-      return shownState(deps, record, call);
+      return statePayload(app, record, call);
     },
 
     "sessions.fork": async (params, call) => {
-      const from = await findSession(deps, call, params);
-      checkOwn(from, "fork");
+      const from = await findSession(app, call, params);
+      refuseAcpSession(from, "fork");
       const { entryId = from.leafId, sessionId, label } = params;
-      const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: deps.newId });
+      const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: app.newId });
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
         ...names,
-        cwd: (await withWorkingDirectory(deps, from)).cwd,
+        cwd: (await withWorkingDirectory(app, from)).cwd,
         meta: present({ label }),
       });
       return {
-        ...shownState(deps, record, call),
+        ...statePayload(app, record, call),
         forkedFrom: { key: from.key, sessionId: from.sessionId, entryId },
       };
     },
 
     "sessions.branch": async (params, call) => {
-      const found = await findSession(deps, call, params);
-      checkOwn(found, "branch");
+      const found = await findSession(app, call, params);
+      refuseAcpSession(found, "branch");
       const { sessionId } = found;
       const { key, leafId } = await sessions.branch(scopeOf(call), sessionId, params.entryId);
       return { key, sessionId, leafId };
@@ -71,7 +71,7 @@ export function makingHandlers(
 
 /** Only an admin may name a folder, so that caller acts as an operator. */
 function cwdFor(
-  { files, defaultAgentId }: FolderDeps,
+  { files, defaultAgentId }: FolderApp,
   call: Call,
   key: string,
   wanted: string | undefined,
@@ -86,31 +86,31 @@ function cwdFor(
 
 /** What is known of sessions. */
 export function markingHandlers(
-  deps: FolderDeps,
+  app: FolderApp,
 ): HandlersOf<"sessions.rename" | "sessions.archive" | "sessions.patch"> {
-  const { sessions } = deps.store;
+  const { sessions } = app.store;
   return {
     "sessions.rename": async (params, call) => {
       const scope = scopeOf(call);
-      const found = await findSession(deps, call, params);
+      const found = await findSession(app, call, params);
       const record =
         params.name === undefined
           ? await sessions.patch(scope, found.sessionId, { label: params.label ?? null })
           : await nameSession(sessions, scope, found, params.name);
-      return shownState(deps, record, call);
+      return statePayload(app, record, call);
     },
 
     "sessions.archive": async (params, call) => {
-      const { sessionId } = await findSession(deps, call, params);
+      const { sessionId } = await findSession(app, call, params);
       const archived = params.archived === false ? null : true;
-      return shownState(deps, await sessions.patch(scopeOf(call), sessionId, { archived }), call);
+      return statePayload(app, await sessions.patch(scopeOf(call), sessionId, { archived }), call);
     },
 
     "sessions.patch": async (params, call) => {
       const { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy, ifVersion } = params;
       if (typeof model === "string") parseModel(model);
-      const found = await findSession(deps, call, params);
-      if (typeof model === "string" || typeof thinkingLevel === "string") checkOwn(found, "settings");
+      const found = await findSession(app, call, params);
+      if (typeof model === "string" || typeof thinkingLevel === "string") refuseAcpSession(found, "settings");
       const { sessionId } = found;
       const given = { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy };
       const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -121,20 +121,20 @@ export function markingHandlers(
 }
 
 /** A session as it is now, for the caller: its name is words of people's, as lists show it. */
-export function shownState(deps: FolderDeps, record: SessionRecord, call: Call): SessionStatePayload {
+export function statePayload(app: FolderApp, record: SessionRecord, call: Call): SessionStatePayload {
   const state = sessionState(record, call);
   const { displayName } = state;
-  return displayName === undefined ? state : { ...state, displayName: maskFor(deps, call).text(displayName) };
+  return displayName === undefined ? state : { ...state, displayName: maskFor(app, call).text(displayName) };
 }
 
 /** What takes away, and what brings back. */
 export function removingHandlers(
-  deps: FolderDeps,
+  app: FolderApp,
 ): HandlersOf<"sessions.reset" | "sessions.delete" | "sessions.restore" | "sessions.redact"> {
-  const { sessions } = deps.store;
+  const { sessions } = app.store;
   return {
     "sessions.reset": async (params, call) => {
-      const { sessionId } = await findSession(deps, call, params);
+      const { sessionId } = await findSession(app, call, params);
       const { old, fresh } = await sessions.reset(scopeOf(call), sessionId);
       return {
         key: fresh.key,
@@ -146,20 +146,20 @@ export function removingHandlers(
     "sessions.delete": async (params, call) => {
       const scope = scopeOf(call);
       if (params.purge === true) {
-        const purged = await purgeSession(sessions, scope, await findRemoved(deps, call, params));
-        return { ...purged, ...pendingErase(deps) };
+        const purged = await purgeSession(sessions, scope, await findTrashedSession(app, call, params));
+        return { ...purged, ...pendingErase(app) };
       }
-      const record = await findSession(deps, call, params);
-      return removeSession(sessions, scope, record, askerOf(deps, params));
+      const record = await findSession(app, call, params);
+      return removeSession(sessions, scope, record, askerOf(app, params));
     },
 
     "sessions.restore": async (params, call) => {
-      const { sessionId } = await findRemoved(deps, call, params);
-      return shownState(deps, await sessions.restore(scopeOf(call), sessionId), call);
+      const { sessionId } = await findTrashedSession(app, call, params);
+      return statePayload(app, await sessions.restore(scopeOf(call), sessionId), call);
     },
 
     "sessions.redact": async (params, call) => {
-      const { key, sessionId } = await findSession(deps, call, params);
+      const { key, sessionId } = await findSession(app, call, params);
       const redaction = await sessions.redact(scopeOf(call), sessionId, params.entryIds);
       return {
         key,
@@ -172,26 +172,26 @@ export function removingHandlers(
           sessionId: each.sessionId,
           entryId: each.entryId,
         })),
-        ...pendingErase(deps),
+        ...pendingErase(app),
       };
     },
   };
 }
 
 /** What the answer to a removal says of bytes that another process keeps. */
-export function pendingErase(deps: Pick<FolderDeps, "isErasePending">): { readonly erasePending?: true } {
-  return deps.isErasePending() ? { erasePending: true } : {};
+export function pendingErase(app: Pick<FolderApp, "isErasePending">): { readonly erasePending?: true } {
+  return app.isErasePending() ? { erasePending: true } : {};
 }
 
 /** Sessions of other programs, by the contents of their files. */
-export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import"> {
+export function importingHandlers(app: FolderApp): HandlersOf<"sessions.import"> {
   return {
     "sessions.import": async (params, call) => {
       const { files, from = null, dryRun = false } = params;
       const { key, label, cwd, model, sendPolicy, delivery, keepMetadata } = params;
       const settings = { key, label, cwd, model, sendPolicy, delivery, keepMetadata };
       if (model !== undefined) parseModel(model);
-      const { agentId } = askerOf(deps, params);
+      const { agentId } = askerOf(app, params);
       // What reads the formats of others is loaded when it is wanted.
       const [{ sourcesAmong }, { checkNamesOne, importAll }] = await Promise.all([
         import("../../sessions/import-sources.ts"),
@@ -199,11 +199,11 @@ export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import
       ]);
       const sources = sourcesAmong(files, agentId);
       checkNamesOne(settings, sources);
-      const importer = new SessionImporter(deps.store.sessions, scopeOf(call), {
-        ...{ agentId, dryRun, settings, clock: deps.clock },
+      const importer = new SessionImporter(app.store.sessions, scopeOf(call), {
+        ...{ agentId, dryRun, settings, clock: app.clock },
         cwdFor: (agent, wanted) =>
           chosenCwd(wanted, (path) =>
-            deps.files.resolveCwd({ userId: call.userId, agentId: agent }, path, "operator"),
+            app.files.resolveCwd({ userId: call.userId, agentId: agent }, path, "operator"),
           ),
       });
       return importAll(importer, sources, from);

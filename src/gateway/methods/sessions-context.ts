@@ -16,7 +16,7 @@ import { parseModel } from "../../transcript/parse-model.ts";
 import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
+import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { findSession, scopeOf } from "./session-lookup.ts";
 import { contentBytes } from "./sessions-export.ts";
 
@@ -24,17 +24,17 @@ import { contentBytes } from "./sessions-export.ts";
 const messageBytes = 1024;
 
 /** The X-ray of a session. */
-export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"> {
+export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> {
   return {
     "sessions.context": async (params, call) => {
       const { model, baseUrl, wire } = params;
-      const session = await findSession(deps, call, params);
-      const asked = present({ model, baseUrl, wire });
-      const context = await contextInFrame(deps, call, session);
+      const session = await findSession(app, call, params);
+      const agentTarget = present({ model, baseUrl, wire });
+      const context = await contextInFrame(app, call, session);
       const seen =
-        (await deps.showRequest(session, asked)) ??
-        (await seeContext(lookAt(deps, session, context), asked, deps.contextForModel));
-      const shown = await new Slices(call.signal).run(masked(seen, maskFor(deps, call)));
+        (await app.showRequest(session, agentTarget)) ??
+        (await viewContext(lookAt(app, session, context), agentTarget, app.contextForModel));
+      const shown = await new Slices(call.signal).run(masked(seen, maskFor(app, call)));
       return shown as Result<"sessions.context">;
     },
   };
@@ -42,7 +42,7 @@ export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"
 
 /** Refuses a context that one frame cannot hold. */
 async function contextInFrame(
-  { store }: FolderDeps,
+  { store }: FolderApp,
   call: Call,
   { sessionId, key }: SessionRecord,
 ): Promise<SessionContext> {
@@ -54,11 +54,11 @@ async function contextInFrame(
 }
 
 /** For a session whose agent is not known here, or is an ACP agent: its own model, and no tools. */
-function lookAt(deps: FolderDeps, session: SessionRecord, context: SessionContext): Looked {
-  const { config, clock } = deps;
+function lookAt(app: FolderApp, session: SessionRecord, context: SessionContext): ContextSource {
+  const { config, clock } = app;
   const known = {
-    images: { blob: (sha256: string) => deps.store.blobs.get(scopeOfSession(session), sha256) },
-    pruning: pruningBy(config, clock.now()),
+    images: { blob: (sha256: string) => app.store.blobs.get(scopeOfSession(session), sha256) },
+    pruning: pruningOptions(config, clock.now()),
     ...present({ thinkingLevel: session.meta.thinkingLevel }),
     ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),
   };
@@ -89,13 +89,13 @@ function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
 }
 
 /** A context, and what the configuration says of requests that are made of it. */
-export interface Looked {
+export interface ContextSource {
   readonly context: SessionContext;
   readonly config: Config;
   readonly known: Omit<XrayOptions, "tools">;
 }
 
-export interface ContextAsked {
+export interface ContextRequest {
   /** `provider/model`; left out: the session's own. */
   readonly model?: string;
   readonly baseUrl?: string;
@@ -106,10 +106,10 @@ export interface ContextAsked {
  * Shows what a model would be sent from a lone file, or from a session whose agent is not known. Without a model, shows
  * the context as it is.
  */
-export async function seeContext(
-  { context, config, known }: Looked,
-  { model: name, baseUrl, wire = false }: ContextAsked,
-  contextForModel: FolderDeps["contextForModel"],
+export async function viewContext(
+  { context, config, known }: ContextSource,
+  { model: name, baseUrl, wire = false }: ContextRequest,
+  contextForModel: FolderApp["contextForModel"],
 ): Promise<ContextPayload> {
   const named = name === undefined ? null : parseModel(name);
   if (named !== null) checkReachable(named, config.models, baseUrl);
@@ -131,7 +131,7 @@ export function noModel(): SkeinError {
 }
 
 /** How old results of tools make room, as the configuration says. */
-export function pruningBy({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
+export function pruningOptions({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
   const { mode, ttl, tools } = contextPruning;
   const allow = tools.allow.length === 0 ? undefined : tools.allow;
   return { mode, ttlMs: ttl, lastCallAt: null, now, ...present({ allow }), deny: tools.deny };

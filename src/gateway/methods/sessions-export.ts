@@ -13,35 +13,35 @@ import type { SessionRecord } from "../../store/contract.ts";
 import { scopeOfSession } from "../../store/rules.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { FolderDeps, HandlersOf } from "./dispatch.ts";
+import type { FolderApp, HandlersOf } from "./dispatch.ts";
 import { findSession } from "./session-lookup.ts";
 
 const longestPiece = 8 * 1024 * 1024;
 
 /** Sessions as texts, and the large contents that they name. */
-export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" | "blobs.get"> {
+export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | "blobs.get"> {
   return {
     "sessions.export": async (params, call) => {
       const { format = "jsonl", all = false } = params;
-      const session = await findSession(deps, call, params);
+      const session = await findSession(app, call, params);
       const slices = new Slices(call.signal);
-      const tree = await deps.readTree(session, call.signal);
-      const mask = maskFor(deps, call);
-      const shown = mask.isOff ? tree : await maskedTree(tree, session, { deps, mask, format, slices });
-      const blobs = mask.isOff ? await deps.blobs(session, tree) : noBlobs;
+      const tree = await app.readTree(session, call.signal);
+      const mask = maskFor(app, call);
+      const shown = mask.isOff ? tree : await maskedTree(tree, session, { app, mask, format, slices });
+      const blobs = mask.isOff ? await app.blobs(session, tree) : noBlobs;
       const pieces = exportPieces(shown, blobs, { format, all });
       const content = await slices.run(withinFrame(pieces));
       return { key: session.key, sessionId: session.sessionId, format, content };
     },
     "blobs.get": async (params, call) => {
       const { sha256, offset = 0, length = longestPiece } = params;
-      const session = await findSession(deps, call, params);
-      const kept = await deps.store.blobs.get(scopeOfSession(session), sha256);
+      const session = await findSession(app, call, params);
+      const kept = await app.store.blobs.get(scopeOfSession(session), sha256);
       if (kept === null) {
         const advice = "Entries name the blobs of their session";
         throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
       }
-      const bytes = await maskedBytes(kept, maskFor(deps, call), new Slices(call.signal));
+      const bytes = await maskedBytes(kept, maskFor(app, call), new Slices(call.signal));
       const end = Math.min(bytes.byteLength, offset + length);
       return present({
         sha256,
@@ -70,7 +70,7 @@ function textIn(bytes: Uint8Array): string | null {
 }
 
 interface Masking {
-  readonly deps: FolderDeps;
+  readonly app: FolderApp;
   readonly mask: Mask;
   readonly format: string;
   readonly slices: Slices;
@@ -80,9 +80,9 @@ interface Masking {
 async function maskedTree(
   tree: SessionTree,
   session: SessionRecord,
-  { deps, mask, format, slices }: Masking,
+  { app, mask, format, slices }: Masking,
 ): Promise<SessionTree> {
-  const lines = masking(exportJsonl(tree, await deps.blobs(session, tree)), mask, format === "jsonl");
+  const lines = masking(exportJsonl(tree, await app.blobs(session, tree)), mask, format === "jsonl");
   const bytes = Buffer.concat(await slices.run(lines));
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }

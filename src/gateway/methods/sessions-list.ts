@@ -20,10 +20,10 @@ import { digestOfTree } from "../../store/digest.ts";
 import { maskedSearch } from "../../tools/reading/masked-search.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
-import { Repeated } from "./payload-cache.ts";
-import type { Named } from "./session-lookup.ts";
-import { everyUserOf, findSession, lookFor, notThere, scopeOf } from "./session-lookup.ts";
+import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
+import { PayloadCache } from "./payload-cache.ts";
+import type { SessionName } from "./session-lookup.ts";
+import { findSession, lookUpSession, requireEveryUser, scopeOf, throwNotFound } from "./session-lookup.ts";
 
 type ListMethod =
   | "sessions.list"
@@ -37,42 +37,45 @@ const minute = 60_000;
 const mostLists = 64;
 
 /** Which sessions there are, from the index alone. */
-export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
-  const { store } = deps;
-  const lists = new Repeated<SessionListPayload>({ most: mostLists });
+export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
+  const { store } = app;
+  const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
       // What counts back from now changes by itself.
-      const mark = params.activeMinutes === undefined ? await deps.changeMark() : null;
-      if (mark === null) return listFor(deps, params, call);
+      const mark = params.activeMinutes === undefined ? await app.changeMark() : null;
+      if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
-      return lists.get(name, mark, () => listFor(deps, params, call));
+      return lists.get(name, mark, () => listFor(app, params, call));
     },
-    "sessions.get": (params, call) => detailsOf(deps, call, params),
+    "sessions.get": (params, call) => detailsOf(app, call, params),
     "sessions.resolve": async ({ key, sessionId, label, spawnedBy, prefix, agentId }, call) => {
       const name = key ?? sessionId ?? label ?? "";
       const found =
         key === undefined
-          ? await findBy(deps, call, { ...present({ sessionId, label }), ...present({ agentId }) })
-          : await lookFor(deps, call, { key, ...present({ agentId }) }, prefix === true);
-      const parent = spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId);
-      if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return notThere(name);
+          ? await findBy(app, call, { ...present({ sessionId, label }), ...present({ agentId }) })
+          : await lookUpSession(app, call, { key, ...present({ agentId }) }, prefix === true);
+      const parent = spawnedBy === undefined ? null : await parentKey(app, call, spawnedBy, agentId);
+      if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return throwNotFound(name);
       return { key: found.key, sessionId: found.sessionId, uid: found.uid };
     },
     "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
       const within =
-        key === undefined ? null : await findSession(deps, call, { key, ...present({ agentId }) });
-      const wanted = call.isAdmin ? { text: query } : maskedSearch(query, deps.redactor);
-      const asked = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
-      return searchSessions(store, scopeOf(call, agentId), asked);
+        key === undefined ? null : await findSession(app, call, { key, ...present({ agentId }) });
+      const wanted = call.isAdmin ? { text: query } : maskedSearch(query, app.redactor);
+      const agentTarget = {
+        ...wanted,
+        ...present({ sessionId: within?.sessionId, role, since, until, limit }),
+      };
+      return searchSessions(store, scopeOf(call, agentId), agentTarget);
     },
     "sessions.trash": async ({ agentId }, call) =>
-      listTrash(store.sessions, scopeOf(call, agentId), pathFor(deps, call)),
+      listTrash(store.sessions, scopeOf(call, agentId), pathFor(app, call)),
   };
 }
 
 async function listFor(
-  deps: FolderDeps,
+  app: FolderApp,
   params: Params<"sessions.list">,
   call: Call,
 ): Promise<SessionListPayload> {
@@ -80,31 +83,34 @@ async function listFor(
   const { includeGlobal, includeUnknown, includeDetails, spawnedBy } = params;
   const query: SessionQuery = present({
     ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
-    activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
-    spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
+    activeSince: activeMinutes === undefined ? null : app.clock.now() - activeMinutes * minute,
+    spawnedBy: spawnedBy === undefined ? null : await parentKey(app, call, spawnedBy, agentId),
   });
-  const mask = maskFor(deps, call);
+  const mask = maskFor(app, call);
   const place: ListPlace = {
-    ...placeFor(deps, call),
+    ...placeFor(app, call),
     ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
   };
-  const { sessions } = deps.store;
+  const { sessions } = app.store;
   const page =
     params.allUsers === true
-      ? await everyUserOf(deps).listAllUsers(query, agentId === undefined ? undefined : parseAgentId(agentId))
+      ? await requireEveryUser(app).listAllUsers(
+          query,
+          agentId === undefined ? undefined : parseAgentId(agentId),
+        )
       : await sessions.list(scopeOf(call, agentId), query);
   const found = await listPayload(sessions, page, place);
   return withMaskedRows(found, mask);
 }
 
 /** Of a list: a parent that is gone may have children still, and is known by its key alone. */
-async function parentKey(deps: FolderDeps, call: Call, name: string, agentId?: string): Promise<string> {
-  const parent = await lookFor(deps, call, { key: name, ...present({ agentId }) });
+async function parentKey(app: FolderApp, call: Call, name: string, agentId?: string): Promise<string> {
+  const parent = await lookUpSession(app, call, { key: name, ...present({ agentId }) });
   return parent?.key ?? name;
 }
 
 async function findBy(
-  { store, defaultAgentId }: FolderDeps,
+  { store, defaultAgentId }: FolderApp,
   call: Call,
   {
     sessionId,
@@ -120,15 +126,15 @@ async function findBy(
   return firstFound(store.sessions, scopeOf(call), lookups);
 }
 
-function pathFor({ root }: FolderDeps, { isAdmin }: Call): Pick<ListPlace, "path"> {
+function pathFor({ root }: FolderApp, { isAdmin }: Call): Pick<ListPlace, "path"> {
   return present({ path: isAdmin ? root : null });
 }
 
-function placeFor(deps: FolderDeps, call: Call): ListPlace {
+function placeFor(app: FolderApp, call: Call): ListPlace {
   return {
-    ...pathFor(deps, call),
-    ...(call.isAdmin ? { transcriptPaths: (sessions) => deps.transcriptPaths(sessions) } : {}),
-    ...present({ runs: deps.runs }),
+    ...pathFor(app, call),
+    ...(call.isAdmin ? { transcriptPaths: (sessions) => app.transcriptPaths(sessions) } : {}),
+    ...present({ runs: app.runs }),
   };
 }
 
@@ -142,15 +148,15 @@ function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
   return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
 }
 
-async function detailsOf(deps: FolderDeps, call: Call, named: Parameters<typeof findListed>[2]) {
-  const session = await findListed(deps, call, named);
+async function detailsOf(app: FolderApp, call: Call, named: Parameters<typeof findListed>[2]) {
+  const session = await findListed(app, call, named);
   const { uid, agentId, version, createdAt, meta, leafId, digest, key } = session;
-  const work = (await deps.runs?.work([uid]))?.get(uid);
-  const children = await childrenOf(deps.store.sessions, scopeOf(call), [key]);
-  const mask = maskFor(deps, call);
+  const work = (await app.runs?.work([uid]))?.get(uid);
+  const children = await childrenOf(app.store.sessions, scopeOf(call), [key]);
+  const mask = maskFor(app, call);
   const extras = {
     ...{ childSessions: children.get(key), work, bytes: digest.bytes },
-    transcriptPath: call.isAdmin ? deps.transcriptPaths([session]).get(uid) : undefined,
+    transcriptPath: call.isAdmin ? app.transcriptPaths([session]).get(uid) : undefined,
     details: rowDetails(session, call, mask),
   };
   return present({
@@ -180,21 +186,21 @@ function summaryFor(summary: string, mask: Mask): string {
 }
 
 /** A session with what its entries come to, read where the index does not have it yet. */
-export async function findListed(deps: FolderDeps, call: Call, named: Named): Promise<ListedSession> {
-  const session = await findSession(deps, call, named);
-  const listed = await listedSession(deps.store.sessions, session);
+export async function findListed(app: FolderApp, call: Call, named: SessionName): Promise<ListedSession> {
+  const session = await findSession(app, call, named);
+  const listed = await listedSession(app.store.sessions, session);
   if (listed !== null) return listed;
-  return { ...session, digest: digestOfTree(await deps.readTree(session, call.signal), session.createdAt) };
+  return { ...session, digest: digestOfTree(await app.readTree(session, call.signal), session.createdAt) };
 }
 
 /** What was spent. One book for all calls: what was read once is read again only when it has changed. */
-export function usageHandlers(deps: FolderDeps): HandlersOf<"sessions.usage"> {
-  const reports = new UsageReports(deps.store.sessions);
+export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
+  const reports = new UsageReports(app.store.sessions);
   return {
     "sessions.usage": async ({ since, until, by = [], timeZone, key, agentId }, call) => {
-      const session = key === undefined ? null : await findListed(deps, call, { key, agentId });
+      const session = key === undefined ? null : await findListed(app, call, { key, agentId });
       const query = { by, ...present({ since, until, timeZone, session }) };
-      return reports.report(scopeOf(call, agentId), query, deps.clock.now(), call.signal);
+      return reports.report(scopeOf(call, agentId), query, app.clock.now(), call.signal);
     },
   };
 }

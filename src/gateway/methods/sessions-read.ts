@@ -21,10 +21,10 @@ import { isToolMessage } from "../../tools/reading/blocks.ts";
 import { inTurns } from "../../tools/reading/in-turns.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, FolderDeps, HandlersOf } from "./dispatch.ts";
-import { Repeated } from "./payload-cache.ts";
-import type { Named } from "./session-lookup.ts";
-import { askerOf, findSession, lookFor, scopeOf } from "./session-lookup.ts";
+import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
+import { PayloadCache } from "./payload-cache.ts";
+import type { SessionName } from "./session-lookup.ts";
+import { askerOf, findSession, lookUpSession, scopeOf } from "./session-lookup.ts";
 import { contentBytes } from "./sessions-export.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
@@ -42,14 +42,14 @@ const longestSecret = 16_384;
 const previewedBlocks = 20;
 
 /** What was said in sessions. */
-export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
-  const { sessions } = deps.store;
+export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
+  const { sessions } = app.store;
   return {
     "sessions.tree": async (params, call) => {
       const { limit, after } = params;
-      const session = await findSession(deps, call, params);
-      const mask = maskFor(deps, call);
-      const tree = await deps.readTree(session, call.signal);
+      const session = await findSession(app, call, params);
+      const mask = maskFor(app, call);
+      const tree = await app.readTree(session, call.signal);
       const seen = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
       const range = present({ seen, limit, after });
       const slices = new Slices(call.signal);
@@ -57,18 +57,18 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
     },
     "sessions.entries": async (params, call) => {
       const { along = "branch", before, after, limit = 200 } = params;
-      const session = await findSession(deps, call, params);
+      const session = await findSession(app, call, params);
       const { sessionId } = session;
       const range = { along, limit, bytes: pageBytes, ...present({ before, after }) };
       const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
-      const mask = maskFor(deps, call);
+      const mask = maskFor(app, call);
       const entries = await new Slices(call.signal).run(entriesWithin(page, after !== undefined, mask));
       return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
     },
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
       const named = [...new Set(keys)];
       const found = await inTurns(named, readsAtATime, (key) =>
-        previewFor(deps, call, { key, agentId }, { limit, maxChars }),
+        previewFor(app, call, { key, agentId }, { limit, maxChars }),
       );
       const byKey = new Map(found.map((each) => [each.key, each]));
       return { previews: keys.flatMap((key) => byKey.get(key) ?? []) };
@@ -126,19 +126,19 @@ function tooLarge(what: string): SkeinError {
 
 /** One session that cannot be shown does not fail the others. */
 async function previewFor(
-  deps: FolderDeps,
+  app: FolderApp,
   call: Call,
-  named: Named & { readonly key: string },
+  named: SessionName & { readonly key: string },
   { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
 ): Promise<PreviewsPayload["previews"][number]> {
   const { key } = named;
   try {
-    const session = await lookFor(deps, call, named);
+    const session = await lookUpSession(app, call, named);
     const range = { along: "branch", limit: previewed, bytes: previewedBytes } as const;
     const page =
-      session === null ? null : await deps.store.sessions.page(scopeOf(call), session.sessionId, range);
+      session === null ? null : await app.store.sessions.page(scopeOf(call), session.sessionId, range);
     if (page === null) return { key, status: "missing", items: [] };
-    const items = itemsOf(page.entries, { limit, maxChars }, maskFor(deps, call));
+    const items = itemsOf(page.entries, { limit, maxChars }, maskFor(app, call));
     await new Slices(call.signal).turn();
     return { key, status: items.length === 0 ? "empty" : "ok", items };
   } catch (error) {
@@ -196,21 +196,21 @@ const mostText = 16 * 1024 * 1024;
  * What was said, page by page. A page is the same as before where neither the sessions and runs of the folder nor the log of
  * this session have changed, by whatever process; both are asked each time.
  */
-export function historyHandlers(deps: FolderDeps): HandlersOf<"chat.history"> {
-  const sessions = new Repeated<Found>({ most: mostPages });
-  const pages = new Repeated<HistoryPayload>({ most: mostPages, mostText });
+export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
+  const sessions = new PayloadCache<Found>({ most: mostPages });
+  const pages = new PayloadCache<HistoryPayload>({ most: mostPages, mostText });
   return {
     "chat.history": async (params, call) => {
-      const work = deps.workMark();
-      const look = () => sessionFor(deps, params, call);
-      if (work === null) return pageFor(deps, params, call, await look());
+      const work = app.workMark();
+      const look = () => sessionFor(app, params, call);
+      if (work === null) return pageFor(app, params, call, await look());
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
       const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
-      const log = deps.logMark(session);
+      const log = app.logMark(session);
       // Of a session that nobody has asked for lately nothing is remembered: it may well be asked for once.
-      if (log === null) return pageFor(deps, params, call, session);
-      const find = () => pageFor(deps, params, call, session);
-      return pages.get(name, `${work} ${log}`, find, () => `${work} ${deps.logMark(session)}`);
+      if (log === null) return pageFor(app, params, call, session);
+      const find = () => pageFor(app, params, call, session);
+      return pages.get(name, `${work} ${log}`, find, () => `${work} ${app.logMark(session)}`);
     },
   };
 }
@@ -221,21 +221,21 @@ function isOfKey({ sessionKey }: HistoryParams): boolean {
 }
 
 /** As `findSession`; where a key is named, its log is not read for that. */
-async function sessionFor(deps: FolderDeps, params: HistoryParams, call: Call): Promise<Found> {
-  const key = keyMeant(params.sessionKey, askerOf(deps, params));
-  const found = key === null ? null : deps.sessionAt(call.userId, key);
-  return found ?? findSession(deps, call, params);
+async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
+  const key = keyMeant(params.sessionKey, askerOf(app, params));
+  const found = key === null ? null : app.sessionAt(call.userId, key);
+  return found ?? findSession(app, call, params);
 }
 
 async function pageFor(
-  deps: FolderDeps,
+  app: FolderApp,
   { limit, before, after }: HistoryParams,
   call: Call,
   session: Found,
 ): Promise<HistoryPayload> {
-  const mask = maskFor(deps, call);
+  const mask = maskFor(app, call);
   const range = present({ limit, before, after });
-  const pending = await deps.pending(session.uid);
+  const pending = await app.pending(session.uid);
   const seen = <T extends object>(value: T) => mask.value(value);
-  return readHistory(deps.store.sessions, scopeOf(call), session, range, pending, seen);
+  return readHistory(app.store.sessions, scopeOf(call), session, range, pending, seen);
 }

@@ -1,48 +1,48 @@
 import type { IncomingMessage } from "node:http";
 import type { WireError } from "../../protocol/errors.ts";
-import { clientAddress, withinNetworks } from "../auth/addresses.ts";
-import { siteProblem } from "../auth/allowed-hosts.ts";
+import { matchNetworks, resolveClientAddress } from "../auth/addresses.ts";
+import { findHostProblem } from "../auth/allowed-hosts.ts";
 import type { Principal } from "../auth/principal.ts";
-import { Refused } from "../methods/dispatch.ts";
-import { FailedTries, RequestRate } from "./rate-limits.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
+import { FailedAttempts, RequestRateLimiter } from "./rate-limits.ts";
 import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
-import type { ServerParts, ServerSettings, Tuning } from "./server-options.ts";
+import type { ServerApp, ServerSettings, Tuning } from "./server-options.ts";
 
 /** Who comes in: whose token it is, how often it may ask, and how long whoever has none waits for that answer. */
-export class Door {
-  readonly #parts: Pick<ServerParts, "tokens" | "log">;
+export class Authenticator {
+  readonly #app: Pick<ServerApp, "tokens" | "log">;
   readonly #tuning: Tuning;
-  readonly #tries: FailedTries;
-  readonly #rate: RequestRate;
+  readonly #tries: FailedAttempts;
+  readonly #rate: RequestRateLimiter;
   readonly #isTrusted: (address: string) => boolean;
 
-  constructor(parts: Pick<ServerParts, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
-    this.#parts = parts;
+  constructor(app: Pick<ServerApp, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
+    this.#app = app;
     this.#tuning = tuning;
-    this.#tries = new FailedTries({ clock: parts.clock });
-    this.#rate = new RequestRate({ clock: parts.clock, perSecond: tuning.requestsPerSecond });
-    this.#isTrusted = withinNetworks(parts.settings.trustProxy);
+    this.#tries = new FailedAttempts({ clock: app.clock });
+    this.#rate = new RequestRateLimiter({ clock: app.clock, perSecond: tuning.requestsPerSecond });
+    this.#isTrusted = matchNetworks(app.settings.trustProxy);
   }
 
   /** Whose request it is. Throws a refusal, which a wrong token waits for. */
   async enter(request: IncomingMessage): Promise<Principal> {
     const secret = bearerOf(request);
-    if (secret === null) throw new Refused(noToken);
+    if (secret === null) throw new RequestRefusedError(noToken);
     const principal = this.known(secret);
     if (principal !== null) return principal;
     // The answer may be delayed for seconds; chunks of the body would wait in memory meanwhile.
     request.resume();
-    throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
+    throw new RequestRefusedError(await this.wrong(this.addressOf(request), wrongToken));
   }
 
   /** Whose request it was when tokens could last be read; `null`: unknown. For saying what is wrong, and nothing else. */
   lastKnown(request: IncomingMessage): Principal | null {
-    return this.#parts.tokens.verifyLastRead(bearerOf(request));
+    return this.#app.tokens.verifyLastRead(bearerOf(request));
   }
 
   /** Whose secret this is, as one request more; `null`: nobody's. */
   known(secret: unknown): Principal | null {
-    const principal = this.#parts.tokens.verify(secret);
+    const principal = this.#app.tokens.verify(secret);
     if (principal !== null) this.take(principal);
     return principal;
   }
@@ -52,15 +52,17 @@ export class Door {
     const retryAfterMs = this.#rate.take(tokenId);
     if (retryAfterMs === 0) return;
     const most = this.#tuning.requestsPerSecond;
-    throw new Refused(rateLimited(`A token has ${most} requests a second, and this one more`, retryAfterMs));
+    throw new RequestRefusedError(
+      rateLimited(`A token has ${most} requests a second, and this one more`, retryAfterMs),
+    );
   }
 
   /** Whether a token that came in before has ended. Where that cannot be read just now, it has not. */
   isOver({ tokenId }: Principal): boolean {
     try {
-      return this.#parts.tokens.current(tokenId) === null;
+      return this.#app.tokens.current(tokenId) === null;
     } catch (error) {
-      this.#parts.log("warn", "A token could not be looked at again", { tokenId, error });
+      this.#app.log("warn", "A token could not be looked at again", { tokenId, error });
       return false;
     }
   }
@@ -76,7 +78,7 @@ export class Door {
 
   addressOf(request: IncomingMessage): string {
     const forwarded = valuesOf(request.rawHeaders, "x-forwarded-for");
-    return clientAddress(request.socket.remoteAddress ?? "", forwarded, this.#isTrusted);
+    return resolveClientAddress(request.socket.remoteAddress ?? "", forwarded, this.#isTrusted);
   }
 }
 
@@ -88,13 +90,13 @@ function bearerOf({ headers }: IncomingMessage): string | null {
 }
 
 /** Why a request may not come in under this name or from this page; `null`: it may. Asked before anything else is. */
-export function siteRefusal(
+export function findHostRefusal(
   request: IncomingMessage,
   { host, allowedHosts }: ServerSettings,
   port: number,
 ): WireError | null {
   const { url = "", rawHeaders, socket } = request;
-  const problem = siteProblem(
+  const problem = findHostProblem(
     {
       target: url,
       host: valuesOf(rawHeaders, "host"),

@@ -1,7 +1,7 @@
 import type { EventFilter } from "../../protocol/methods/calls.ts";
 import type { EventSink } from "../events/subscriber.ts";
-import { checkCall, methodFor, Refused } from "../methods/dispatch.ts";
-import type { Exchange } from "./exchange.ts";
+import { checkCall, methodFor, RequestRefusedError } from "../methods/dispatch.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { apiHeaders } from "./exchange.ts";
 import { rateLimited } from "./refusals.ts";
 
@@ -9,18 +9,19 @@ const method = "sessions.subscribe";
 const lists = ["keys", "events"];
 
 /** `GET /events`: events as server-sent ones. The data of each is its frame, its id the frame's `seq`. */
-export async function events(exchange: Exchange): Promise<void> {
-  const { ground, request } = exchange;
+export async function events(exchange: HttpExchange): Promise<void> {
+  const { context, request } = exchange;
   const principal = await exchange.enter();
   const { params, call } = checkCall(methodFor(method, principal), filterOf(request.url ?? ""), principal);
   const after = lastEventId(request.headers["last-event-id"]?.toString());
-  const wanted = await ground.parts.wanted(params as EventFilter, principal, call.userId);
+  const wanted = await context.app.wanted(params as EventFilter, principal, call.userId);
   if (exchange.signal.aborted) throw exchange.signal.reason;
-  const release = ground.sockets.open(principal.tokenId);
-  if (release === null) throw new Refused(rateLimited("This token has too many sockets and streams", 1000));
+  const release = context.sockets.open(principal.tokenId);
+  if (release === null)
+    throw new RequestRefusedError(rateLimited("This token has too many sockets and streams", 1000));
   exchange.atEnd(release);
   const sink = begin(exchange);
-  const subscription = ground.parts.hub.subscribe(principal, wanted, sink, after);
+  const subscription = context.app.hub.subscribe(principal, wanted, sink, after);
   exchange.atEnd(() => subscription.close());
   // With its token, and with the server.
   exchange.signal.addEventListener("abort", () => sink.end(), { once: true });
@@ -37,7 +38,7 @@ export function filterOf(url: string): Readonly<Record<string, unknown>> {
   return filter;
 }
 
-function begin({ ground, response, rules }: Exchange): SseSink {
+function begin({ context, response, rules }: HttpExchange): SseSink {
   response.writeHead(200, {
     ...apiHeaders,
     "content-type": "text/event-stream; charset=utf-8",
@@ -45,7 +46,7 @@ function begin({ ground, response, rules }: Exchange): SseSink {
     "x-accel-buffering": "no",
     ...(rules.isLast ? { connection: "close" } : {}),
   });
-  const { timers, streamBeatMs: beatMs, closeMs } = ground.tuning;
+  const { timers, streamBeatMs: beatMs, closeMs } = context.tuning;
   return sseSink(response, { timers, beatMs, closeMs });
 }
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { WireError } from "../../protocol/errors.ts";
 import type { Principal } from "../auth/principal.ts";
-import { Refused } from "../methods/dispatch.ts";
-import type { HeldBytes } from "./rate-limits.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
+import type { ByteBudget } from "./rate-limits.ts";
 import { errorHeaders, rateLimited, statusOf, wrongToken } from "./refusals.ts";
-import type { Ground, Task } from "./server-context.ts";
+import type { PendingRequest, ServerContext } from "./server-context.ts";
 
 /** The headers that go with every answer of its kind. Nothing here allows another origin anything: there is no CORS. */
 
@@ -63,56 +63,55 @@ export const apiHeaders: FixedHeaders = {
 export const downloadHeaders: FixedHeaders = { ...apiHeaders, "content-disposition": "attachment" };
 
 /** A request and its answer, with who asks once that is known. */
-export class Exchange {
-  readonly ground: Ground;
+export class HttpExchange {
+  readonly context: ServerContext;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Of the path. */
   readonly name: string;
-  readonly task: Task;
+  readonly task: PendingRequest;
   principal: Principal | null = null;
   readonly #ends: (() => void)[] = [];
 
   constructor(
-    ground: Ground,
+    context: ServerContext,
     request: IncomingMessage,
     response: ServerResponse,
     way: { readonly name: string; readonly isLong: boolean },
   ) {
-    this.ground = ground;
+    this.context = context;
     this.request = request;
     this.response = response;
     this.name = way.name;
-    this.task = ground.underway.begin(way.isLong);
+    this.task = context.pendingRequests.begin(way.isLong);
     response.once("close", () => this.#close());
     // What breaks while an answer is written is its client's loss, never the process's.
-    response.on("error", (error) =>
-      ground.parts.log("info", "An answer broke off", { error: error.message }),
-    );
+    response.on("error", (error) => context.app.log("info", "An answer broke off", { error: error.message }));
   }
 
   get signal(): AbortSignal {
     return this.task.signal;
   }
 
-  get rules(): AnswerRules {
-    const { underway, tuning } = this.ground;
-    return { isLast: underway.isStopping, stalledMs: tuning.stalledMs };
+  get rules(): ResponseRules {
+    const { pendingRequests, tuning } = this.context;
+    return { isLast: pendingRequests.isStopping, stalledMs: tuning.stalledMs };
   }
 
   /** Whoever shows a token, and has not too much under way. */
   async enter(): Promise<Principal> {
-    const principal = await this.ground.door.enter(this.request);
+    const principal = await this.context.authenticator.enter(this.request);
     this.principal = principal;
     this.hold(principal.tokenId);
-    this.atEnd(this.ground.visitors.add(principal, () => this.#revoke()));
+    this.atEnd(this.context.requestsByToken.add(principal, () => this.#revoke()));
     return principal;
   }
 
   /** One request more in this name, until it is answered. */
   hold(name: string): void {
-    const release = this.ground.requests.open(name);
-    if (release === null) throw new Refused(rateLimited("Too many requests are under way at once", 1000));
+    const release = this.context.requests.open(name);
+    if (release === null)
+      throw new RequestRefusedError(rateLimited("Too many requests are under way at once", 1000));
     this.#ends.push(release);
   }
 
@@ -120,7 +119,7 @@ export class Exchange {
    * Counts the bytes of its body under a name, until it is answered; what it returns throws where they are too many. The first
    * `free` of them are not counted.
    */
-  holdBytes(held: HeldBytes, name: string, free = 0): (bytes: number) => void {
+  holdBytes(held: ByteBudget, name: string, free = 0): (bytes: number) => void {
     let [length, taken] = [0, 0];
     this.atEnd(() => held.give(name, taken));
     return (bytes) => {
@@ -128,7 +127,7 @@ export class Exchange {
       const more = Math.max(0, length - free) - taken;
       if (this.response.closed || more === 0) return;
       if (!held.take(name, more)) {
-        throw new Refused(rateLimited("Too many bytes of requests are under way at once", 1000));
+        throw new RequestRefusedError(rateLimited("Too many bytes of requests are under way at once", 1000));
       }
       taken += more;
     };
@@ -140,17 +139,17 @@ export class Exchange {
     else this.#ends.push(act);
   }
 
-  send(answer: AnswerText): void {
+  send(answer: ResponseText): void {
     sendText(this.response, answer, this.rules);
   }
 
   /** What was thrown, as this client may see it. Behind the beginning of an answer nothing can be told any more. */
   fail(error: unknown): void {
     if (this.response.writableEnded) return;
-    const wire = this.ground.parts.dispatch.refusal(this.principal, this.name, error, this.signal);
+    const wire = this.context.app.dispatch.refusal(this.principal, this.name, error, this.signal);
     if (this.response.headersSent) this.response.destroy();
     else {
-      const endsConnection = error instanceof Refused && error.endsConnection;
+      const endsConnection = error instanceof RequestRefusedError && error.endsConnection;
       sendError(this.response, wire, { ...this.rules, isLast: this.rules.isLast || endsConnection });
     }
   }
@@ -176,7 +175,7 @@ export class Exchange {
     try {
       end();
     } catch (error) {
-      this.ground.parts.log("error", "What was held for a request could not be let go", { error });
+      this.context.app.log("error", "What was held for a request could not be let go", { error });
     }
   }
 }
@@ -185,7 +184,7 @@ export class Exchange {
 
 export const jsonType = "application/json; charset=utf-8";
 
-export interface AnswerText {
+export interface ResponseText {
   readonly status?: number;
   readonly contentType?: string;
   readonly headers?: FixedHeaders;
@@ -195,13 +194,13 @@ export interface AnswerText {
 const apiList = listOf(apiHeaders);
 const fewBytes = 64 * 1024;
 
-export interface AnswerRules {
+export interface ResponseRules {
   /** The connection is not to be used again. */
   readonly isLast: boolean;
   readonly stalledMs: number;
 }
 
-export function sendText(response: ServerResponse, answer: AnswerText, rules: AnswerRules): void {
+export function sendText(response: ServerResponse, answer: ResponseText, rules: ResponseRules): void {
   if (response.headersSent || response.destroyed) return;
   const { status = 200, contentType = jsonType, headers, text } = answer;
   const length = Buffer.byteLength(text);
@@ -215,18 +214,18 @@ export function sendText(response: ServerResponse, answer: AnswerText, rules: An
     String(length),
     ...last,
   ]);
-  if (length > fewBytes) giveUpOnStall(response, rules.stalledMs);
+  if (length > fewBytes) destroyOnStall(response, rules.stalledMs);
   // What has a byte for each character is written without being encoded.
   response.end(text, length === text.length ? "latin1" : "utf8");
 }
 
-export function sendError(response: ServerResponse, error: WireError, rules: AnswerRules): void {
+export function sendError(response: ServerResponse, error: WireError, rules: ResponseRules): void {
   const headers = { ...apiHeaders, ...errorHeaders(error) };
   sendText(response, { status: statusOf(error), headers, text: JSON.stringify({ error }) }, rules);
 }
 
 /** A client that reads nothing of a long answer would have it held for good. */
-export function giveUpOnStall(response: ServerResponse, stalledMs: number): void {
+export function destroyOnStall(response: ServerResponse, stalledMs: number): void {
   response.setTimeout(stalledMs, () => response.destroy());
 }
 

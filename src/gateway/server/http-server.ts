@@ -1,11 +1,11 @@
 import type { Server as HttpServer, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WireError } from "../../protocol/errors.ts";
-import { siteRefusal } from "./authenticator.ts";
+import { findHostRefusal } from "./authenticator.ts";
 import { apiHeaders, jsonType, sendError } from "./exchange.ts";
 import { errorHeaders, notHttp, statusOf, tooSlow, unmetExpectation } from "./refusals.ts";
 import { createRouter } from "./router.ts";
-import type { Ground } from "./server-context.ts";
+import type { ServerContext } from "./server-context.ts";
 import type { Tuning } from "./server-options.ts";
 
 /** Not by `import`: that would load Node's fetch and WebSocket with it, which are members of this module. */
@@ -13,11 +13,11 @@ const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** A server of HTTP. Host and Origin are looked at before anything else sees a request. */
 export function httpListener(
-  ground: Ground,
+  context: ServerContext,
   { port, url }: { port(request: IncomingMessage): number; url(): string },
 ): HttpServer {
-  const { tuning, parts } = ground;
-  const route = createRouter(ground, url);
+  const { tuning, app } = context;
+  const route = createRouter(context, url);
   const last = { isLast: true, stalledMs: tuning.stalledMs };
   const server = createServer(
     {
@@ -30,7 +30,7 @@ export function httpListener(
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {
-      const problem = siteRefusal(request, parts.settings, port(request));
+      const problem = findHostRefusal(request, app.settings, port(request));
       if (problem !== null) sendError(response, problem, last);
       else route(request, response);
     },
@@ -38,11 +38,11 @@ export function httpListener(
   capConnections(server, tuning);
   // Node answers these two by itself otherwise: the one without a word, the other not at all.
   server.on("checkExpectation", (request, response) =>
-    sendError(response, siteRefusal(request, parts.settings, port(request)) ?? unmetExpectation, last),
+    sendError(response, findHostRefusal(request, app.settings, port(request)) ?? unmetExpectation, last),
   );
   server.on("connect", (request, socket) => {
     socket.on("error", () => socket.destroy());
-    refuseRaw(socket, siteRefusal(request, parts.settings, port(request)) ?? notHttp);
+    refuseRaw(socket, findHostRefusal(request, app.settings, port(request)) ?? notHttp);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();

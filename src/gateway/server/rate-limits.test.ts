@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { clientAddress, networkOf, plainAddress, withinNetworks } from "../auth/addresses.ts";
-import { FailedTries, holdFor, OpenCount, RequestRate } from "./rate-limits.ts";
+import { matchNetworks, networkOf, normalizeAddress, resolveClientAddress } from "../auth/addresses.ts";
+import { FailedAttempts, holdFor, OpenCounter, RequestRateLimiter } from "./rate-limits.ts";
 
 describe("addresses", () => {
   test.each([
@@ -22,14 +22,14 @@ describe("addresses", () => {
   test("[GSA11] every IPv6 address has one spelling", () => {
     fc.assert(
       fc.property(fc.ipV6(), (address) => {
-        const plain = plainAddress(address) ?? "";
-        expect(plainAddress(plain)).toBe(plain);
+        const plain = normalizeAddress(address) ?? "";
+        expect(normalizeAddress(plain)).toBe(plain);
         expect(plain.includes(".") || plain.split(":").length === 8).toBe(true);
       }),
     );
   });
 
-  const trusted = withinNetworks(["10.0.0.0/8", "::1", "::ffff:127.0.0.1", "nonsense", "1.2.3.4/99"]);
+  const trusted = matchNetworks(["10.0.0.0/8", "::1", "::ffff:127.0.0.1", "nonsense", "1.2.3.4/99"]);
   test.each<[string, string | string[] | undefined, string]>([
     ["203.0.113.9", "198.51.100.1", "203.0.113.9"],
     ["10.0.0.1", undefined, "10.0.0.1"],
@@ -44,14 +44,14 @@ describe("addresses", () => {
     ["1.2.3.4", "6.6.6.6", "1.2.3.4"],
     ["", "6.6.6.6", "unknown"],
   ])("[GSA12] from %s, forwarded for %.60j: %s", (peer, forwarded, expected) => {
-    expect(clientAddress(peer, forwarded, trusted)).toBe(expected);
+    expect(resolveClientAddress(peer, forwarded, trusted)).toBe(expected);
   });
 });
 
 describe("failed tries", () => {
   test("[GSA11] cost more each time, within a bound, and are forgotten by and by", () => {
     let now = 1000;
-    const tries = new FailedTries({ clock: { now: () => now } });
+    const tries = new FailedAttempts({ clock: { now: () => now } });
     const fail = (address = "2001:db8::1") => {
       const { holdMs, done } = tries.failed(address);
       done();
@@ -73,13 +73,13 @@ describe("failed tries", () => {
   });
 
   test("[GSA11] a million addresses take no more room than a few", () => {
-    const tries = new FailedTries({ clock: { now: () => 0 }, mostAddresses: 100 });
+    const tries = new FailedAttempts({ clock: { now: () => 0 }, mostAddresses: 100 });
     for (let at = 0; at < 1_000_000; at++) tries.failed(`${at >> 16}.${(at >> 8) & 255}.${at & 255}.1`);
     expect(tries.size).toBe(100);
   });
 
   test("[GSA11] so many answers are held back and no more; the rest go out at once", () => {
-    const tries = new FailedTries({ clock: { now: () => 0 }, mostHeld: 2 });
+    const tries = new FailedAttempts({ clock: { now: () => 0 }, mostHeld: 2 });
     for (let at = 0; at < 5; at++) tries.failed("192.0.2.1");
     const [one, two, three] = [1, 2, 3].map(() => tries.failed("192.0.2.1"));
     expect([one?.retryAfterMs, two?.retryAfterMs]).toEqual([null, null]);
@@ -95,7 +95,7 @@ describe("failed tries", () => {
 describe("what a token may do at once", () => {
   test("[GSA13] two hundred requests a second, and again as time passes", () => {
     let now = 0;
-    const rate = new RequestRate({ clock: { now: () => now } });
+    const rate = new RequestRateLimiter({ clock: { now: () => now } });
     const taken = (count: number) =>
       Array.from({ length: count }, () => rate.take("a")).filter((wait) => wait === 0);
     expect(taken(300)).toHaveLength(200);
@@ -111,7 +111,7 @@ describe("what a token may do at once", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(40), { minLength: 1, maxLength: 300 }), (gaps) => {
         let now = 0;
-        const rate = new RequestRate({ clock: { now: () => now }, perSecond: 10, mostTokens: 5 });
+        const rate = new RequestRateLimiter({ clock: { now: () => now }, perSecond: 10, mostTokens: 5 });
         let taken = 0;
         for (const gap of gaps) {
           now += gap;
@@ -129,7 +129,7 @@ describe("what a token may do at once", () => {
   });
 
   test("[GSA13] sixty-four sockets, each given back once", () => {
-    const sockets = new OpenCount();
+    const sockets = new OpenCounter();
     const open = Array.from({ length: 64 }, () => sockets.open("a"));
     expect(open.every((each) => each !== null)).toBe(true);
     expect(sockets.open("a")).toBe(null);
@@ -143,7 +143,7 @@ describe("what a token may do at once", () => {
   });
 
   test("[GSA13] memory is bounded by tokens", () => {
-    const rate = new RequestRate({ clock: { now: () => 0 }, mostTokens: 3 });
+    const rate = new RequestRateLimiter({ clock: { now: () => 0 }, mostTokens: 3 });
     for (let at = 0; at < 1000; at++) rate.take(`t${at}`);
     expect(rate.size).toBe(3);
   });

@@ -21,15 +21,15 @@ interface Bucket {
 }
 
 /** Requests a second, as a bucket that fills up again evenly. */
-export class RequestRate {
+export class RequestRateLimiter {
   readonly #clock: Clock;
   readonly #perSecond: number;
-  readonly #buckets: Latest<string, Bucket>;
+  readonly #buckets: BoundedMap<string, Bucket>;
 
   constructor(options: RequestRateOptions = {}) {
     this.#clock = options.clock ?? systemClock;
     this.#perSecond = options.perSecond ?? requestsPerSecond;
-    this.#buckets = new Latest(options.mostTokens ?? mostTokens);
+    this.#buckets = new BoundedMap(options.mostTokens ?? mostTokens);
   }
 
   get size(): number {
@@ -49,7 +49,7 @@ export class RequestRate {
 }
 
 /** What a token has open at once: sockets and streams, or requests. */
-export class OpenCount {
+export class OpenCounter {
   readonly #most: number;
   readonly #open = new Map<string, number>();
 
@@ -90,14 +90,14 @@ const halvesEveryMs = 60_000;
 const mostAddresses = 10_000;
 const mostHeld = 256;
 
-export interface FailedTriesOptions {
+export interface FailedAttemptsOptions {
   readonly clock?: Clock;
   readonly mostAddresses?: number;
   readonly mostHeld?: number;
 }
 
 /** What becomes of the answer to a failed try. One `done` for each. */
-export interface Slowed {
+export interface AttemptDelay {
   /** So long the answer is held back. */
   readonly holdMs: number;
   /** Too many answers are held back already: this one goes out at once, as `rate_limited`. `null`: it is not so. */
@@ -114,16 +114,16 @@ interface Tries {
  * Slows whoever shows secrets that are none, by address. Asked only once a secret was found wrong: a valid token is let
  * in whatever was tried from its address, and makes nobody's failures forgotten.
  */
-export class FailedTries {
+export class FailedAttempts {
   readonly #clock: Clock;
   readonly #mostHeld: number;
-  readonly #tries: Latest<string, Tries>;
+  readonly #tries: BoundedMap<string, Tries>;
   #held = 0;
 
-  constructor(options: FailedTriesOptions = {}) {
+  constructor(options: FailedAttemptsOptions = {}) {
     this.#clock = options.clock ?? systemClock;
     this.#mostHeld = options.mostHeld ?? mostHeld;
-    this.#tries = new Latest(options.mostAddresses ?? mostAddresses);
+    this.#tries = new BoundedMap(options.mostAddresses ?? mostAddresses);
   }
 
   /** How many addresses are remembered. */
@@ -131,7 +131,7 @@ export class FailedTries {
     return this.#tries.size;
   }
 
-  failed(address: string): Slowed {
+  failed(address: string): AttemptDelay {
     const network = networkOf(address);
     const at = this.#clock.now();
     const count = countAt(this.#tries.get(network), at) + 1;
@@ -163,7 +163,7 @@ function countAt(tries: Tries | undefined, now: number): number {
 }
 
 /** Memory that is held under names, bounded for each name and for all of them together. */
-export class HeldBytes {
+export class ByteBudget {
   readonly #maxPerName: number;
   readonly #maxTotal: number;
   readonly #held = new Map<string, number>();
@@ -198,7 +198,7 @@ export class HeldBytes {
 }
 
 /** A table of bounded size: the one that was set longest ago makes room. */
-export class Latest<Key, Value> {
+export class BoundedMap<Key, Value> {
   readonly #most: number;
   readonly #rows = new Map<Key, Value>();
 

@@ -1,6 +1,6 @@
 import type { WireError } from "../../protocol/errors.ts";
 import { wireErrors } from "../../protocol/errors.ts";
-import { Refused } from "../methods/dispatch.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
 import { payloadText } from "../methods/payload-cache.ts";
 
 /** What a server refuses by itself, before any method is asked. Pure. */
@@ -20,7 +20,7 @@ export const wrongCode: WireError = {
   message: "This link code is invalid, already used, or expired. Restart `skein start` to get a new link.",
 };
 
-export const stopping: WireError = {
+export const shuttingDown: WireError = {
   code: "unavailable",
   message: "The gateway stops. Ask again in a while.",
   retryable: true,
@@ -115,7 +115,7 @@ export function jsonText(answer: unknown): string {
   try {
     return payloadText(answer);
   } catch (error) {
-    if (error instanceof RangeError) throw new Refused(tooLarge("The answer", longestText));
+    if (error instanceof RangeError) throw new RequestRefusedError(tooLarge("The answer", longestText));
     throw error;
   }
 }

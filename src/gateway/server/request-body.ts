@@ -4,7 +4,7 @@ import { ByteGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { present } from "../../core/present.ts";
 import { NestingMeter } from "../../protocol/nesting.ts";
-import { Refused } from "../methods/dispatch.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
 import { malformed, notJsonType, tooDeep, tooLarge, tooManyChunks } from "./refusals.ts";
 
 const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i;
@@ -21,7 +21,7 @@ export interface BodyLimits {
 export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
-    throw new Refused(notJsonType);
+    throw new RequestRefusedError(notJsonType);
   }
   refuseEncoded(request);
   const bytes = await readBody(request, limits);
@@ -41,7 +41,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
   const { maxBytes, maxChunks, reserve } = limits;
   const { "content-length": declared } = request.headers;
   const declaredBytes = declared === undefined ? undefined : Number(declared);
-  if ((declaredBytes ?? 0) > maxBytes) throw new Refused(tooLarge("The body", maxBytes));
+  if ((declaredBytes ?? 0) > maxBytes) throw new RequestRefusedError(tooLarge("The body", maxBytes));
   return new Promise((resolve, reject) => {
     const gathered = new ByteGatherer({ maxBytes, ...present({ declaredBytes, reserve }) });
     const meter = new NestingMeter();
@@ -52,15 +52,16 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     };
     const fail = () => {
       leave();
-      reject(new Refused(malformed("The body was cut off")));
+      reject(new RequestRefusedError(malformed("The body was cut off")));
     };
     const take = (chunk: Buffer) => {
       try {
         chunkCount += 1;
-        if (chunkCount > maxChunks) throw new Refused(tooManyChunks(maxChunks), { endsConnection: true });
+        if (chunkCount > maxChunks)
+          throw new RequestRefusedError(tooManyChunks(maxChunks), { endsConnection: true });
         // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
-        if (meter.take(chunk)) throw new Refused(tooDeep);
-        if (!gathered.append(chunk)) throw new Refused(tooLarge("The body", maxBytes));
+        if (meter.take(chunk)) throw new RequestRefusedError(tooDeep);
+        if (!gathered.append(chunk)) throw new RequestRefusedError(tooLarge("The body", maxBytes));
       } catch (error) {
         leave();
         request.resume();
@@ -80,14 +81,14 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 function refuseEncoded({ headers }: IncomingMessage): void {
   const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
   if (content.toLowerCase() === "identity" && transfer.trim().toLowerCase() === "chunked") return;
-  throw new Refused(malformed("The body must not be compressed"));
+  throw new RequestRefusedError(malformed("The body must not be compressed"));
 }
 
 async function parsed(bytes: Buffer): Promise<unknown> {
-  if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
+  if (!isUtf8(bytes)) throw new RequestRefusedError(malformed("The body is not UTF-8"));
   try {
     return await parseJson(bytes.toString("utf8"));
   } catch {
-    throw new Refused(malformed("The body is not valid JSON"));
+    throw new RequestRefusedError(malformed("The body is not valid JSON"));
   }
 }

@@ -10,12 +10,12 @@ import { LinkSchema } from "../../protocol/tokens.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser, isAdmin, mayCall } from "../auth/principal.ts";
 import type { NewToken } from "../auth/tokens.ts";
-import { Refused } from "../methods/dispatch.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
 import { events } from "./event-stream.ts";
-import { apiHeaders, Exchange, pageHeaders } from "./exchange.ts";
-import { jsonText, noSuch, stopping, wrongCode } from "./refusals.ts";
+import { apiHeaders, HttpExchange, pageHeaders } from "./exchange.ts";
+import { jsonText, noSuch, shuttingDown, wrongCode } from "./refusals.ts";
 import { jsonBody } from "./request-body.ts";
-import type { Ground } from "./server-context.ts";
+import type { ServerContext } from "./server-context.ts";
 import { inbound, mcp } from "./web-bridge.ts";
 
 /**
@@ -27,7 +27,7 @@ interface Route {
   readonly methods: readonly string[];
   /** `:name` stands for any segment. */
   readonly path: string;
-  handle(exchange: Exchange): Promise<void>;
+  handle(exchange: HttpExchange): Promise<void>;
   /** The request waits for events, so a graceful shutdown aborts it at once. */
   readonly isLongPoll?: true;
   /** Also answered during a graceful shutdown. */
@@ -36,11 +36,11 @@ interface Route {
   readonly hasBody?: true;
 }
 
-function routesOf(ground: Ground, url: () => string): readonly Route[] {
+function routesOf(context: ServerContext, url: () => string): readonly Route[] {
   return [
     { methods: ["POST"], path: "/rpc/:name", handle: rpc, hasBody: true },
     { methods: ["GET"], path: "/events", handle: events, isLongPoll: true },
-    { methods: ["GET"], path: "/openapi.json", handle: openApi(ground) },
+    { methods: ["GET"], path: "/openapi.json", handle: openApi(context) },
     { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
     { methods: ["GET"], path: "/readyz", handle: readyz },
     { methods: ["GET"], path: "/metrics", handle: metrics },
@@ -63,13 +63,13 @@ const notFound: Route = {
   methods: [],
   path: "",
   handle: async ({ request }) => {
-    throw new Refused(noSuch(`${request.method} ${pathOf(request).slice(0, 200)} here`));
+    throw new RequestRefusedError(noSuch(`${request.method} ${pathOf(request).slice(0, 200)} here`));
   },
 };
 
 /** Answers every request that passed the checks of `Host` and `Origin`. */
-export function createRouter(ground: Ground, url: () => string): RequestListener {
-  const routes = routesOf(ground, url).map((route) => ({ route, segments: route.path.split("/") }));
+export function createRouter(context: ServerContext, url: () => string): RequestListener {
+  const routes = routesOf(context, url).map((route) => ({ route, segments: route.path.split("/") }));
   return (request, response) => {
     const segments = readSegments(pathOf(request));
     const found = routes.find(
@@ -79,13 +79,17 @@ export function createRouter(ground: Ground, url: () => string): RequestListener
     // Unread chunks stay in the stream, one object each, until the response is sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";
-    const exchange = new Exchange(ground, request, response, { name, isLong: route.isLongPoll === true });
+    const exchange = new HttpExchange(context, request, response, {
+      name,
+      isLong: route.isLongPoll === true,
+    });
     handle(exchange, route).catch((error: unknown) => exchange.fail(error));
   };
 }
 
-async function handle(exchange: Exchange, route: Route): Promise<void> {
-  if (exchange.ground.underway.isStopping && route.isAlwaysOpen !== true) throw new Refused(stopping);
+async function handle(exchange: HttpExchange, route: Route): Promise<void> {
+  if (exchange.context.pendingRequests.isStopping && route.isAlwaysOpen !== true)
+    throw new RequestRefusedError(shuttingDown);
   await route.handle(exchange);
 }
 
@@ -114,26 +118,29 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
 }
 
 /** `POST /rpc/<method>`: the params as they are, and the payload as it is. */
-export async function rpc(exchange: Exchange): Promise<void> {
-  const { ground, request, name, signal } = exchange;
+export async function rpc(exchange: HttpExchange): Promise<void> {
+  const { context, request, name, signal } = exchange;
   const principal = await exchange.enter();
-  const reserve = exchange.holdBytes(ground.bodies, principal.tokenId);
-  const { frameBytes: maxBytes, bodyChunks: maxChunks } = ground.tuning;
+  const reserve = exchange.holdBytes(context.bodies, principal.tokenId);
+  const { frameBytes: maxBytes, bodyChunks: maxChunks } = context.tuning;
   const params = await jsonBody(request, { maxBytes, maxChunks, reserve });
   if (isLongCall(name, params)) exchange.task.wait();
-  const payload = await ground.parts.dispatch.invoke(principal, name, params, signal);
+  const payload = await context.app.dispatch.invoke(principal, name, params, signal);
   exchange.send({ text: jsonText(payload) });
 }
 
 const limits = { maxBytes: 4096, maxChunks: 64 };
 
 /** `POST /link`: a token for the code of a link. Wrong ones are slowed as wrong tokens are. */
-export async function link(exchange: Exchange): Promise<void> {
-  const { ground, request } = exchange;
+export async function link(exchange: HttpExchange): Promise<void> {
+  const { context, request } = exchange;
   const checked = checkParams(LinkSchema, await jsonBody(request, limits));
-  if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
-  const made = ground.parts.exchange(checked.params.code);
-  if (made === null) throw new Refused(await ground.door.wrong(ground.door.addressOf(request), wrongCode));
+  if ("problems" in checked) throw new RequestRefusedError(invalidRequest(checked.problems));
+  const made = context.app.exchange(checked.params.code);
+  if (made === null)
+    throw new RequestRefusedError(
+      await context.authenticator.wrong(context.authenticator.addressOf(request), wrongCode),
+    );
   exchange.send({ text: JSON.stringify(linkedPayload(made)) });
 }
 
@@ -166,12 +173,12 @@ const welcome = [
   "",
 ].join("\n");
 
-export async function root(exchange: Exchange): Promise<void> {
+export async function root(exchange: HttpExchange): Promise<void> {
   exchange.send({ headers: pageHeaders, contentType: "text/plain; charset=utf-8", text: welcome });
 }
 
 /** Whether the process lives; nothing else about it. */
-export async function healthz(exchange: Exchange): Promise<void> {
+export async function healthz(exchange: HttpExchange): Promise<void> {
   exchange.send({ text: '{"status":"ok"}' });
 }
 
@@ -179,11 +186,11 @@ export async function healthz(exchange: Exchange): Promise<void> {
  * Whether it can do its work: 200 or 503, for load balancers, which have no token. Only an admin sees the reasons: they
  * may name files of this machine.
  */
-export async function readyz(exchange: Exchange): Promise<void> {
-  const { parts } = exchange.ground;
+export async function readyz(exchange: HttpExchange): Promise<void> {
+  const { app } = exchange.context;
   const hasToken = exchange.request.headers.authorization !== undefined;
   const principal = hasToken ? await exchange.enter().catch((error) => lastKnown(exchange, error)) : null;
-  const problems = await parts.problems();
+  const problems = await app.problems();
   const isReady = problems.length === 0;
   const seesAll = principal !== null && isAdmin(principal);
   const body = { status: isReady ? "ready" : "not_ready", ...(seesAll && !isReady ? { problems } : {}) };
@@ -192,27 +199,28 @@ export async function readyz(exchange: Exchange): Promise<void> {
 }
 
 /** Where tokens cannot be read, because the database is damaged or gone, what was last read of them tells who is an admin. */
-function lastKnown({ ground, request }: Exchange, error: unknown): Principal | null {
-  if (error instanceof SkeinError) return ground.door.lastKnown(request);
+function lastKnown({ context, request }: HttpExchange, error: unknown): Principal | null {
+  if (error instanceof SkeinError) return context.authenticator.lastKnown(request);
   throw error;
 }
 
 /** Figures about everybody, for those who may know about everybody. */
-export async function metrics(exchange: Exchange): Promise<void> {
+export async function metrics(exchange: HttpExchange): Promise<void> {
   const principal = await exchange.enter();
   const may = mayCall(principal, { scope: "admin", needsAll: true });
-  if (!may.allowed) throw new Refused({ code: "forbidden", message: `${may.problem}. ${may.advice}.` });
-  const figures = await exchange.ground.parts.metrics();
-  if (figures === null) throw new Refused(noSuch("figures here"));
+  if (!may.allowed)
+    throw new RequestRefusedError({ code: "forbidden", message: `${may.problem}. ${may.advice}.` });
+  const figures = await exchange.context.app.metrics();
+  if (figures === null) throw new RequestRefusedError(noSuch("figures here"));
   exchange.send({ contentType: figures.contentType, text: figures.body });
 }
 
 /** The document is the same for as long as the server is there. */
-export function openApi({ parts }: Ground): (exchange: Exchange) => Promise<void> {
+export function openApi({ app }: ServerContext): (exchange: HttpExchange) => Promise<void> {
   let text: string | null = null;
   return async (exchange) => {
     await exchange.enter();
-    text ??= JSON.stringify(openApiDocument({ version: parts.version }));
+    text ??= JSON.stringify(openApiDocument({ version: app.version }));
     exchange.send({ text });
   };
 }

@@ -1,46 +1,46 @@
 import { SkeinError } from "../../core/errors.ts";
 import { openFileLimit } from "../../store/files/disk.ts";
 import type { Principal } from "../auth/principal.ts";
-import { Door } from "./authenticator.ts";
-import { HeldBytes, OpenCount } from "./rate-limits.ts";
-import type { ServerParts, Tuning } from "./server-options.ts";
-import { connectionLimits, usualTuning } from "./server-options.ts";
+import { Authenticator } from "./authenticator.ts";
+import { ByteBudget, OpenCounter } from "./rate-limits.ts";
+import type { ServerApp, Tuning } from "./server-options.ts";
+import { connectionLimits, defaultTuning } from "./server-options.ts";
 
 /** What HTTP and sockets share. */
-export interface Ground {
-  readonly parts: ServerParts;
+export interface ServerContext {
+  readonly app: ServerApp;
   readonly tuning: Tuning;
-  readonly door: Door;
-  readonly underway: Underway;
-  readonly visitors: Visitors;
+  readonly authenticator: Authenticator;
+  readonly pendingRequests: PendingRequests;
+  readonly requestsByToken: RequestsByToken;
   /** Sockets and streams of each token. */
-  readonly sockets: OpenCount;
+  readonly sockets: OpenCounter;
   /** Requests of each token that are under way over HTTP. */
-  readonly requests: OpenCount;
+  readonly requests: OpenCounter;
   /** Memory for the unfinished requests of each token: bodies over HTTP, and messages of sockets that have not all arrived. */
-  readonly bodies: HeldBytes;
+  readonly bodies: ByteBudget;
   /** Memory for bodies of requests without a token, all together. */
-  readonly unsignedBodies: HeldBytes;
+  readonly unsignedBodies: ByteBudget;
 }
 
-export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
-  const tuning = { ...usualTuning, ...connectionLimits(openFileLimit()), ...given };
-  const door = new Door(parts, tuning);
+export function createServerContext(app: ServerApp, given: Partial<Tuning>): ServerContext {
+  const tuning = { ...defaultTuning, ...connectionLimits(openFileLimit()), ...given };
+  const authenticator = new Authenticator(app, tuning);
   return {
-    parts,
+    app,
     tuning,
-    door,
-    underway: new Underway(),
-    visitors: new Visitors((principal) => door.isOver(principal)),
-    sockets: new OpenCount(tuning.socketsPerToken),
-    requests: new OpenCount(tuning.requestsPerToken),
-    bodies: new HeldBytes(tuning.bodyBytesPerToken, tuning.bodyBytes),
-    unsignedBodies: new HeldBytes(tuning.unsignedBytes),
+    authenticator,
+    pendingRequests: new PendingRequests(),
+    requestsByToken: new RequestsByToken((principal) => authenticator.isOver(principal)),
+    sockets: new OpenCounter(tuning.socketsPerToken),
+    requests: new OpenCounter(tuning.requestsPerToken),
+    bodies: new ByteBudget(tuning.bodyBytesPerToken, tuning.bodyBytes),
+    unsignedBodies: new ByteBudget(tuning.unsignedBytes),
   };
 }
 
 /** One request that is under way. */
-export interface Task {
+export interface PendingRequest {
   readonly signal: AbortSignal;
   /** From now on it does nothing but wait for something to happen, and ends as soon as the server stops. */
   wait(): void;
@@ -58,7 +58,7 @@ interface Row {
 const advice = "Ask again in a while; what was begun may have been done";
 
 /** Every request that is under way, so that a server can wait for them, and end them. */
-export class Underway {
+export class PendingRequests {
   readonly #rows = new Set<Row>();
   readonly #waiting: (() => void)[] = [];
   #isStopping = false;
@@ -72,7 +72,7 @@ export class Underway {
   }
 
   /** `isLong`: it waits from the beginning. */
-  begin(isLong: boolean): Task {
+  begin(isLong: boolean): PendingRequest {
     const row = { controller: new AbortController(), isLong };
     this.#rows.add(row);
     return {
@@ -115,7 +115,7 @@ function over(problem: string): SkeinError {
 }
 
 /** Whoever is being answered over HTTP, so that a token that ends takes along what is under way for it. */
-export class Visitors {
+export class RequestsByToken {
   readonly #isOver: (principal: Principal) => boolean;
   readonly #inside = new Map<string, { readonly principal: Principal; readonly ends: Set<() => void> }>();
 

@@ -5,7 +5,7 @@ import { wireLimits } from "../../protocol/frames.ts";
 import type { EventFilter } from "../../protocol/methods/calls.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { NewToken, Tokens } from "../auth/tokens.ts";
-import type { Wanted } from "../events/event-selection.ts";
+import type { EventSelection } from "../events/event-selection.ts";
 import type { EventHub } from "../events/subscriber.ts";
 import type { Dispatch } from "../methods/dispatch.ts";
 
@@ -20,7 +20,7 @@ export interface ServerSettings {
 }
 
 /** What a server stands on; everything else about it is its own. Functions, where a reload may change what they answer. */
-export interface ServerParts {
+export interface ServerApp {
   readonly version: string;
   readonly settings: ServerSettings;
   readonly dispatch: Dispatch;
@@ -34,7 +34,7 @@ export interface ServerParts {
   /** MCP over Streamable HTTP, for whoever showed a token. */
   mcp(request: Request, principal: Principal): Promise<Response>;
   /** What `sessions.subscribe` and `/events` were asked for, as the hub wants it. Throws as a handler does. */
-  wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<Wanted>;
+  wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   /** Why it cannot do its work now, a sentence each; empty: it can. */
   problems(): Promise<readonly string[]>;
@@ -135,7 +135,7 @@ export function connectionLimits(openFiles: number): Pick<Tuning, "idleConnectio
   return { maxConnections, idleConnections: Math.floor(maxConnections / 2) };
 }
 
-export const usualTuning: Omit<Tuning, "idleConnections" | "maxConnections"> = {
+export const defaultTuning: Omit<Tuning, "idleConnections" | "maxConnections"> = {
   frameBytes: wireLimits.frameBytes,
   bodyChunks: 64 * 1024,
   connectBytes: wireLimits.connectBytes,

@@ -25,11 +25,11 @@ import { methodsFor } from "../../protocol/methods/method-table.ts";
 import { isTooDeep } from "../../protocol/nesting.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
-import { Refused } from "../methods/dispatch.ts";
-import { malformed, rateLimited, stopping, wrongToken } from "./refusals.ts";
-import type { Ground } from "./server-context.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
+import { malformed, rateLimited, shuttingDown, wrongToken } from "./refusals.ts";
+import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
-import { Requests } from "./socket-requests.ts";
+import { SocketRequests } from "./socket-requests.ts";
 
 /** So much at most is gathered before it is written. */
 const gatheredBytes = 64 * 1024;
@@ -49,12 +49,12 @@ function* readFrame(data: Buffer): Steps<ReadRequest | null> {
 }
 
 /** One socket: `connect` first, then requests, each with its one answer, and events. */
-export class Connection {
+export class SocketConnection {
   readonly #ws: WebSocket;
   readonly #wire: Wire;
-  readonly #ground: Ground;
+  readonly #context: ServerContext;
   readonly #address: string;
-  readonly #requests: Requests;
+  readonly #requests: SocketRequests;
   readonly #stopWaiting: Stop;
   #state: State = "waiting";
   #principal: Principal | null = null;
@@ -64,23 +64,23 @@ export class Connection {
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
-  constructor(ws: WebSocket, wire: Wire, ground: Ground, address: string) {
+  constructor(ws: WebSocket, wire: Wire, context: ServerContext, address: string) {
     this.#ws = ws;
     this.#wire = wire;
-    this.#ground = ground;
+    this.#context = context;
     this.#address = address;
-    this.#requests = new Requests(ground, {
+    this.#requests = new SocketRequests(context, {
       send: (text) => this.#send(text),
       backlog: () => ws.bufferedAmount,
       drop: () => this.close("slowReader"),
       answer: (frame) => this.#answer(frame),
       idle: () => this.closeIfStopping(),
     });
-    const { timers, connectMs } = ground.tuning;
+    const { timers, connectMs } = context.tuning;
     this.#stopWaiting = timers.after(connectMs, () => this.close("connectTooLate"));
     ws.on("message", (data: Buffer, isBinary) => this.#receive(data, isBinary));
     ws.on("pong", () => this.#live());
-    ws.on("error", (error) => ground.parts.log("info", "A socket broke", { error: error.message }));
+    ws.on("error", (error) => context.app.log("info", "A socket broke", { error: error.message }));
     ws.once("close", () => this.#end());
   }
 
@@ -107,7 +107,7 @@ export class Connection {
   }
 
   closeIfStopping(): void {
-    if (this.#ground.underway.isStopping && this.#requests.size === 0) this.close("goingAway");
+    if (this.#context.pendingRequests.isStopping && this.#requests.size === 0) this.close("goingAway");
   }
 
   /** Asks for a sign of life; one that gave none since the last time is gone. */
@@ -118,7 +118,8 @@ export class Connection {
   }
 
   recheck(): void {
-    if (this.#principal !== null && this.#ground.door.isOver(this.#principal)) this.close("revoked");
+    if (this.#principal !== null && this.#context.authenticator.isOver(this.#principal))
+      this.close("revoked");
   }
 
   #live(): void {
@@ -129,7 +130,7 @@ export class Connection {
     this.#live();
     if (this.#state === "over" || this.#state === "held") return;
     if (isBinary) return void this.close("badFrame");
-    if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
+    if (this.#state === "waiting" && data.length > this.#context.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
     if (this.#unread.length > 0 || data.length > sliceBytes) return void this.#readLater(data);
@@ -170,31 +171,31 @@ export class Connection {
     const read = readConnect(frame);
     if ("refusal" in read) return void this.#turnAway(frame.id, read.refusal, read.close);
     try {
-      const principal = this.#ground.door.known(read.params.auth.token);
+      const principal = this.#context.authenticator.known(read.params.auth.token);
       if (principal === null) void this.#wrongToken(frame.id);
       else this.#welcome(frame.id, principal, read.protocol);
     } catch (error) {
-      const refusal = this.#ground.parts.dispatch.refusal(null, "connect", error);
+      const refusal = this.#context.app.dispatch.refusal(null, "connect", error);
       this.#turnAway(frame.id, refusal, refusal.code === "rate_limited" ? "tooManySockets" : "internal");
     }
   }
 
   async #wrongToken(id: string): Promise<void> {
     this.#state = "held";
-    const refusal = await this.#ground.door.wrong(this.#address, wrongToken);
+    const refusal = await this.#context.authenticator.wrong(this.#address, wrongToken);
     this.#turnAway(id, refusal, "unauthorized");
   }
 
   #welcome(id: string, principal: Principal, protocol: number): void {
-    if (this.#ground.underway.isStopping) return void this.#turnAway(id, stopping, "goingAway");
-    this.#release = this.#ground.sockets.open(principal.tokenId);
+    if (this.#context.pendingRequests.isStopping) return void this.#turnAway(id, shuttingDown, "goingAway");
+    this.#release = this.#context.sockets.open(principal.tokenId);
     if (this.#release === null) {
       const refusal = rateLimited("This token has too many sockets and streams", 1000);
       return void this.#turnAway(id, refusal, "tooManySockets");
     }
     this.#state = "open";
     this.#principal = principal;
-    const payload = helloPayload(principal, protocol, this.#ground.parts.version);
+    const payload = helloPayload(principal, protocol, this.#context.app.version);
     this.#answer({ type: "res", id, ok: true, payload });
   }
 
@@ -205,14 +206,14 @@ export class Connection {
 
   #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
     try {
-      if (this.#ground.underway.isStopping) throw new Refused(stopping);
+      if (this.#context.pendingRequests.isStopping) throw new RequestRefusedError(shuttingDown);
       // Read anew, so that what was revoked a moment ago does nothing more.
-      const principal = this.#ground.parts.tokens.current(tokenId);
+      const principal = this.#context.app.tokens.current(tokenId);
       if (principal === null) return void this.close("revoked");
-      this.#ground.door.take(principal);
+      this.#context.authenticator.take(principal);
       this.#requests.begin(frame, bytes, principal);
     } catch (error) {
-      this.#refuse(frame.id, this.#ground.parts.dispatch.refusal(this.#principal, frame.method, error));
+      this.#refuse(frame.id, this.#context.app.dispatch.refusal(this.#principal, frame.method, error));
     }
   }
 
@@ -227,7 +228,7 @@ export class Connection {
   /** Whoever reads nothing of what it asked for is let go. */
   #send(text: string): void {
     if (this.#ws.readyState !== this.#ws.OPEN) return;
-    if (this.#ws.bufferedAmount > this.#ground.tuning.heldBytes) return void this.terminate();
+    if (this.#ws.bufferedAmount > this.#context.tuning.heldBytes) return void this.terminate();
     this.#gather();
     this.#ws.send(text);
     // Nobody is to pass for a slow reader by what was gathered here.

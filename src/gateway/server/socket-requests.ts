@@ -4,29 +4,29 @@ import type { EventFilter } from "../../protocol/methods/calls.ts";
 import { isLongCall } from "../../protocol/methods/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { EventSink, Subscription } from "../events/subscriber.ts";
-import { checkCall, methodFor, Refused } from "../methods/dispatch.ts";
+import { checkCall, methodFor, RequestRefusedError } from "../methods/dispatch.ts";
 import { jsonText, rateLimited, tooLarge } from "./refusals.ts";
-import type { Ground, Task } from "./server-context.ts";
-import type { ServerParts } from "./server-options.ts";
+import type { PendingRequest, ServerContext } from "./server-context.ts";
+import type { ServerApp } from "./server-options.ts";
 
-export interface RequestsTarget extends SinkTarget {
+export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
   /** Nothing is under way any more. */
   idle(): void;
 }
 
 /** The requests of one socket that are under way: many at once, never more than it may have. */
-export class Requests {
-  readonly #ground: Ground;
-  readonly #target: RequestsTarget;
+export class SocketRequests {
+  readonly #context: ServerContext;
+  readonly #target: SocketRequestsTarget;
   readonly #subscriptions: Subscriptions;
-  readonly #tasks = new Set<Task>();
+  readonly #tasks = new Set<PendingRequest>();
   #bytes = 0;
 
-  constructor(ground: Ground, target: RequestsTarget) {
-    this.#ground = ground;
+  constructor(context: ServerContext, target: SocketRequestsTarget) {
+    this.#context = context;
     this.#target = target;
-    this.#subscriptions = new Subscriptions(ground.parts, target, ground.tuning.subscriptionsPerSocket);
+    this.#subscriptions = new Subscriptions(context.app, target, context.tuning.subscriptionsPerSocket);
   }
 
   get size(): number {
@@ -35,12 +35,14 @@ export class Requests {
 
   /** Throws where there are too many; its answer goes out by itself. */
   begin(frame: RequestFrame, bytes: number, principal: Principal): void {
-    const { requestsPerSocket, heldBytes } = this.#ground.tuning;
+    const { requestsPerSocket, heldBytes } = this.#context.tuning;
     const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
     if (this.#tasks.size >= requestsPerSocket || isTooMuch) {
-      throw new Refused(rateLimited("Too many requests of this socket are under way at once", 1000));
+      throw new RequestRefusedError(
+        rateLimited("Too many requests of this socket are under way at once", 1000),
+      );
     }
-    const task = this.#ground.underway.begin(isLongCall(frame.method, frame.params));
+    const task = this.#context.pendingRequests.begin(isLongCall(frame.method, frame.params));
     this.#tasks.add(task);
     this.#bytes += bytes;
     void this.#run(frame, principal, task.signal).finally(() => {
@@ -63,7 +65,7 @@ export class Requests {
       const then = await this.#answered(frame, principal, signal);
       then?.();
     } catch (error) {
-      const refusal = this.#ground.parts.dispatch.refusal(principal, method, error, signal);
+      const refusal = this.#context.app.dispatch.refusal(principal, method, error, signal);
       this.#target.answer({ type: "res", id, ok: false, error: refusal });
     }
   }
@@ -83,15 +85,15 @@ export class Requests {
       this.#give(id, this.#subscriptions.unsubscribe(params, principal));
       return undefined;
     }
-    this.#give(id, await this.#ground.parts.dispatch.invoke(principal, method, params, signal));
+    this.#give(id, await this.#context.app.dispatch.invoke(principal, method, params, signal));
     return undefined;
   }
 
   /** An answer that is no frame any more, as `hello` has them, is told as what it is. */
   #give(id: string, payload: unknown): void {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
-    const { frameBytes } = this.#ground.tuning;
-    if (isLonger(text, frameBytes)) throw new Refused(tooLarge("The answer", frameBytes));
+    const { frameBytes } = this.#context.tuning;
+    if (isLonger(text, frameBytes)) throw new RequestRefusedError(tooLarge("The answer", frameBytes));
     this.#target.send(text);
   }
 }
@@ -109,15 +111,15 @@ export interface Subscribed {
 
 /** The subscriptions of one socket. An event that several of them want goes out once. */
 export class Subscriptions {
-  readonly #parts: Pick<ServerParts, "hub" | "wanted">;
+  readonly #app: Pick<ServerApp, "hub" | "wanted">;
   readonly #target: SinkTarget;
   readonly #most: number;
   readonly #open = new Map<string, Subscription>();
   #lastSeq = -1;
   #isOver = false;
 
-  constructor(parts: Pick<ServerParts, "hub" | "wanted">, target: SinkTarget, most: number) {
-    this.#parts = parts;
+  constructor(app: Pick<ServerApp, "hub" | "wanted">, target: SinkTarget, most: number) {
+    this.#app = app;
     this.#target = target;
     this.#most = most;
   }
@@ -126,12 +128,14 @@ export class Subscriptions {
     const method = methodFor("sessions.subscribe", principal);
     const { params, call } = checkCall(method, given, principal);
     const { after, ...filter } = params as EventFilter & { readonly after?: number };
-    const wanted = await this.#parts.wanted(filter, principal, call.userId);
+    const wanted = await this.#app.wanted(filter, principal, call.userId);
     if (this.#open.size >= this.#most) {
-      throw new Refused(rateLimited(`A socket has ${this.#most} subscriptions, and this one more`, 1000));
+      throw new RequestRefusedError(
+        rateLimited(`A socket has ${this.#most} subscriptions, and this one more`, 1000),
+      );
     }
     const sink = new SubscriptionSink(this.#target, (seq, event) => this.#isFirst(seq, event));
-    const subscription = this.#parts.hub.subscribe(principal, wanted, sink, after);
+    const subscription = this.#app.hub.subscribe(principal, wanted, sink, after);
     const subscriptionId = randomUUID();
     if (this.#isOver) subscription.close();
     else this.#open.set(subscriptionId, subscription);

@@ -5,12 +5,12 @@ import type { ServerOptions, WebSocket } from "ws";
 import { WebSocketServer } from "ws";
 import type { WireError } from "../../protocol/errors.ts";
 import type { CloseReason } from "../../protocol/frames.ts";
-import { siteRefusal } from "./authenticator.ts";
-import type { HeldBytes } from "./rate-limits.ts";
-import { badHandshake, noSuch, stopping } from "./refusals.ts";
-import type { Ground } from "./server-context.ts";
+import { findHostRefusal } from "./authenticator.ts";
+import type { ByteBudget } from "./rate-limits.ts";
+import { badHandshake, noSuch, shuttingDown } from "./refusals.ts";
+import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
-import { Connection } from "./socket-connection.ts";
+import { SocketConnection } from "./socket-connection.ts";
 
 /** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
 const maxFragments = 16 * 1024;
@@ -28,24 +28,24 @@ interface ReceiverLimits {
   readonly maxBufferedChunks: number;
 }
 
-export interface SocketsOptions {
+export interface SocketServerOptions {
   port(request: IncomingMessage): number;
   /** Answers a request that gets no socket. */
   refuse(socket: Duplex, error: WireError): void;
 }
 
 /** Every socket of the server, from its upgrade to its end. */
-export class Sockets {
-  readonly #ground: Ground;
-  readonly #options: SocketsOptions;
+export class SocketServer {
+  readonly #context: ServerContext;
+  readonly #options: SocketServerOptions;
   readonly #server: WebSocketServer;
   /** In the order they came. */
-  readonly #open = new Set<Connection>();
+  readonly #open = new Set<SocketConnection>();
   readonly #stops: readonly Stop[];
 
-  constructor(ground: Ground, options: SocketsOptions) {
-    const { frameBytes, closeMs, timers, beatMs, recheckMs } = ground.tuning;
-    this.#ground = ground;
+  constructor(context: ServerContext, options: SocketServerOptions) {
+    const { frameBytes, closeMs, timers, beatMs, recheckMs } = context.tuning;
+    this.#context = context;
     this.#options = options;
     const rules: ServerOptions & ReceiverLimits = {
       noServer: true,
@@ -73,14 +73,14 @@ export class Sockets {
     socket.on("error", () => socket.destroy());
     const refusal = this.#refusal(request);
     if (refusal !== null) return void this.#options.refuse(socket, refusal);
-    const address = this.#ground.door.addressOf(request);
+    const address = this.#context.authenticator.addressOf(request);
     this.#server.handleUpgrade(request, socket, head, (ws) => {
       this.#makeRoom();
-      const connection = new Connection(ws, socket, this.#ground, address);
+      const connection = new SocketConnection(ws, socket, this.#context, address);
       this.#open.add(connection);
       ws.once("close", () => this.#open.delete(connection));
       this.#boundFirstFrame(socket as Socket, connection);
-      boundUnfinished(ws, socket as Socket, connection, this.#ground);
+      boundUnfinished(ws, socket as Socket, connection, this.#context);
     });
   }
 
@@ -96,23 +96,23 @@ export class Sockets {
   }
 
   #refusal(request: IncomingMessage): WireError | null {
-    const site = siteRefusal(request, this.#ground.parts.settings, this.#options.port(request));
+    const site = findHostRefusal(request, this.#context.app.settings, this.#options.port(request));
     if (site !== null) return site;
     const [path] = (request.url ?? "").split("?");
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
     if (path !== "/ws" || !isSocket) return noSuch("such place to upgrade at; sockets are opened at /ws");
-    return this.#ground.underway.isStopping ? stopping : null;
+    return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 
   /** Whoever says `connect` at once, as clients do, is never the oldest for long. */
   #makeRoom(): void {
     const waiting = [...this.#open].filter((connection) => connection.isWaiting);
-    if (waiting.length >= this.#ground.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
+    if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
   /** A stranger's bytes are held until it is let in, so there are few of them, while it is turned away too. */
-  #boundFirstFrame(socket: Socket, connection: Connection): void {
-    const most = this.#ground.tuning.connectBytes + frameHeader;
+  #boundFirstFrame(socket: Socket, connection: SocketConnection): void {
+    const most = this.#context.tuning.connectBytes + frameHeader;
     let count = 0;
     const take = (chunk: Buffer) => {
       count += chunk.length;
@@ -123,7 +123,7 @@ export class Sockets {
     socket.on("data", take);
   }
 
-  #each(act: (connection: Connection) => void): void {
+  #each(act: (connection: SocketConnection) => void): void {
     for (const connection of [...this.#open]) act(connection);
   }
 }
@@ -141,11 +141,16 @@ const controlHeader = 6;
  * Bounds messages that have not all arrived, in memory and time. `ws` tells of complete messages and control frames alone, so
  * whatever arrived since the last message, and is no control frame, belongs to an unfinished one.
  */
-function boundUnfinished(ws: WebSocket, socket: Socket, connection: Connection, ground: Ground): void {
-  const { bodies, unsignedBodies, tuning } = ground;
+function boundUnfinished(
+  ws: WebSocket,
+  socket: Socket,
+  connection: SocketConnection,
+  context: ServerContext,
+): void {
+  const { bodies, unsignedBodies, tuning } = context;
   let [unfinishedBytes, controlBytes] = [0, 0];
   let isComplete = false;
-  let held: { readonly pool: HeldBytes; readonly name: string; bytes: number } | null = null;
+  let held: { readonly pool: ByteBudget; readonly name: string; bytes: number } | null = null;
   let stopTimer: Stop | null = null;
   const settle = () => {
     unfinishedBytes = 0;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SkeinError } from "../../core/errors.ts";
-import { Refused } from "../methods/dispatch.ts";
-import type { Exchange } from "./exchange.ts";
+import { RequestRefusedError } from "../methods/dispatch.ts";
+import type { HttpExchange } from "./exchange.ts";
 import { apiHeaders } from "./exchange.ts";
 import { noSuch } from "./refusals.ts";
 import type { BodyLimits } from "./request-body.ts";
@@ -10,13 +10,13 @@ import { hasBody, readBody } from "./request-body.ts";
 /** Requests and answers as the web has them, for parts that are no part of any server. */
 
 /** Hands a request on with its raw body, and sends the answer. A body that is refused is told as that, whatever comes of it. */
-export async function handOn(
-  exchange: Exchange,
+export async function forwardToWebHandler(
+  exchange: HttpExchange,
   url: string,
   limits: BodyLimits,
   ask: (request: Request) => Promise<Response>,
 ): Promise<void> {
-  const refusals: Refused[] = [];
+  const refusals: RequestRefusedError[] = [];
   const given = webRequest(exchange, url, limits, (refusal) => void refusals.push(refusal));
   try {
     const answer = await ask(given);
@@ -29,10 +29,10 @@ export async function handOn(
 }
 
 function webRequest(
-  { request, signal }: Exchange,
+  { request, signal }: HttpExchange,
   url: string,
   limits: BodyLimits,
-  refused: (refusal: Refused) => void,
+  refused: (refusal: RequestRefusedError) => void,
 ): Request {
   const { method = "GET" } = request;
   const isBodied = method !== "GET" && method !== "HEAD" && hasBody(request);
@@ -51,13 +51,13 @@ function webRequest(
 function lazyBody(
   request: IncomingMessage,
   limits: BodyLimits,
-  refused: (refusal: Refused) => void,
+  refused: (refusal: RequestRefusedError) => void,
 ): ReadableStream<Uint8Array> {
   const read = async () => {
     try {
       return await readBody(request, limits);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof RequestRefusedError)) throw error;
       refused(error);
       throw new SkeinError("body_too_large", { bytes: limits.maxBytes }, { cause: error });
     }
@@ -76,7 +76,7 @@ function lazyBody(
 }
 
 /** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */
-async function sendWeb({ response, signal, rules }: Exchange, answer: Response): Promise<void> {
+async function sendWeb({ response, signal, rules }: HttpExchange, answer: Response): Promise<void> {
   // Its token ended before there was an answer.
   if (response.headersSent) return answer.body?.cancel();
   const headers = new Headers(apiHeaders);
@@ -134,7 +134,7 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
 
 /** What is answered by other parts, which know requests and answers as the web has them. */
 
-type Act = (exchange: Exchange) => Promise<void>;
+type Act = (exchange: HttpExchange) => Promise<void>;
 
 /** As much as comes at once. */
 const onePiece = 64 * 1024;
@@ -145,13 +145,13 @@ const onePiece = 64 * 1024;
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
-    const { parts, tuning, unsignedBodies } = exchange.ground;
-    const take = parts.webhook(exchange.name);
-    if (take === null) throw new Refused(noSuch("such channel"));
+    const { app, tuning, unsignedBodies } = exchange.context;
+    const take = app.webhook(exchange.name);
+    if (take === null) throw new RequestRefusedError(noSuch("such channel"));
     exchange.hold(`channel ${exchange.name}`);
     const reserve = exchange.holdBytes(unsignedBodies, "all", onePiece);
     const { frameBytes: maxBytes, bodyChunks: maxChunks } = tuning;
-    await handOn(exchange, url(), { maxBytes, maxChunks, reserve }, take);
+    await forwardToWebHandler(exchange, url(), { maxBytes, maxChunks, reserve }, take);
   };
 }
 
@@ -159,10 +159,10 @@ export function inbound(url: () => string): Act {
 export function mcp(url: () => string): Act {
   return async (exchange) => {
     const principal = await exchange.enter();
-    const { parts, tuning, bodies } = exchange.ground;
+    const { app, tuning, bodies } = exchange.context;
     const reserve = exchange.holdBytes(bodies, principal.tokenId);
     const { frameBytes, bodyChunks: maxChunks } = tuning;
     const limits = { maxBytes: frameBytes + onePiece, maxChunks, reserve };
-    await handOn(exchange, url(), limits, (request) => parts.mcp(request, principal));
+    await forwardToWebHandler(exchange, url(), limits, (request) => app.mcp(request, principal));
   };
 }
