@@ -3,7 +3,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 
 type Delta = SkeinEvent<"run.delta">;
 
-/** A text of a run that is under way. */
+/** A text that a run is streaming. */
 interface Open {
   readonly stream: RedactionStream;
   readonly last: Delta;
@@ -11,29 +11,29 @@ interface Open {
 
 interface Speaker {
   readonly place: string;
-  /** Its session is gone, and nothing that it says is told any more. */
+  /** The session was deleted, and nothing more of the run is sent. */
   readonly isSilent: boolean;
   readonly open: Map<Delta["kind"], Open>;
 }
 
-/** What readers who are no admins get of an event. */
+/** What readers without the scope `admin` get of an event. */
 export interface Masked {
-  /** Ends of texts that were held back, to be sent before it. */
+  /** The ends of texts that were held back, to be sent before the event. */
   readonly tails: readonly Delta[];
-  /** Of a delta, in its place; `null`: it is none. */
+  /** The text of a delta; `null` for any other event. */
   readonly text: string | null;
 }
 
 /**
- * Takes secrets out of texts that come in pieces: one stream for each run and kind. A text is ended only by what ends an
- * answer; anything else may happen in the middle of a secret, whose second half would not be known for one.
+ * Redacts text that arrives in pieces, with one stream per run and kind. Only the end of an answer ends a text:
+ * anything else may happen in the middle of a secret, whose second half would not be recognized.
  */
 export class DeltaRedaction {
   readonly #redactor: Redactor;
   readonly #most: number;
-  /** By run, the one that spoke last at the end. */
+  /** By run, the most recent one last. */
   readonly #runs = new Map<string, Speaker>();
-  /** The run that speaks in a session. */
+  /** The run that is streaming in a session. */
   readonly #speaking = new Map<string, string>();
 
   constructor(redactor: Redactor, most = 10_000) {
@@ -41,7 +41,7 @@ export class DeltaRedaction {
     this.#most = most;
   }
 
-  /** How many runs have a text under way, and in how many sessions. */
+  /** How many runs are streaming, and in how many sessions. */
   get size(): { readonly runs: number; readonly sessions: number } {
     return { runs: this.#runs.size, sessions: this.#speaking.size };
   }
@@ -61,8 +61,8 @@ export class DeltaRedaction {
   }
 
   /**
-   * The session is gone: what is held back of texts in it is never sent. Their streams stay until their runs end, for what comes
-   * behind the first half of a secret may be the second.
+   * The session was deleted: held-back text is never sent. The streams stay until their runs end, because the next
+   * piece may be the second half of a secret.
    */
   silence({ userId, sessionId }: Pick<SkeinEvent, "userId" | "sessionId">): void {
     for (const [run, speaker] of this.#runs) {
@@ -71,7 +71,7 @@ export class DeltaRedaction {
     }
   }
 
-  /** The ends of all texts. Nothing comes any more. */
+  /** The held-back ends of all texts, when the hub closes. */
   endAll(): readonly Delta[] {
     return [...this.#runs.keys()].flatMap((run) => this.#end(run));
   }
@@ -80,7 +80,7 @@ export class DeltaRedaction {
     const [run, place] = [runOf(event), placeOf(event)];
     const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
     const stream = open.get(event.kind)?.stream ?? this.#redactor.stream();
-    // To the end, and out of the session where it spoke before, should that be another one now.
+    // Moves the run to the end, and to its new session if that changed.
     this.#close(run);
     this.#runs.set(run, { place, isSilent, open: open.set(event.kind, { stream, last: event }) });
     this.#speaking.set(place, run);
@@ -88,9 +88,9 @@ export class DeltaRedaction {
     return { tails: this.#makeRoom(event.at), text: isSilent ? "" : text };
   }
 
-  /** Runs whose end nobody told of: the one that has been silent for longest goes first. */
+  /** Evicts the run that has been silent longest, in case the end of a run was never reported. */
   #makeRoom(at: number): readonly Delta[] {
-    // Looked for only when it is wanted: a map passes over all that was taken out at its beginning.
+    // Looked up only when needed: a map skips all entries that were deleted at its start.
     if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
     return oldest === undefined ? [] : this.#end(oldest, at);
@@ -115,7 +115,7 @@ export class DeltaRedaction {
   }
 }
 
-/** Behind these a run says something new. */
+/** After these events a run begins a new text. */
 function endedBy(event: SkeinEvent): boolean {
   switch (event.type) {
     case "run.started":
@@ -133,7 +133,7 @@ function endedBy(event: SkeinEvent): boolean {
   }
 }
 
-/** What was streamed is there as a whole. */
+/** The streamed text is complete. */
 function isAnswer(event: SkeinEvent): boolean {
   if (event.type !== "entry.appended" || event.entry.type !== "message") return false;
   return event.entry.message.role === "assistant";

@@ -2,16 +2,16 @@ import { randomInt } from "node:crypto";
 import { isDiskFault } from "../../core/errors.ts";
 import type { Ledger } from "../../runs/ledger.ts";
 
-/** Where the numbers of events come from. They only ever go up, over restarts too. */
+/** The sequence numbers of events. They only increase, also across restarts. */
 export interface EventNumbers {
-  /** The last that was given out; before the first, one that no event has. */
+  /** The last number that was used; before the first event, one that no event has. */
   readonly last: number;
   next(): number;
-  /** Whether this process gave it out. */
+  /** Whether this process issued the number. */
   owns(seq: number): boolean;
 }
 
-/** EventNumbers for as long as the process lives: for tests, and where nothing is kept. */
+/** Numbers for the lifetime of the process, for tests and for gateways without a database. */
 export function countFrom(first: number): EventNumbers {
   let last = first - 1;
   return {
@@ -27,22 +27,22 @@ export function countFrom(first: number): EventNumbers {
 }
 
 const fact = "gateway.events.reserved";
-/** A block that could not be written down begins at most this many blocks ahead. */
+/** A block that could not be saved begins at most this many blocks ahead. */
 const farthest = 1_000_000;
 
 export interface DurableOptions {
   readonly ledger: Ledger;
   readonly blockSize?: number;
-  /** Behind what runs now, which may be a transaction that is not kept in the end. */
+  /** Runs after the current code, which may be inside a transaction that is rolled back. */
   readonly later?: (act: () => void) => void;
-  /** Told where a block could not be reserved ahead of time. */
+  /** Called when a block could not be reserved ahead of time. */
   readonly report?: (error: unknown) => void;
 }
 
 /**
- * EventNumbers in blocks that are written down before any of them is given out: one write for a million events. What is left
- * of a block when the process ends is never used. A gateway that starts on a full disk takes a block far ahead, which no later
- * process is likely to use, and writes it down as soon as it can.
+ * Numbers from blocks that are saved before their first use: one write per million events. The rest of a block is lost
+ * when the process ends. A gateway that starts on a full disk takes a block far ahead, which no later process is likely
+ * to use, and saves it as soon as it can.
  */
 export function createDurableNumbers(options: DurableOptions): EventNumbers {
   return new DurableNumbers(options);
@@ -58,7 +58,7 @@ class DurableNumbers implements EventNumbers {
   readonly #size: number;
   readonly #later: (act: () => void) => void;
   readonly #report: (error: unknown) => void;
-  /** Ours, in order; those that follow one another are one. */
+  /** The blocks of this process in order; adjacent blocks are merged. */
   readonly #blocks: Block[] = [];
   #ahead: Block | null = null;
   #reserveAt: number;
@@ -72,7 +72,7 @@ class DurableNumbers implements EventNumbers {
     this.#report = report ?? (() => undefined);
     const block = this.#firstBlock();
     this.#blocks.push(block);
-    // No event's: whoever resumes with it began here, and not with the last event of the process before.
+    // No event has this number: a client that resumes after it started with this process.
     this.#last = block.first;
     this.#reserveAt = block.last - Math.floor(blockSize / 2);
   }
@@ -107,7 +107,7 @@ class DurableNumbers implements EventNumbers {
     return block.first;
   }
 
-  /** A disk that does not take it is asked again a while later, and for the last time when the block is used up. */
+  /** If the disk refuses, it is tried again later, and once more when the block is used up. */
   #reserveAhead(): void {
     if (this.#ahead !== null) return;
     try {
@@ -143,7 +143,7 @@ class DurableNumbers implements EventNumbers {
 
   #reserve(): Block {
     return this.#ledger.exclusively(() => {
-      // A block that could not be written down yet may lie ahead.
+      // A block that is not saved yet may lie ahead.
       const before = Math.max(this.#reserved(), this.#blocks.at(-1)?.last ?? 0);
       const last = before + this.#size;
       this.#write(last);

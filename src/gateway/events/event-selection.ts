@@ -9,13 +9,13 @@ import { resolveSession } from "../../sessions/find-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 
-/** What somebody wants to hear of. */
+/** Which events a client wants. */
 export interface EventSelection {
-  /** Canonical; `null`: of every session that the token sees. A key that a reset moves on is heard of under its new session. */
+  /** Canonical keys; `null` selects every session that the token sees. After a reset, a key selects its new session. */
   readonly keys: ReadonlySet<string> | null;
-  /** As in `sessions.subscribe`; none: all. */
+  /** As in `sessions.subscribe`; empty selects all. */
   readonly events: readonly string[];
-  /** Whose: a user, `null` for the unnamed one, `"everybody"` for a token of all users that named none. */
+  /** One user, `null` for the unnamed user, or `"everybody"` for a token of all users that named none. */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
@@ -27,9 +27,9 @@ export interface SelectionApp {
 }
 
 /**
- * What was asked for, as the hub wants it. With `keys`, those sessions of that one user, where `agentId` says for whom the
- * references are read; without, all of the user's, or of everybody's where a token for all users names nobody, and
- * `agentId` narrows that down.
+ * Resolves a filter. With `keys`, it selects those sessions of one user, and `agentId` says how references are read.
+ * Without, it selects all sessions of the user, or of everybody for a token of all users that names none, and `agentId`
+ * narrows them down.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
@@ -49,7 +49,7 @@ export async function selectEvents(
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
-/** Whether an event is about what somebody wants to hear of; of which kind it is aside. */
+/** Whether the event's session is selected; event types are checked elsewhere. */
 export function isSelected(
   { keys, of, agentId }: EventSelection,
   { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
@@ -59,7 +59,7 @@ export function isSelected(
   return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
 }
 
-/** Somebody may wait for a session that is not there yet, by its key; what could be any name must name one. */
+/** A key may name a session that does not exist yet; any other name must resolve. */
 async function keyOf(
   reference: string,
   asker: Asker,

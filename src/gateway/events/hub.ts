@@ -31,16 +31,15 @@ export const hubLimits: RingLimits & ReaderLimits & { readonly frames: number } 
   frames: 16 * mebi,
 };
 
-/** A bus: `skein.subscribe`. */
 export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
   readonly numbers: EventNumbers;
-  /** Asked each time: what it takes out may be more after a reload. */
+  /** A reload may change what it redacts. */
   readonly redactor: Redactor;
-  /** The bus: the same over reloads. */
+  /** The event bus, which stays the same across reloads. */
   readonly subscribe: Subscribe;
-  /** Told of sinks that fail and of events that are no JSON. */
+  /** Called when a sink fails or an event cannot be encoded as JSON. */
   readonly report?: (error: unknown) => void;
   readonly limits?: Partial<typeof hubLimits>;
   readonly schedule?: Schedule;
@@ -48,7 +47,7 @@ export interface EventHubOptions {
 
 export interface OpenEventHub extends EventHub {
   stats(): HubStats;
-  /** Leaves the bus, sends what was held back, and nothing any more. */
+  /** Leaves the bus, sends held-back text, and closes every subscription. */
   close(): void;
 }
 
@@ -64,7 +63,7 @@ class Hub implements OpenEventHub {
   readonly #feeding: ReplayQueue<Subscriber>;
   readonly #deltas: DeltaRedaction;
   readonly #leave: () => void;
-  /** What is numbered and not yet told of: an event may come while another is sent. */
+  /** Numbered events that are not sent yet: an event may arrive while another is being sent. */
   readonly #untold: StoredEvent[] = [];
   #isTelling = false;
 
@@ -167,12 +166,12 @@ class Hub implements OpenEventHub {
   }
 }
 
-/** What was said in the session until then is not to be had any more. */
+/** The session's earlier content must not be sent any more. */
 function isForgetting(event: SkeinEvent): boolean {
   return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
 }
 
-/** A token hears of its user's sessions alone, whatever it is said to want. */
+/** A token gets only events of its user's sessions, whatever it selects. */
 function checkRights({ user }: Principal, { of }: EventSelection): void {
   if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
   throw new SkeinError("forbidden", {
@@ -183,7 +182,7 @@ function checkRights({ user }: Principal, { of }: EventSelection): void {
 
 type ByKey<T> = Map<string | null, Set<T>>;
 
-/** Who is to be asked about an event: only those who want to hear of that session, that user, or of everything. */
+/** Finds the subscribers of an event by session and user without asking every one. */
 export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
   readonly #ofEverybody: ByKey<T> = new Map();
   readonly #ofUser = new Map<string | null, ByKey<T>>();
@@ -215,7 +214,7 @@ export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
     if (of !== "everybody" && byKey.size === 0) this.#ofUser.delete(of.userId);
   }
 
-  /** Those who may come and go while they are told. */
+  /** Subscribers may come and go during the iteration. */
   *about({ userId, sessionKey }: Pick<SkeinEvent, "userId" | "sessionKey">): Iterable<T> {
     for (const byKey of [this.#ofUser.get(userId), this.#ofEverybody]) {
       yield* byKey?.get(sessionKey) ?? [];

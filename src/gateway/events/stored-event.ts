@@ -9,9 +9,9 @@ import { isAdmin, isForAll } from "../auth/principal.ts";
 export interface StoredEventOptions {
   readonly seq: number;
   readonly event: SkeinEvent;
-  /** Of a delta: what readers who are no admins get in its place. */
+  /** The redacted text of a delta. */
   readonly masked: string | null;
-  /** The end of a redacted text that was held back: admins have had it. */
+  /** Held-back text for redacted readers. Admins already have it. */
   readonly isTail: boolean;
   readonly redactor: Redactor;
 }
@@ -19,7 +19,7 @@ export interface StoredEventOptions {
 /** A numbered event. */
 export class StoredEvent {
   readonly seq: number;
-  /** About how many it takes in memory. */
+  /** An estimate of its memory. */
   readonly bytes: number;
   readonly #redactor: Redactor;
   readonly #isTail: boolean;
@@ -46,14 +46,14 @@ export class StoredEvent {
     return this.#isForgotten;
   }
 
-  /** Of a delta of which nothing can be shown yet, redacted readers get nothing. */
+  /** Redacted readers skip a delta that has no safe text yet. */
   isFor({ isAdmin }: ReaderKind): boolean {
     return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
   }
 
-  /** As JSON. Throws where what a tool said is none. */
+  /** As JSON. Throws when a tool result is not valid JSON. */
   frame({ isAdmin, allUsers }: ReaderKind): string {
-    // A delta was redacted with those before it; by itself it says less, and costs as much again.
+    // A delta was redacted together with those before it.
     const isDelta = this.#event.type === "run.delta";
     const payload = eventPayload(this.#event, {
       isAdmin,
@@ -64,14 +64,14 @@ export class StoredEvent {
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
   }
 
-  /** An entry as methods show it, so that what a reader hears is what it may read. */
+  /** Entries are masked as methods mask them, so that events show no more than reading does. */
   #safe(value: unknown): unknown {
     const redactor = this.#redactor;
     if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
     return withoutTranscriptPaths(redactor).redactJson(value).value;
   }
 
-  /** Whose it was and of what kind stays, so that its readers can be told; what it said is gone. */
+  /** Keeps type and session, so that readers get a `gap`; drops the content. */
   forget(): void {
     const { type, at, userId, sessionKey, sessionId } = this.#event;
     this.#event = { type, at, userId, sessionKey, sessionId } as SkeinEvent;
@@ -81,17 +81,17 @@ export class StoredEvent {
 }
 
 export interface FrameCacheOptions {
-  /** How much is remembered, in characters. */
+  /** The size of the cache in characters. */
   readonly size: number;
   readonly largest?: number;
-  /** Told of an event that is no JSON. */
+  /** Called for an event that cannot be encoded as JSON. */
   report(error: unknown): void;
 }
 
-/** FrameCache, made once for each kind of reader and remembered for a while: many who read the same cost as much as one. */
+/** Encodes an event once per kind of reader, and keeps the frames for a while. */
 export class FrameCache {
   readonly #options: FrameCacheOptions;
-  /** The ones made last at the end. */
+  /** The most recent last. */
   readonly #made = new Map<number, string | null>();
   #size = 0;
 
@@ -103,7 +103,7 @@ export class FrameCache {
     return this.#size;
   }
 
-  /** `null`: it cannot be sent; it was forgotten, is no JSON, or is larger than any frame may be. */
+  /** `null` if the event was forgotten, is not valid JSON, or is too large for a frame. */
   of(kept: StoredEvent, kind: ReaderKind): string | null {
     if (kept.isForgotten) return null;
     const name = nameOf(kept, kind);
@@ -131,10 +131,10 @@ export class FrameCache {
     }
   }
 
-  /** A quarter at once: to look for the oldest is dear where others were taken out before it. */
+  /** Evicts a quarter at once, because finding the oldest entry is slow after deletions. */
   #makeRoom(): void {
     for (const oldest of this.#made.keys()) {
-      // The last one stays, however large: others want it at this moment.
+      // The last frame stays, however large, because other readers need it now.
       if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
       this.#drop(oldest);
     }
@@ -148,7 +148,7 @@ export class FrameCache {
   }
 }
 
-/** Of all kinds of an event different numbers, and no other event's. */
+/** A unique number per event and kind. */
 function nameOf({ seq }: StoredEvent, { index }: ReaderKind): number {
   return seq * readerKinds.length + index;
 }
@@ -157,11 +157,11 @@ function costOf(frame: string | null): number {
   return 64 + (frame?.length ?? 0);
 }
 
-/** What makes readers alike: all of one kind get the same frame. */
+/** Readers of one kind get the same frame. */
 export interface ReaderKind {
   readonly isAdmin: boolean;
   readonly allUsers: boolean;
-  /** Its place among the kinds. */
+  /** Its index in `readerKinds`. */
   readonly index: number;
 }
 
@@ -177,10 +177,10 @@ export function readerKindOf(principal: Principal): ReaderKind {
   return readerKinds[index] as ReaderKind;
 }
 
-/** How many parts of a value are looked at; no event of ours has as many. */
+/** How many parts of a value are visited; no event has as many. */
 const mostParts = 100_000;
 
-/** About how many bytes a value takes in memory. Looks at no character of any text. */
+/** Estimates the memory of a value without reading its strings. */
 export function estimateSize(value: unknown): number {
   let bytes = 0;
   const waiting: unknown[] = [value];
@@ -204,23 +204,23 @@ export interface RingLimits {
   readonly bytes: number;
 }
 
-/** The last events, as many as fit. Their numbers go up, not always by one. */
+/** The last events within the limits. Their numbers increase, not always by one. */
 export class EventRing {
   readonly #limits: RingLimits;
   readonly #slots: (StoredEvent | undefined)[] = [];
-  /** Places are counted on and on; the slot is the rest by the number of slots. */
+  /** Positions only increase; the slot is the position modulo the number of slots. */
   #from = 0;
   #to = 0;
   #bytes = 0;
   #goneUpTo: number;
 
-  /** `last`: the number before the first that comes. */
+  /** `last` is the number before the first event. */
   constructor(limits: RingLimits, last: number) {
     this.#limits = limits;
     this.#goneUpTo = last;
   }
 
-  /** Of what came up to this number nothing is kept; of what came behind it everything. */
+  /** Events up to this number are gone, and all later ones are stored. */
   get goneUpTo(): number {
     return this.#goneUpTo;
   }
@@ -241,7 +241,7 @@ export class EventRing {
     while (this.#bytes > this.#limits.bytes && this.size > 0) this.#dropFirst();
   }
 
-  /** The first one behind a number. */
+  /** The first event after a number. */
   behind(seq: number): StoredEvent | null {
     let [low, high] = [this.#from, this.#to];
     while (low < high) {
@@ -252,7 +252,7 @@ export class EventRing {
     return low === this.#to ? null : this.#at(low);
   }
 
-  /** Those about a session. */
+  /** The events of a session. */
   *of(userId: string | null, sessionId: string): Iterable<StoredEvent> {
     for (let place = this.#from; place < this.#to; place += 1) {
       const kept = this.#at(place);

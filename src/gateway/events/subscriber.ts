@@ -7,60 +7,60 @@ import type { EventSelection } from "./event-selection.ts";
 import { isSelected } from "./event-selection.ts";
 import type { EventRing, FrameCache, ReaderKind, StoredEvent } from "./stored-event.ts";
 
-/** Where events go: a socket, or an answer of `/events`. */
+/** Where events go: a socket, or a response of `/events`. */
 export interface EventSink {
-  /** A frame as JSON, made once for all who get the same. `seq` is where to resume behind it. */
+  /** Sends a frame. A client resumes after `seq`. */
   send(frame: string, seq: number, event: SkeinEventType | "gap"): void;
-  /** Bytes that are not on their way yet. */
+  /** Bytes that have not left the process. */
   backlog(): number;
-  /** It does not read: `slowReader`. Nothing is sent to it any more. */
+  /** Disconnects a reader that is too slow. */
   drop(): void;
 }
 
 export interface Subscription {
-  /** Behind which event it begins: what to resume with until one has come. */
+  /** The event after which it starts; a client resumes with it until an event arrives. */
   readonly seq: number;
   close(): void;
 }
 
-/** Every event of the gateway, numbered, with the last ones kept for whoever was cut off. */
+/** Every event of the gateway, numbered, with the last ones stored for clients that reconnect. */
 export interface EventHub {
   readonly seq: number;
   /**
-   * `after`: what came behind it is sent first, from the next turn of the event loop on; where some are no longer kept, a
-   * `gap` before them. Who the principal is stays as it was: a token that ends is for the socket to notice.
+   * With `after`, stored events after it are sent first, with a `gap` before them if some are gone. The principal is
+   * not checked again: the socket notices a revoked token.
    */
   subscribe(principal: Principal, wanted: EventSelection, sink: EventSink, after?: number): Subscription;
   /** How many are open. */
   readonly size: number;
 }
 
-/** Numbers for metrics; all but the first only go up. */
+/** For metrics. All but the first only increase. */
 export interface HubStats {
   readonly subscriptions: number;
   readonly sent: number;
-  /** Events that were not sent to a reader because it was slow. */
+  /** Events that were dropped for slow readers. */
   readonly dropped: number;
-  /** Readers that were given up. */
+  /** Readers that were disconnected. */
   readonly droppedReaders: number;
 }
 
 export type GapReason = GapPayload["reason"];
 
 export interface ReaderLimits {
-  /** Beyond so many bytes of backlog, lossy events are dropped and nothing kept is fed. */
+  /** Above this backlog, lossy events are dropped and replay pauses. */
   readonly softBytes: number;
-  /** Beyond so many the reader is given up. */
+  /** Above this backlog, the reader is disconnected. */
   readonly hardBytes: number;
 }
 
-/** What a subscriber has of its hub. */
+/** What a subscriber needs of its hub. */
 export interface HubContext {
   readonly ring: EventRing;
   readonly frames: FrameCache;
   readonly limits: ReaderLimits;
   readonly counts: { sent: number; dropped: number; droppedReaders: number };
-  /** It has something to do when its sink has more room. */
+  /** Queues the subscriber until its sink has room. */
   wait(subscriber: Subscriber): void;
   leave(subscriber: Subscriber): void;
   report(error: unknown): void;
@@ -70,13 +70,13 @@ export interface SubscriberOptions {
   readonly kind: ReaderKind;
   readonly wanted: EventSelection;
   readonly sink: EventSink;
-  /** Behind which event it begins. */
+  /** The event after which it starts. */
   readonly seq: number;
-  /** `null`: with what comes from now on. Else with what is kept behind `cursor`, and this gap first, if it is one. */
+  /** `null` starts with new events. Otherwise replay starts after `cursor`, with `gap` first if it is set. */
   readonly from: { readonly cursor: number; readonly gap: GapPayload | null } | null;
 }
 
-/** One reader. It gets what is kept first, at the speed at which it reads, and from then on each event as it comes. */
+/** One reader. It first gets stored events at its own speed, and then each new event. */
 export class Subscriber implements Subscription {
   readonly seq: number;
   readonly wanted: EventSelection;
@@ -84,11 +84,11 @@ export class Subscriber implements Subscription {
   readonly #kind: ReaderKind;
   readonly #sink: EventSink;
   readonly #types: ReadonlySet<SkeinEventType>;
-  /** The last event that it had, or was passed over. */
+  /** The last event that was sent or skipped. */
   #cursor: number;
   #isLive: boolean;
   #isClosed = false;
-  /** To be told before the next event, or once there is room. */
+  /** Sent before the next event, or once there is room. */
   #gap: GapPayload | null;
 
   constructor(home: HubContext, { kind, wanted, sink, seq, from }: SubscriberOptions) {
@@ -110,7 +110,7 @@ export class Subscriber implements Subscription {
     this.#home.leave(this);
   }
 
-  /** An event that has just come. Until all that is kept was sent, it waits there with the rest. */
+  /** A new event. During replay it waits with the stored ones. */
   take(kept: StoredEvent): void {
     if (!this.#isLive || this.#isClosed || kept.seq <= this.#cursor) return;
     this.#cursor = kept.seq;
@@ -126,7 +126,7 @@ export class Subscriber implements Subscription {
     });
   }
 
-  /** Goes on with what waits, for at most about so much work. */
+  /** Continues replay, for at most this much work. */
   feed(work: number): FeedResult {
     let left = work;
     this.#safely(() => {
@@ -169,7 +169,10 @@ export class Subscriber implements Subscription {
     return isSelected(this.wanted, kept.event);
   }
 
-  /** Once some were dropped, more are until half of the backlog is read: else every second one would be a gap. */
+  /**
+   * Once events are dropped, dropping continues until half of the backlog is read. Otherwise every second event would
+   * be a gap.
+   */
   #isDropped({ event }: StoredEvent, backlog: number): boolean {
     const { softBytes } = this.#home.limits;
     const most = this.#gap === null ? softBytes : softBytes / 2;
@@ -211,7 +214,7 @@ export class Subscriber implements Subscription {
     this.#sink.drop();
   }
 
-  /** A sink that fails is no reader any more, and hinders no other. */
+  /** A sink that throws is dropped and does not affect other readers. */
   #safely(act: () => void): void {
     try {
       act();
@@ -230,22 +233,22 @@ export class Subscriber implements Subscription {
   }
 }
 
-/** Calls back once, after so many milliseconds, without keeping the process alive. */
+/** Runs `act` once without keeping the process alive. */
 export type Schedule = (act: () => void, ms: number) => void;
 
 const later: Schedule = (act, ms) => void setTimeout(act, ms).unref();
 
-/** How often a full sink is looked at: none of them says when it has room. */
+/** How often a full sink is polled, because sinks do not report when they have room. */
 const lookMs = 20;
-/** What it costs to send an event, where to pass one over costs 1. */
+/** The cost of sending an event; skipping one costs 1. */
 export const sendCost = 16;
 const workAtOnce = 512 * sendCost;
 const workEach = 64 * sendCost;
 
 export interface FeedResult {
-  /** Of the work that it might do; none: it could do more. */
+  /** Work left over; 0 means that the reader could do more. */
   readonly left: number;
-  /** It waits for nothing more. */
+  /** Nothing is waiting any more. */
   readonly isDone: boolean;
 }
 
@@ -253,7 +256,7 @@ export interface Fed {
   feed(work: number): FeedResult;
 }
 
-/** Serves readers that wait, in turn and in small parts, so that a long replay holds up nobody. */
+/** Serves waiting readers in turn and in small parts, so that a long replay does not block others. */
 export class ReplayQueue<T extends Fed> {
   readonly #schedule: Schedule;
   readonly #waiting = new Set<T>();
@@ -282,7 +285,7 @@ export class ReplayQueue<T extends Fed> {
     }, ms);
   }
 
-  /** Whether somebody could have done more. */
+  /** Whether a reader could have done more. */
   #round(): boolean {
     let work = workAtOnce;
     let isHungry = false;

@@ -11,10 +11,10 @@ import type { FolderApp, HandlersOf, TokenApp } from "./dispatch.ts";
 import { findTrashedSession, lookUpSession, requireEveryUser } from "./session-lookup.ts";
 import { pendingErase } from "./sessions-change.ts";
 
-/** A user that is gone takes its tokens along. */
+/** Removing a user also removes its tokens. */
 export type UpkeepApp = FolderApp & Pick<TokenApp, "tokens">;
 
-/** What looks after the folder as a whole, whoever's the sessions are. */
+/** Methods that administer the folder as a whole. */
 export function upkeepHandlers(
   app: UpkeepApp,
 ): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.list" | "users.remove"> {
@@ -39,7 +39,7 @@ export function upkeepHandlers(
 
     "config.get": async () => {
       const { effectiveConfigText } = await import("../../config/effective.ts");
-      // Where there was a mistake, nothing was opened.
+      // A configuration with a mistake is never opened, so there are no problems to report.
       return {
         ...present({ file: app.loaded.file }),
         problems: [],
@@ -60,7 +60,7 @@ export function upkeepHandlers(
       listUsers({ ...requireEveryUser(app), runs: app.runs, tokens: app.tokens }, page),
 
     "users.remove": async ({ userId }) => {
-      // First of all nobody comes in for that user any more, who could begin a session behind our back.
+      // Tokens go first, so that no session can be created meanwhile.
       const tokens = app.tokens.removeUser(userId);
       const { sessions } = await app.store.purgeUser(userId);
       const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);
@@ -72,7 +72,7 @@ export function upkeepHandlers(
 /** The label of a token that was given none. */
 const plainLabel = "token";
 
-/** Methods about who may come in. `app` is not copied: its tokens may be opened when they are wanted. */
+/** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */
 export function tokenHandlers(app: TokenApp): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
   const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
   return {
@@ -102,7 +102,7 @@ export function tokenHandlers(app: TokenApp): HandlersOf<"tokens.create" | "toke
   };
 }
 
-/** A user may be called as everybody is written, and is not to get everybody's token. */
+/** A user ID equal to the sign for every user must not get a token for every user. */
 function userOf(params: { readonly userId?: string; readonly allUsers?: boolean }): TokenUser {
   const { userId = null, allUsers = false } = params;
   if (allUsers && userId === null) return everyUser;

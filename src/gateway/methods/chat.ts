@@ -18,7 +18,7 @@ import { askerOf, contextOf, findSession, resolveTarget } from "./session-lookup
 
 type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
 
-/** What is said to sessions, and how it stands. */
+/** Methods that send messages and wait for replies. */
 export function chatHandlers(app: SkeinApp): HandlersOf<Method> {
   const { skein } = app;
   return {
@@ -70,7 +70,10 @@ interface MessageTarget {
   readonly options: SendOptions;
 }
 
-/** The same request under the same key is the same run, whatever became of its session since: nothing is resolved then. */
+/**
+ * The same request under the same idempotency key is the same run, whatever happened to its session: nothing is
+ * resolved again.
+ */
 async function acceptMessage(
   app: SkeinApp,
   call: Call,
@@ -98,12 +101,15 @@ async function acceptMessage(
     ...present({ queueMode }),
     idempotencyKey,
     images,
-    // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
+    // Paths in a client's message name files of the client's machine. Only a local caller shares this one.
     origin: isLocal(call.principal) ? "cli" : "api",
   });
 }
 
-/** The session that params name by a key. Labels and session IDs may mean another session by now, and are not compared. */
+/**
+ * The session that the params name by key. Labels and session IDs may mean another session by now, so they are not
+ * compared.
+ */
 function keyIn(
   app: SkeinApp,
   { key, sessionKey = key, agentId }: Pick<MessageInput, "key" | "sessionKey" | "agentId">,
@@ -112,7 +118,7 @@ function keyIn(
   return present({ sessionKey: keyMeant(sessionKey, askerOf(app, { agentId })) });
 }
 
-/** Only an agent: its main session. */
+/** Without a session key, the target is the agent's main session. */
 async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): Promise<MessageTarget> {
   const { sessionKey, agentId, model, thinking, runTimeoutSeconds, deliver, provenance } = params;
   const to: RuntimeContext =
@@ -125,7 +131,7 @@ async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): 
   return { to, options: present(options) };
 }
 
-/** Where the session's people are. */
+/** The channel of the session. */
 async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
   const { key, meta } = (await session.record()) ?? { key: session.key, meta: {} };
   const target = outsideChannel({ key, meta });
@@ -134,7 +140,7 @@ async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
 }
 
-/** The run when it has ended, or as it is after `timeoutMs` or when the client no longer waits. */
+/** The run when it has ended, or its state after `timeoutMs` or when the client disconnects. */
 async function waitForRun(app: SkeinApp, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
   const { skein } = app;
   const run = await skein.ended(runId, { timeoutMs, signal: call.signal }, call.userId);
@@ -147,7 +153,7 @@ async function acceptedPayload({ skein }: SkeinApp, run: Run): Promise<AcceptedP
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
-/** `null`: it belongs to no app, or does not wait any more. */
+/** `null` if the run belongs to no app or no longer waits. */
 async function appWaits(skein: SkeinApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }
@@ -158,7 +164,7 @@ export interface Attachment {
   readonly data: string;
 }
 
-/** Attachments as a model can be shown them. Their own bytes say what they are; whatever is no such image is refused. */
+/** Attachments as image blocks. Their bytes decide the type; anything else is refused. */
 export function attachedImages(attachments: readonly Attachment[]): { data: string; mimeType: string }[] {
   return attachments.map((attachment, index) => {
     const header = readImageHeader(Buffer.from(attachment.data, "base64"));
@@ -175,7 +181,7 @@ function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
   });
 }
 
-/** Of these another try may come to more. */
+/** Reasons after which a retry may succeed. */
 const ofSummariser: readonly CompactionNotDone["reason"][] = [
   "failed",
   "overflow",
@@ -186,7 +192,7 @@ const ofSummariser: readonly CompactionNotDone["reason"][] = [
   "aborted",
 ];
 
-/** The model of the session is asked for the summary. Nothing is written where there is none. */
+/** Asks the session's model for a summary. Without one, nothing is written. */
 export function compactHandlers(app: SkeinApp): HandlersOf<"sessions.compact"> {
   return {
     "sessions.compact": async (params, call) => {

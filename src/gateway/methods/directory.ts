@@ -9,7 +9,7 @@ import { contextOf, findSession, resolveTarget } from "./session-lookup.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
 
-/** Which agents, models and tools there are, and who may what. */
+/** Agents, models, tools, and access between sessions. */
 export function directoryHandlers(app: SkeinApp): HandlersOf<Method> {
   const { skein } = app;
   return {

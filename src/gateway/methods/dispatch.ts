@@ -27,68 +27,71 @@ import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Tokens } from "../auth/tokens.ts";
 import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
-/** On whose behalf a method is called: everything that is not in its params. */
+/** The caller of a method: everything that is not in its params. */
 export interface Call {
   readonly principal: Principal;
-  /** Whose sessions it is about, as the token says; `null`: the unnamed user's. Params that name a user are checked by then. */
+  /**
+   * Whose sessions the call is about, as the token says; `null` is the unnamed user. A user named in the params has
+   * been checked.
+   */
   readonly userId: string | null;
-  /** Has the scope `admin`: sees secrets, and paths of this machine. */
+  /** Has the scope `admin`: sees secrets and file paths. */
   readonly isAdmin: boolean;
-  /** Comes when nobody waits for the answer any more. */
+  /** Aborted when the client no longer waits. */
   readonly signal: AbortSignal;
 }
 
-/** Params are checked, with their defaults. What is thrown is told as `wireErrorOf` says. */
+/** Params are validated. Errors are sent as `wireErrorOf` encodes them. */
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
 
-/** Methods that mean something on a socket alone have no handler: the socket answers them. */
+/** Methods that only work on a socket have no handler; the socket answers them. */
 export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions.unsubscribe">;
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
 
-/** What lies beside the store of a folder. */
+/** What the methods of a folder need. */
 export interface FolderApp {
   readonly store: Store;
   readonly files: FileBoundary;
   readonly config: Config;
-  /** With where each value comes from. */
+  /** With the source of each value. */
   readonly loaded: LoadedConfig;
-  /** Reloads the whole configuration, new commands included; left out: no gateway runs here. */
+  /** Reloads the whole configuration, including new commands; absent when no gateway runs. */
   readonly reload?: () => Promise<Result<"config.reload">>;
-  /** For which agent `main`, short keys and labels are read where a call names none. */
+  /** The agent for `main`, short keys and labels when a call names none. */
   readonly defaultAgentId: string;
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** Only an admin is told of paths. */
+  /** Only admins see paths. */
   readonly root: string | null;
-  /** Whose sessions there are; `null` is the unnamed user. */
+  /** `null` is the unnamed user. */
   users(): readonly (string | null)[];
-  /** Lists over every user; `null`: the store has none. */
+  /** Lists over every user; `null` if the store has none. */
   readonly everyUser: EveryUser | null;
-  /** The working sets of these as paths, by uid; one that was removed a moment ago has none. */
+  /** The paths of working sets by uid; a session that was just removed has none. */
   transcriptPaths(sessions: readonly SessionRecord[]): ReadonlyMap<string, string>;
-  /** Everything that was ever said in a session, its damage too, read in slices, until nobody waits for it. */
+  /** The whole tree of a session, including damage, read in slices. */
   readTree(session: SessionRecord, signal?: AbortSignal): Promise<SessionTree>;
-  /** The same text for as long as no list can have changed; `null`: it is not known. */
+  /** Changes whenever a list may change; `null` if unknown. */
   changeMark(): Promise<string | null>;
-  /** The same text for as long as no session has come, gone or got another name, and no run has moved; `null`: it is not known. */
+  /** Changes whenever a session is created, removed or renamed, or a run changes state; `null` if unknown. */
   workMark(): string | null;
-  /** The same text for as long as nobody has written to a session; `null`: it is not known. */
+  /** Changes with every write to the session; `null` if unknown. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
-  /** Whether bytes of what was redacted or purged are still in a database, because another process is reading it. */
+  /** Whether redacted or purged bytes are still in a database because another process is reading it. */
   isErasePending(): boolean;
-  /** The session of a user that has a key now; `null`: none. Nothing of its log is read. */
+  /** The session that has the key now; `null` if none. Does not read its log. */
   sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
-  /** What goes on in sessions. */
+  /** Activity of sessions. */
   readonly runs: Pick<RunStore, "work" | "countByUser"> | null;
-  /** Accepted input that is not yet conversation. */
+  /** Accepted input that is not in the session yet. */
   pending(sessionUid: string): Promise<readonly Run[]>;
   /** The blobs that the entries of a session name. */
   blobs(session: SessionRecord, tree: SessionTree): Promise<(sha256: string) => Uint8Array | null>;
   readonly redactor: Redactor;
-  /** The request of a session's model; `null`: its agent is not known here, or is an ACP agent. */
+  /** The next request of the session's model; `null` if its agent is unknown here or is an ACP agent. */
   showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<ContextPayload | null>;
-  /** What a model would be sent of a context whose agent is not known. */
+  /** What a model would be sent for a context whose agent is unknown. */
   contextForModel(
     context: SessionContext,
     model: ModelRef,
@@ -99,46 +102,49 @@ export interface FolderApp {
   ): Promise<ContextPayload>;
 }
 
-/** A folder whose sessions answer. */
+/** A folder with an open Skein. */
 export interface SkeinApp extends FolderApp {
   readonly skein: Skein;
 }
 
-/** With tokens, which a store that is not on a disk of its own has none of. */
+/** Only stores on disk have tokens. */
 export interface TokenApp {
   readonly tokens: Tokens;
   readonly clock: Clock;
 }
 
-/** The one way to a handler, whatever a call came by: is there such a method, may they, do the params fit, for whom is it. */
+/**
+ * The only way to a handler: checks that the method exists, that the principal may call it, and that the params are
+ * valid.
+ */
 
 export type Answer =
   | { readonly ok: true; readonly payload: unknown }
   | { readonly ok: false; readonly error: WireError };
 
 export interface DispatchOptions {
-  /** Asked for each call, because they are others after a reload. */
+  /** Called for each call, because a reload replaces the handlers. */
   handlers(): Handlers;
-  /** Every call that is in order goes through it. Left out: nothing is done about it. */
+  /** Wraps every valid call. */
   during?<T>(method: string, call: () => Promise<T>): Promise<T>;
-  /** The MCP servers of the configuration, by name. */
+  /** The names of the configured MCP servers. */
   mcpServers?(): readonly string[];
   newErrorId(): string;
-  /** Told of what nobody foresaw, under the id that the client has. */
+  /** Reports an unexpected error under the ID that the client got. */
   report(errorId: string, method: string, error: unknown): void;
 }
 
-/** A call that was found in order. */
+/** A validated call. */
 export interface Checked {
   readonly params: Readonly<Record<string, unknown>>;
   readonly call: Omit<Call, "signal">;
 }
 
-/** A refusal that is told as it is. */
+/** An error that is sent as it is. */
 export class RequestRefusedError extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;
-  /** Nothing more is read from the connection: what is left of the request would cost too much, even to drop it. */
+  /** Closes the connection, because even discarding the rest of the request would cost too much. */
   readonly endsConnection: boolean;
 
   constructor(wire: WireError, { endsConnection = false } = {}) {
@@ -148,7 +154,7 @@ export class RequestRefusedError extends Error {
   }
 }
 
-/** The method of this name, if this principal may call it; nothing of the params is looked at before. */
+/** The method, if it exists and the principal may call it. Params are checked later. */
 export function methodFor(name: string, principal: Principal): Method {
   const method = findMethod(name);
   if (method === null) {
@@ -163,7 +169,7 @@ export function methodFor(name: string, principal: Principal): Method {
   return method;
 }
 
-/** Params as the method takes them, and whom the call is about. */
+/** Validates the params and resolves the user of the call. */
 export function checkCall(method: Method, given: unknown, principal: Principal): Checked {
   const checked = checkParams(method.params, given);
   if ("problems" in checked) throw new RequestRefusedError(invalidRequest(checked.problems));
@@ -186,14 +192,14 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
 
 export class Dispatch {
   readonly #options: DispatchOptions;
-  /** Of every token, whatever its calls came by. */
+  /** Limits heavy calls per token, across all transports. */
   readonly heavy = new HeavyCalls();
 
   constructor(options: DispatchOptions) {
     this.#options = options;
   }
 
-  /** Calls a method. Rejects with what the handler threw, or with a refusal. */
+  /** Calls a method. Rejects with the handler's error or with a refusal. */
   async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
@@ -208,7 +214,7 @@ export class Dispatch {
     );
   }
 
-  /** The same with every outcome as a value. */
+  /** Like `invoke`, with the outcome as a value. */
   async answer(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<Answer> {
     try {
       return { ok: true, payload: await this.invoke(principal, name, given, signal) };
@@ -217,7 +223,9 @@ export class Dispatch {
     }
   }
 
-  /** What was thrown, as this client may see it; `null`: nobody knows who it is. What a signal ended is told as it says. */
+  /**
+   * An error as this client may see it; `null` is an unknown client. After an abort, the reason of the signal is sent.
+   */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof RequestRefusedError) return error.wire;
     const told = signal?.aborted === true && isAbort(error) ? signal.reason : error;
@@ -240,7 +248,7 @@ function onlyOnSockets(name: string): FieldProblem {
   return { path: "", problem: `means something on a socket alone; ${name} is called at /ws` };
 }
 
-/** Params that name one user, or a session, which is one user's. */
+/** Params that name one user, or a session of one user. */
 const besideAllUsers = ["userId", "sessionKey", "spawnedBy"] as const;
 
 function notWithAllUsers(path: string): FieldProblem {

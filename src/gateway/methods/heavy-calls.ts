@@ -1,7 +1,7 @@
 import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 
-/** Queues of heavy calls. A call that writes may wait for the locks of others; one of an MCP server, for that server. */
+/** Queues of heavy calls. A write may wait for locks, and a call of an MCP server for that server. */
 export type HeavyQueue = "reading" | "writing" | "calling";
 
 const heavyMethods: ReadonlyMap<string, HeavyQueue> = new Map<MethodName, HeavyQueue>([
@@ -26,7 +26,7 @@ const heavyTools: ReadonlyMap<string, HeavyQueue> = new Map([
   ["session_list", "reading"],
 ]);
 
-/** The queue of a call; `null`: it is not heavy. */
+/** The queue of a call; `null` if the call is not heavy. */
 export function heavyQueueOf(
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -36,13 +36,13 @@ export function heavyQueueOf(
   return heavyMethods.get(method) ?? null;
 }
 
-/** The same for a tool: session tools that read much, and every tool of an MCP server. */
+/** The queue of a tool: session tools that read much, and every tool of an MCP server. */
 export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
 }
 
-/** What a token has in memory at once is so many sessions, however many it asks for. */
+/** Bounds how many sessions one token holds in memory at once. */
 const mostRunning = 2;
 
 interface Queue {
@@ -50,7 +50,7 @@ interface Queue {
   readonly waiting: (() => void)[];
 }
 
-/** The heavy calls of each token: so many of a line at a time, the others behind them in the order in which they came. */
+/** Runs the heavy calls of each token with a limit per queue, in order of arrival. */
 export class HeavyCalls {
   readonly #most: number;
   readonly #queues = new Map<string, Queue>();
@@ -59,12 +59,12 @@ export class HeavyCalls {
     this.#most = most;
   }
 
-  /** How many lines have any. */
+  /** How many queues are in use. */
   get size(): number {
     return this.#queues.size;
   }
 
-  /** A call without a queue begins at once. One whose `signal` is aborted while it waits never begins. */
+  /** A call without a queue starts at once. A call whose `signal` is aborted while it waits never starts. */
   async run<T>(
     tokenId: string,
     queued: HeavyQueue | null,
@@ -85,7 +85,7 @@ export class HeavyCalls {
     }
   }
 
-  /** Resolves with the place of one that has ended. */
+  /** Resolves when a slot is free. */
   #wait({ waiting }: Queue, signal: AbortSignal): Promise<void> {
     return new Promise((go, leave) => {
       const begin = () => {

@@ -12,7 +12,7 @@ import { isSelected, selectEvents } from "../events/event-selection.ts";
 import type { HandledMethod, Handlers, HandlersOf, SkeinApp } from "./dispatch.ts";
 import { checkCall, Dispatch, RequestRefusedError } from "./dispatch.ts";
 
-/** Who has the folder itself. */
+/** The principal of a process that has the folder itself. */
 export const localPrincipal: Principal = {
   tokenId: localTokenId,
   name: "this machine",
@@ -21,7 +21,7 @@ export const localPrincipal: Principal = {
   expiresAt: null,
 };
 
-/** Methods in this process: the same checks and handlers as over a socket, without one. */
+/** Calls methods in this process, with the same checks and handlers as over a socket. */
 export function localCalls<M extends HandledMethod>(
   handlers: HandlersOf<M>,
   principal: Principal = localPrincipal,
@@ -38,7 +38,7 @@ export function localCalls<M extends HandledMethod>(
   };
 }
 
-/** For callers of the library: a refused request is a `SkeinError`, not an error of the wire protocol. */
+/** For callers of the library: a refused request becomes a `SkeinError`. */
 export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
   const checked: typeof call = (...args) =>
     call(...args).catch((error: unknown) => {
@@ -53,10 +53,10 @@ export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>)
   return { call: checked };
 }
 
-/** Methods and events in this process, as `WatchedCalls` has them over a socket, for as many methods as there are handlers. */
+/** Methods and events in this process, like `WatchedCalls` over a socket. */
 export interface LocalCallsWithEvents<M extends HandledMethod = HandledMethod> extends Calls<M> {
   events(filter?: EventFilter): EventStream;
-  /** Ends every stream of events that is open. */
+  /** Ends every open event stream. */
   close(): Promise<void>;
 }
 
@@ -88,11 +88,11 @@ export function localCallsWithEvents<M extends HandledMethod>(
 
 export interface LocalEventSource {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** What is to be heard of, which may have to be looked up; throws `not_found`. */
+  /** Resolves the selection; throws `not_found`. */
   wanted(): Promise<EventSelection>;
 }
 
-/** As whoever has the folder sees them. */
+/** Local callers see everything. */
 const admin = {
   isAdmin: true,
   allUsers: true,
@@ -100,16 +100,16 @@ const admin = {
   redactDelta: ({ delta }: SkeinEvent<"run.delta">) => delta,
 };
 
-/** So many wait to be read, as in a stream over a socket. */
+/** The queue size of a stream, as over a socket. */
 const mostWaiting = 10_000;
 
-/** The events of this process, from the call on: those that a hub would send, as they would come over a socket. */
+/** The events of this process as a hub would send them over a socket. */
 export class LocalEvents implements EventStream {
   readonly ready: Promise<void>;
   readonly #leave: () => void;
   readonly #onClose: (stream: LocalEvents) => void;
   readonly #queue: EventQueue;
-  /** `null`: not known yet; until then everything is taken, and looked at when it is read. */
+  /** `null` until resolved; until then all events are queued and filtered when read. */
   #wanted: EventSelection | null = null;
   #seq = 0;
   #isClosed = false;
@@ -124,7 +124,7 @@ export class LocalEvents implements EventStream {
     this.#queue = new EventQueue(most);
     this.#leave = source.subscribe((event) => this.#take(event));
     this.ready = this.#begin(source);
-    // Whoever reads is told; whoever only waits for it need not.
+    // A reader gets this error; a caller that never reads does not need it.
     this.ready.catch(() => this.close());
   }
 
@@ -168,7 +168,7 @@ export class LocalEvents implements EventStream {
     resolve();
   }
 
-  /** A gap may be about anything. */
+  /** A gap may concern any session. */
   #concerns(received: ReceivedEvent): boolean {
     if (this.#wanted === null || received.event === "gap") return true;
     const { userId = null, sessionKey } = received.payload;

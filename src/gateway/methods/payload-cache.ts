@@ -1,4 +1,4 @@
-/** Shown that are answered with again, so that their text is made once. */
+/** Results that are sent repeatedly, encoded once. */
 
 const texts = new WeakMap<object, string>();
 const repeated = new WeakSet<object>();
@@ -6,18 +6,18 @@ const repeated = new WeakSet<object>();
 interface Known<T> {
   readonly mark: string;
   readonly payload: Promise<T>;
-  /** Characters of its text; 0 where they are not counted, or not yet. */
+  /** Characters of its JSON; 0 while they are not counted. */
   length: number;
 }
 
 export interface PayloadCacheLimits {
-  /** Shown. */
+  /** The number of payloads. */
   readonly most: number;
-  /** Characters of their texts, all together; left out: they are not counted. */
+  /** Characters of JSON in total; absent: not counted. */
   readonly mostText?: number;
 }
 
-/** What was found so and stays so as long as a mark does. The same object each time: nobody changes what was answered. */
+/** Caches payloads while their mark stays the same. Callers share the object and must not change it. */
 export class PayloadCache<T extends object> {
   readonly #limits: PayloadCacheLimits;
   readonly #known = new Map<string, Known<T>>();
@@ -28,9 +28,8 @@ export class PayloadCache<T extends object> {
   }
 
   /**
-   * `mark`: taken before anything is read, so that what changes meanwhile is found the next time. Who asks while it is being
-   * found waits for that; what could not be found is looked for again. `markNow` is asked once it is found: where it is another
-   * one by then, nothing is remembered.
+   * `mark` is taken before reading, so that a change during the read invalidates the entry. Concurrent callers share
+   * one read, and a failed read is not cached. `markNow` is compared after the read: if it differs, nothing is cached.
    */
   get(name: string, mark: string, find: () => Promise<T>, markNow = () => mark): Promise<T> {
     const known = this.#known.get(name);
@@ -47,7 +46,7 @@ export class PayloadCache<T extends object> {
     return payload;
   }
 
-  /** What alone would take an eighth of the room is not remembered. */
+  /** A payload that would take an eighth of the cache is not cached. */
   #weigh(name: string, entry: Known<T>, payload: T): void {
     const { mostText } = this.#limits;
     if (mostText === undefined || this.#known.get(name) !== entry) return;
@@ -93,7 +92,7 @@ function isStill(mark: string, markNow: () => string): boolean {
   }
 }
 
-/** `null`: it cannot be a text, which whoever sends it is told. */
+/** `null` if it cannot be encoded; sending it reports the error. */
 function lengthOf(payload: object): number | null {
   try {
     return payloadText(payload).length;
@@ -102,7 +101,7 @@ function lengthOf(payload: object): number | null {
   }
 }
 
-/** A payload as JSON. */
+/** Encodes a payload as JSON. */
 export function payloadText(payload: unknown): string {
   if (typeof payload !== "object" || payload === null || !repeated.has(payload)) {
     return JSON.stringify(payload) ?? "null";

@@ -25,10 +25,10 @@ type Method =
   | "approvals.list"
   | "approvals.resolve";
 
-/** Of every user together: no answer grows with the number of users. */
+/** For lists over every user, so that a response does not grow with the number of users. */
 const mostApprovals = 500;
 
-/** How runs stand, and the tool calls that wait for an approval. */
+/** Runs and approvals. */
 export function runHandlers(app: SkeinApp): HandlersOf<Method> {
   const { skein } = app;
   return {
@@ -96,7 +96,7 @@ async function runList(app: SkeinApp, call: Call, params: Params<"runs.list">): 
 
 const most = 1000;
 
-/** What ends runs before their time. */
+/** Methods that abort runs. */
 export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs.abort"> {
   const { skein } = app;
   return {
@@ -106,7 +106,7 @@ export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs
       const runs =
         runId === undefined ? await openIn(app, call, session) : [await runIn(app, call, session, runId)];
       const aborted: AbortedPayload[] = [];
-      // The last accepted first: nothing that waits gets the turn of what is ended before it.
+      // The newest first, so that no queued run starts when the one before it is aborted.
       for (const each of runs) {
         aborted.push({ runId: each.runId, state: await skein.runs.abort(each.runId, call.userId) });
       }
@@ -119,7 +119,7 @@ export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs
   };
 }
 
-/** Of another session it is as one that is not there. */
+/** A run of another session is not found. */
 async function runIn(
   { skein }: SkeinApp,
   { userId }: Call,
@@ -139,7 +139,7 @@ async function openIn(
   return skein.runs.list({ sessionUid: uid, states: openStates, limit: most }, userId);
 }
 
-/** Messages on their way to channels. */
+/** Messages to channels. */
 export function outboxHandlers(app: SkeinApp): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
   const { skein } = app;
   return {
@@ -168,17 +168,17 @@ async function one(
   return row === null || states?.includes(row.state) === false ? [] : [row];
 }
 
-/** Shown for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
+/** Payloads for one caller. Without the scope `admin`, secrets in texts are masked. */
 export interface Payloads {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
   sent(run: Run, waits: RunWaits | null): SentPayload;
   approval(approval: Approval): ApprovalPayload;
   outbox(row: OutboxRow): OutboxRowPayload;
-  /** Any value of others. */
+  /** Any other value. */
   value<T>(value: T): T;
 }
 
-/** Ids and keys are not touched: a client has to find with them what they name. */
+/** IDs and keys are not masked, because clients use them in later calls. */
 const textsOfRun = ["preview", "reply", "output", "error"];
 const textsOfApproval = ["arguments"];
 const textsOfOutbox = ["text", "lastError", "receipt"];

@@ -9,27 +9,27 @@ import type { EveryUser } from "../../sessions/users.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
 import type { Call, FolderApp } from "./dispatch.ts";
 
-/** Which session a call means. Everything goes through the call's scope, so another user's session is simply not there. */
+/** Resolves sessions within the call's user. Sessions of other users are never found. */
 
-/** For which agent a reference is read; left out: the default one. */
+/** The agent for which a reference is read; the default agent if absent. */
 interface Reader {
   readonly agentId?: string | undefined;
 }
 
-/** A session as params name it: any reference. */
+/** A session reference in the params of a method. */
 export type SessionName = Reader & ({ readonly key: string } | { readonly sessionKey: string });
 
-/** The sessions of the call's user; of one agent alone where lists and searches are asked so. */
+/** The sessions of the call's user, of one agent if given. */
 export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Scope {
   return present({ userId, agentId: agentId === undefined ? null : parseAgentId(agentId) });
 }
 
-/** For whom short keys and labels are read. */
+/** The agent for which short keys and labels are read. */
 export function askerOf({ defaultAgentId, config }: FolderApp, { agentId }: Reader): Asker {
   return { agentId: parseAgentId(agentId ?? defaultAgentId), scope: config.session.scope };
 }
 
-/** The session of a reference; `null`: this user has none of the kind. */
+/** `null` if the user has no such session. */
 export function lookUpSession(
   app: FolderApp,
   { userId }: Pick<Call, "userId">,
@@ -39,12 +39,12 @@ export function lookUpSession(
   return sessionMeant(app.store, { userId, asker: askerOf(app, named), prefix }, nameOf(named));
 }
 
-/** The same where it has to be there. */
+/** Like `lookUpSession`, but throws `not_found`. */
 export async function findSession(app: FolderApp, call: Call, named: SessionName): Promise<SessionRecord> {
   return (await lookUpSession(app, call, named)) ?? missing(app, call, named, listed);
 }
 
-/** The same where params may name one; `null`: they do not. */
+/** `null` if the params name no session. */
 export async function findSessionIfNamed(
   app: FolderApp,
   call: Call,
@@ -53,7 +53,7 @@ export async function findSessionIfNamed(
   return sessionKey === undefined ? null : findSession(app, call, { sessionKey, agentId });
 }
 
-/** The same in the trash. */
+/** Finds a session in the trash. */
 export async function findTrashedSession(
   app: FolderApp,
   call: Call,
@@ -64,7 +64,7 @@ export async function findTrashedSession(
   return found ?? throwNotFound(nameOf(named), "sessions.trash shows what is in the trash");
 }
 
-/** Whom a call speaks to: what reads as a key need not be there yet. */
+/** The target of a message. A full key may name a session that does not exist yet. */
 export async function resolveTarget(
   app: FolderApp,
   { userId }: Call,
@@ -76,7 +76,7 @@ export async function resolveTarget(
   return meant ?? missing(app, { userId }, named, advice);
 }
 
-/** Lists over the sessions of every user. */
+/** Throws if the store cannot list the sessions of every user. */
 export function requireEveryUser({ everyUser }: FolderApp): EveryUser {
   if (everyUser !== null) return everyUser;
   throw new SkeinError("unavailable", {
@@ -85,12 +85,11 @@ export function requireEveryUser({ everyUser }: FolderApp): EveryUser {
   });
 }
 
-/** A session that was found, as the Skein is asked about it. */
 export function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
   return { agentId, sessionKey, sessionId, ...present({ userId }) };
 }
 
-/** Refuses a name that no session has; one in the trash can be restored. */
+/** Throws `not_found`, and says so if the session is in the trash. */
 async function missing(
   app: FolderApp,
   call: Pick<Call, "userId">,
@@ -118,7 +117,7 @@ const reasons = {
   create: "a session of it is made by a spawn alone",
 } as const;
 
-/** Refuses what a record of somebody else's agent is not for: that agent's memory does not follow. */
+/** Refuses methods that make no sense for a session of an ACP agent, because the agent's own memory does not follow. */
 export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;
   const agent = key.split(":")[1] ?? key;

@@ -19,7 +19,7 @@ import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { askerOf, findSession, findTrashedSession, refuseAcpSession, scopeOf } from "./session-lookup.ts";
 
-/** Sessions that come to be, and where they stand. */
+/** Methods that create sessions and move their leaf. */
 export function makingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.create" | "sessions.fork" | "sessions.branch"> {
@@ -30,7 +30,7 @@ export function makingHandlers(
       if (model !== undefined) parseModel(model);
       const names = nameNew(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
-      // A key of another agent than the one that was named is a slip, which the store refuses.
+      // The store refuses a key of another agent than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },
@@ -84,7 +84,7 @@ function cwdFor(
   );
 }
 
-/** What is known of sessions. */
+/** Methods that change what is known of a session. */
 export function markingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.rename" | "sessions.archive" | "sessions.patch"> {
@@ -120,14 +120,14 @@ export function markingHandlers(
   };
 }
 
-/** A session as it is now, for the caller: its name is words of people's, as lists show it. */
+/** The state of a session for the caller. Display names are masked, as in lists. */
 export function statePayload(app: FolderApp, record: SessionRecord, call: Call): SessionStatePayload {
   const state = sessionState(record, call);
   const { displayName } = state;
   return displayName === undefined ? state : { ...state, displayName: maskFor(app, call).text(displayName) };
 }
 
-/** What takes away, and what brings back. */
+/** Methods that remove sessions and content, and restore sessions. */
 export function removingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.reset" | "sessions.delete" | "sessions.restore" | "sessions.redact"> {
@@ -178,12 +178,12 @@ export function removingHandlers(
   };
 }
 
-/** What the answer to a removal says of bytes that another process keeps. */
+/** Whether erased bytes are still held by another process. */
 export function pendingErase(app: Pick<FolderApp, "isErasePending">): { readonly erasePending?: true } {
   return app.isErasePending() ? { erasePending: true } : {};
 }
 
-/** Sessions of other programs, by the contents of their files. */
+/** Imports sessions of other programs from the contents of their files. */
 export function importingHandlers(app: FolderApp): HandlersOf<"sessions.import"> {
   return {
     "sessions.import": async (params, call) => {
@@ -192,7 +192,7 @@ export function importingHandlers(app: FolderApp): HandlersOf<"sessions.import">
       const settings = { key, label, cwd, model, sendPolicy, delivery, keepMetadata };
       if (model !== undefined) parseModel(model);
       const { agentId } = askerOf(app, params);
-      // What reads the formats of others is loaded when it is wanted.
+      // The importers are loaded on first use.
       const [{ sourcesAmong }, { checkNamesOne, importAll }] = await Promise.all([
         import("../../sessions/import-sources.ts"),
         import("../../sessions/import-sources.ts"),

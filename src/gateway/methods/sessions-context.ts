@@ -20,7 +20,7 @@ import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { findSession, scopeOf } from "./session-lookup.ts";
 import { contentBytes } from "./sessions-export.ts";
 
-/** To mask a message takes at least as long as to read so much. */
+/** Masking a message takes at least as long as reading this many bytes. */
 const messageBytes = 1024;
 
 /** The X-ray of a session. */
@@ -40,7 +40,7 @@ export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> 
   };
 }
 
-/** Refuses a context that one frame cannot hold. */
+/** Throws `too_large` for a context that does not fit into a frame. */
 async function contextInFrame(
   { store }: FolderApp,
   call: Call,
@@ -53,7 +53,7 @@ async function contextInFrame(
   return context;
 }
 
-/** For a session whose agent is not known here, or is an ACP agent: its own model, and no tools. */
+/** For a session whose agent is unknown here or is an ACP agent: its own model, and no tools. */
 function lookAt(app: FolderApp, session: SessionRecord, context: SessionContext): ContextSource {
   const { config, clock } = app;
   const known = {
@@ -88,7 +88,7 @@ function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
   };
 }
 
-/** A context, and what the configuration says of requests that are made of it. */
+/** A context, and the settings for requests that are made of it. */
 export interface ContextSource {
   readonly context: SessionContext;
   readonly config: Config;
@@ -96,15 +96,15 @@ export interface ContextSource {
 }
 
 export interface ContextRequest {
-  /** `provider/model`; left out: the session's own. */
+  /** `provider/model`; the session's own if absent. */
   readonly model?: string;
   readonly baseUrl?: string;
   readonly wire?: boolean;
 }
 
 /**
- * Shows what a model would be sent from a lone file, or from a session whose agent is not known. Without a model, shows
- * the context as it is.
+ * Shows what a model would be sent from a file, or from a session whose agent is unknown. Without a model, shows the
+ * context as it is.
  */
 export async function viewContext(
   { context, config, known }: ContextSource,
@@ -130,7 +130,7 @@ export function noModel(): SkeinError {
   });
 }
 
-/** How old results of tools make room, as the configuration says. */
+/** How old tool results are pruned, as configured. */
 export function pruningOptions({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {
   const { mode, ttl, tools } = contextPruning;
   const allow = tools.allow.length === 0 ? undefined : tools.allow;

@@ -18,7 +18,7 @@ import { findSession } from "./session-lookup.ts";
 
 const longestPiece = 8 * 1024 * 1024;
 
-/** Sessions as texts, and the large contents that they name. */
+/** Exports of sessions, and blobs. */
 export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | "blobs.get"> {
   return {
     "sessions.export": async (params, call) => {
@@ -54,7 +54,7 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
   };
 }
 
-/** A text is masked whole, before a piece is cut out of it; what is no text stays as it is. */
+/** Text is masked as a whole before a piece is cut out; binary data stays as it is. */
 async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
   const text = mask.isOff ? null : textIn(bytes);
   return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));
@@ -76,7 +76,7 @@ interface Masking {
   readonly slices: Slices;
 }
 
-/** The same session with every line masked, blobs among them. */
+/** The same session with every line masked, including blobs. */
 async function maskedTree(
   tree: SessionTree,
   session: SessionRecord,
@@ -87,7 +87,7 @@ async function maskedTree(
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 
-/** `isAll`: the lines are what is exported, and are `too_large` as soon as they would not fit into a frame. */
+/** `isAll`: the lines themselves are the export, and throw `too_large` when they exceed a frame. */
 function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
   const masked: Buffer[] = [];
   let bytes = 0;
@@ -101,12 +101,12 @@ function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Bu
   return masked;
 }
 
-/** The pieces together; `too_large` as soon as they would not fit into a frame. */
+/** Joins the pieces; throws `too_large` when they exceed a frame. */
 function* withinFrame(pieces: Iterable<string>): Steps<string> {
   const taken: string[] = [];
   let bytes = 0;
   for (const piece of pieces) {
-    // As a string in JSON, which is longer than the text.
+    // Counted as a JSON string, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
     if (bytes > contentBytes) throw tooLarge();
     taken.push(piece);
@@ -119,8 +119,8 @@ function tooLarge(): SkeinError {
   return new SkeinError("too_large", { what: "The export" });
 }
 
-/** What is around the content in a frame. */
+/** The frame around the content. */
 const around = 64 * 1024;
 
-/** So many bytes of content fit into one frame. */
+/** The bytes of content that fit into a frame. */
 export const contentBytes = wireLimits.frameBytes - around;

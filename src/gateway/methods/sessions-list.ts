@@ -33,16 +33,16 @@ type ListMethod =
   | "sessions.trash";
 
 const minute = 60_000;
-/** Remembered for as long as nothing changes. */
+/** Cached lists. */
 const mostLists = 64;
 
-/** Which sessions there are, from the index alone. */
+/** Lists, from the index alone. */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
-      // What counts back from now changes by itself.
+      // A list relative to the current time changes by itself, so it is not cached.
       const mark = params.activeMinutes === undefined ? await app.changeMark() : null;
       if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
@@ -103,7 +103,7 @@ async function listFor(
   return withMaskedRows(found, mask);
 }
 
-/** Of a list: a parent that is gone may have children still, and is known by its key alone. */
+/** A deleted parent may still have children; it is then known by its key alone. */
 async function parentKey(app: FolderApp, call: Call, name: string, agentId?: string): Promise<string> {
   const parent = await lookUpSession(app, call, { key: name, ...present({ agentId }) });
   return parent?.key ?? name;
@@ -142,7 +142,7 @@ function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPay
   return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
 }
 
-/** What people and programs have written; what names a session stays as it is. */
+/** Masks the display name; keys and IDs stay. */
 function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
   const { displayName } = row;
   return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
@@ -180,12 +180,12 @@ function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Ca
   });
 }
 
-/** It was cut when it was kept: what stands at the cut may be the half of a secret. */
+/** A stored summary was truncated, and the end may be half of a secret. */
 function summaryFor(summary: string, mask: Mask): string {
   return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
 }
 
-/** A session with what its entries come to, read where the index does not have it yet. */
+/** A session with its digest, which is computed if the index does not have it yet. */
 export async function findListed(app: FolderApp, call: Call, named: SessionName): Promise<ListedSession> {
   const session = await findSession(app, call, named);
   const listed = await listedSession(app.store.sessions, session);
@@ -193,7 +193,7 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
   return { ...session, digest: digestOfTree(await app.readTree(session, call.signal), session.createdAt) };
 }
 
-/** What was spent. One book for all calls: what was read once is read again only when it has changed. */
+/** Token usage and cost. Reports are shared by all calls, so that unchanged sessions are read once. */
 export function usageHandlers(app: FolderApp): HandlersOf<"sessions.usage"> {
   const reports = new UsageReports(app.store.sessions);
   return {

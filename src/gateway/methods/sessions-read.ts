@@ -29,19 +29,19 @@ import { contentBytes } from "./sessions-export.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
 
-/** Of a page of whole entries; one entry may be larger, up to a frame. */
+/** A page of entries; a single entry may be as large as a frame. */
 const pageBytes = 8 * 1024 * 1024;
-/** A preview looks no further back. */
+/** How many entries a preview considers. */
 const previewed = 200;
 const previewedBytes = 4 * 1024 * 1024;
-/** Of an entry, in a tree. */
+/** Characters per entry in a tree. */
 const treeChars = 200;
 const readsAtATime = 8;
-/** A private key in its armour is the longest. */
+/** An armored private key is the longest secret. */
 const longestSecret = 16_384;
 const previewedBlocks = 20;
 
-/** What was said in sessions. */
+/** Trees, entries and previews. */
 export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   const { sessions } = app.store;
   return {
@@ -76,7 +76,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   };
 }
 
-/** Names and labels are words of people's; a diagnostic may repeat what stands in a file. */
+/** Names and labels are user text, and a diagnostic may quote the file. */
 function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
   const { name, diagnostics } = view;
@@ -94,7 +94,7 @@ function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   };
 }
 
-/** As many as a page has room for, from the end that was asked for; at least one. */
+/** As many entries as fit into a page, from the requested end; at least one. */
 function* entriesWithin(
   page: EntryPage,
   forward: boolean,
@@ -124,7 +124,7 @@ function tooLarge(what: string): SkeinError {
   return new SkeinError("too_large", { what });
 }
 
-/** One session that cannot be shown does not fail the others. */
+/** A session that cannot be read does not fail the others. */
 async function previewFor(
   app: FolderApp,
   call: Call,
@@ -164,7 +164,7 @@ function itemsOf(
   return items.reverse();
 }
 
-/** What of an entry a preview could show, and so much behind it that no secret is cut in two: texts may be megabytes. */
+/** Truncates long texts before masking, with enough left over that no secret is cut in two. */
 function beginningOf(entry: Entry, maxChars: number): Entry {
   const most = 4 * maxChars + longestSecret;
   const cut = (value: unknown, depth = 0): unknown => {
@@ -176,7 +176,7 @@ function beginningOf(entry: Entry, maxChars: number): Entry {
   return cut(entry) as Entry;
 }
 
-/** What an answer says, without what it has tools do. */
+/** An answer without its tool calls. */
 function withoutCalls(entry: Entry): Entry {
   if (entry.type !== "message" || entry.message.role !== "assistant") return entry;
   const { message } = entry;
@@ -184,17 +184,17 @@ function withoutCalls(entry: Entry): Entry {
   return { ...entry, message: { ...message, content } };
 }
 
-/** What of a session stays as it is for as long as its row does. */
+/** What stays the same while the session's row does. */
 type Found = Pick<SessionRecord, "uid" | "key" | "sessionId">;
 type HistoryParams = Params<"chat.history">;
 
-/** Remembered for as long as nothing changes: those that people have before them, some megabytes of them. */
+/** Cached pages. */
 const mostPages = 1000;
 const mostText = 16 * 1024 * 1024;
 
 /**
- * What was said, page by page. A page is the same as before where neither the sessions and runs of the folder nor the log of
- * this session have changed, by whatever process; both are asked each time.
+ * Pages of messages. A page is cached until any process changes the sessions and runs of the folder or the log of the
+ * session; both are checked on every call.
  */
 export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   const sessions = new PayloadCache<Found>({ most: mostPages });
@@ -207,7 +207,7 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
       const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
       const log = app.logMark(session);
-      // Of a session that nobody has asked for lately nothing is remembered: it may well be asked for once.
+      // Sessions that were not read lately are not cached.
       if (log === null) return pageFor(app, params, call, session);
       const find = () => pageFor(app, params, call, session);
       return pages.get(name, `${work} ${log}`, find, () => `${work} ${app.logMark(session)}`);
@@ -215,12 +215,12 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   };
 }
 
-/** A key means what the database says. Under any other name a file may lie there that nobody has taken in yet. */
+/** Keys resolve from the database. Any other name may match a file that is not indexed yet. */
 function isOfKey({ sessionKey }: HistoryParams): boolean {
   return sessionKey === "main" || sessionKey.includes(":");
 }
 
-/** As `findSession`; where a key is named, its log is not read for that. */
+/** Like `findSession`, but does not read the log when a key is named. */
 async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
   const key = keyMeant(params.sessionKey, askerOf(app, params));
   const found = key === null ? null : app.sessionAt(call.userId, key);

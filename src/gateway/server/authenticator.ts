@@ -8,7 +8,7 @@ import { FailedAttempts, RequestRateLimiter } from "./rate-limits.ts";
 import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
 import type { ServerApp, ServerSettings, Tuning } from "./server-options.ts";
 
-/** Who comes in: whose token it is, how often it may ask, and how long whoever has none waits for that answer. */
+/** Authenticates requests, enforces the request rate of each token, and slows down clients that send wrong secrets. */
 export class Authenticator {
   readonly #app: Pick<ServerApp, "tokens" | "log">;
   readonly #tuning: Tuning;
@@ -24,30 +24,33 @@ export class Authenticator {
     this.#isTrusted = matchNetworks(app.settings.trustProxy);
   }
 
-  /** Whose request it is. Throws a refusal, which a wrong token waits for. */
+  /** The principal of a request. Throws a refusal, which is delayed for a wrong token. */
   async enter(request: IncomingMessage): Promise<Principal> {
     const secret = bearerOf(request);
     if (secret === null) throw new RequestRefusedError(noToken);
     const principal = this.known(secret);
     if (principal !== null) return principal;
-    // The answer may be delayed for seconds; chunks of the body would wait in memory meanwhile.
+    // The response may be delayed for seconds. Unread chunks of the body would stay in memory meanwhile.
     request.resume();
     throw new RequestRefusedError(await this.wrong(this.addressOf(request), wrongToken));
   }
 
-  /** Whose request it was when tokens could last be read; `null`: unknown. For saying what is wrong, and nothing else. */
+  /**
+   * The principal as of the last successful read of the tokens; `null` if unknown. Only for deciding who sees error
+   * details.
+   */
   lastKnown(request: IncomingMessage): Principal | null {
     return this.#app.tokens.verifyLastRead(bearerOf(request));
   }
 
-  /** Whose secret this is, as one request more; `null`: nobody's. */
+  /** The principal of a secret, which counts as one request; `null` if the secret is wrong. */
   known(secret: unknown): Principal | null {
     const principal = this.#app.tokens.verify(secret);
     if (principal !== null) this.take(principal);
     return principal;
   }
 
-  /** One request more of this token; throws where it has too many. */
+  /** Counts one request of this token. Throws when it exceeds its rate. */
   take({ tokenId }: Principal): void {
     const retryAfterMs = this.#rate.take(tokenId);
     if (retryAfterMs === 0) return;
@@ -57,7 +60,7 @@ export class Authenticator {
     );
   }
 
-  /** Whether a token that came in before has ended. Where that cannot be read just now, it has not. */
+  /** Whether a token has been revoked or has expired. If the database cannot be read, the token still counts. */
   isOver({ tokenId }: Principal): boolean {
     try {
       return this.#app.tokens.current(tokenId) === null;
@@ -67,7 +70,7 @@ export class Authenticator {
     }
   }
 
-  /** How a wrong secret is answered, once it may be. The time passes though the client has gone. */
+  /** Resolves with the refusal of a wrong secret after its delay, even if the client disconnects. */
   async wrong(address: string, refusal: WireError): Promise<WireError> {
     const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
     if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
@@ -82,14 +85,14 @@ export class Authenticator {
   }
 }
 
-/** The token of a request; `null`: it shows none. Only the header counts: addresses are written into logs. */
+/** The bearer token of a request; `null` if there is none. Only the header counts, because URLs end up in logs. */
 function bearerOf({ headers }: IncomingMessage): string | null {
   const { authorization } = headers;
   if (authorization === undefined) return null;
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
-/** Why a request may not come in under this name or from this page; `null`: it may. Asked before anything else is. */
+/** Why `Host` or `Origin` of a request is not allowed; `null` if it is. Checked before anything else. */
 export function findHostRefusal(
   request: IncomingMessage,
   { host, allowedHosts }: ServerSettings,
@@ -109,7 +112,7 @@ export function findHostRefusal(
   return problem === null ? null : wrongSite(problem);
 }
 
-/** Every value of a header as it came: Node drops what comes twice. */
+/** Every value of a header. Node drops repeated ones from `headers`. */
 export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] | undefined {
   const values: string[] = [];
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

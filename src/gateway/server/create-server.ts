@@ -8,7 +8,7 @@ import { createServerContext } from "./server-context.ts";
 import type { MountedServer, Server, ServerApp, ServerSettings, Tuning } from "./server-options.ts";
 import { SocketServer } from "./socket-server.ts";
 
-/** A server that listens, with HTTP and sockets on one port. Rejects with the system's own error where it cannot. */
+/** Listens for HTTP and WebSockets on one port. Rejects with the system error if it cannot. */
 export async function createServer(app: ServerApp, tuning: Partial<Tuning> = {}): Promise<Server> {
   const { settings } = app;
   checkBinding(settings.host, settings.isExposed);
@@ -93,7 +93,7 @@ function listen(server: HttpServer, { host, port }: ServerSettings): Promise<num
   });
 }
 
-/** Where everything is listened at, this machine is the one that is meant. */
+/** A wildcard address is reached through loopback. */
 export function urlOf(host: string, port: number): string {
   const address = normalizeAddress(host);
   if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;

@@ -8,7 +8,7 @@ import { rateLimited } from "./refusals.ts";
 const method = "sessions.subscribe";
 const lists = ["keys", "events"];
 
-/** `GET /events`: events as server-sent ones. The data of each is its frame, its id the frame's `seq`. */
+/** `GET /events`: server-sent events. The data of an event is its frame, and its ID is the frame's `seq`. */
 export async function events(exchange: HttpExchange): Promise<void> {
   const { context, request } = exchange;
   const principal = await exchange.enter();
@@ -23,11 +23,11 @@ export async function events(exchange: HttpExchange): Promise<void> {
   const sink = begin(exchange);
   const subscription = context.app.hub.subscribe(principal, wanted, sink, after);
   exchange.atEnd(() => subscription.close());
-  // With its token, and with the server.
+  // The token was revoked, or the server is shutting down.
   exchange.signal.addEventListener("abort", () => sink.end(), { once: true });
 }
 
-/** What the query asks for, as `sessions.subscribe` takes it. */
+/** The query as params of `sessions.subscribe`. */
 export function filterOf(url: string): Readonly<Record<string, unknown>> {
   const query = new URL(url, "http://localhost").searchParams;
   const filter: Record<string, unknown> = {};
@@ -42,7 +42,7 @@ function begin({ context, response, rules }: HttpExchange): SseSink {
   response.writeHead(200, {
     ...apiHeaders,
     "content-type": "text/event-stream; charset=utf-8",
-    // Proxies hold streams back otherwise.
+    // Keeps proxies from buffering the stream.
     "x-accel-buffering": "no",
     ...(rules.isLast ? { connection: "close" } : {}),
   });
@@ -50,24 +50,24 @@ function begin({ context, response, rules }: HttpExchange): SseSink {
   return sseSink(response, { timers, beatMs, closeMs });
 }
 
-/** Events as `text/event-stream`. The data of each is the very frame that a socket gets. */
+/** Events as `text/event-stream`. The data of each event is the frame that a socket would get. */
 
-/** A comment, which readers pass over: it shows both sides that the other is there. */
+/** A comment, which clients ignore. It shows both sides that the connection is alive. */
 export const sseHeartbeat = ": \n\n";
 
-/** What comes first: after how long to come again when it is cut off. */
+/** The first lines of a stream: how long to wait before reconnecting. */
 export function sseOpening(retryMs = 1000): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** One event. A frame is one line: JSON has no line ends of its own. */
+/** One event. A frame is one line, because JSON has no raw line breaks. */
 export function sseEvent(frame: string, seq: number, event: string): string {
   return `id: ${seq}\nevent: ${event}\ndata: ${frame}\n\n`;
 }
 
 /**
- * What to resume behind, by the header `Last-Event-ID`; `undefined`: from now on. What is no number of ours resumes behind
- * 0, so that its reader is told of a gap.
+ * The sequence number in `Last-Event-ID`; `undefined` starts with new events. An invalid value resumes after 0, so that
+ * the client gets a `gap`.
  */
 export function lastEventId(header: string | undefined): number | undefined {
   if (header === undefined || header === "") return undefined;
@@ -75,7 +75,7 @@ export function lastEventId(header: string | undefined): number | undefined {
   return Number.isSafeInteger(seq) ? seq : 0;
 }
 
-/** The answer to a request: a `ServerResponse`, whose headers are written. */
+/** A `ServerResponse` whose headers have been written. */
 export interface SseTarget {
   readonly writableLength: number;
   write(text: string): unknown;
@@ -87,7 +87,7 @@ export interface SseTarget {
 export interface SseOptions {
   readonly timers: SseTimers;
   readonly beatMs: number;
-  /** So long a reader has for the rest once it is ended. */
+  /** How long the client may take to read the rest after `end`. */
   readonly closeMs: number;
 }
 
@@ -96,16 +96,16 @@ export interface SseTimers {
   every(ms: number, act: () => void): () => void;
 }
 
-/** A sink that writes events to an answer. Nothing is written any more once that is ended or closed. */
+/** A sink that writes events to a response until the response ends. */
 export interface SseSink extends EventSink {
-  /** The rest goes out, if it is read in time. */
+  /** Ends the response after the events that were already sent. */
   end(): void;
 }
 
 export function sseSink(target: SseTarget, { timers, beatMs, closeMs }: SseOptions): SseSink {
   let isOpen = true;
   const write = (text: string) => void (isOpen && target.write(text));
-  // To whoever does not read, a heartbeat would only be more to read.
+  // A client that does not read needs no heartbeats on top of its backlog.
   const beat = () => void (target.writableLength === 0 && write(sseHeartbeat));
   let stop = timers.every(beatMs, beat);
   const leave = () => {

@@ -6,11 +6,11 @@ import type { ByteBudget } from "./rate-limits.ts";
 import { errorHeaders, rateLimited, statusOf, wrongToken } from "./refusals.ts";
 import type { PendingRequest, ServerContext } from "./server-context.ts";
 
-/** The headers that go with every answer of its kind. Nothing here allows another origin anything: there is no CORS. */
+/** The headers of each kind of response. There is no CORS: no other origin is allowed anything. */
 
 export type FixedHeaders = Readonly<Record<string, string>>;
 
-/** No script but the files that we serve; no frames, forms or plug-ins. Images of sessions are `blob:` or `data:`. */
+/** Only scripts that the gateway serves; no frames, forms or plug-ins. Images of sessions are `blob:` or `data:`. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,7 +26,7 @@ const pagePolicy = [
   "object-src 'none'",
 ].join("; ");
 
-/** For what is no page, whatever a browser takes it for. */
+/** For responses that are not pages. */
 const dataPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
 const everywhere: FixedHeaders = {
@@ -38,36 +38,36 @@ const everywhere: FixedHeaders = {
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** The pages of the console: asked for again each time, so that a new version is seen. */
+/** Pages of the console are revalidated on every load, so that a new version shows at once. */
 export const pageHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
   "cache-control": "no-cache",
 };
 
-/** Files of the console whose name has the hash of what is in them. */
+/** Assets of the console with a content hash in their name. */
 export const assetHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": pagePolicy,
   "cache-control": "public, max-age=31536000, immutable",
 };
 
-/** Answers of methods, and refusals. */
+/** Results of methods, and errors. */
 export const apiHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": dataPolicy,
   "cache-control": "no-store",
 };
 
-/** Blobs and exports: bytes that somebody else wrote. They are saved, never shown as a page of ours. */
+/** Blobs and exports are untrusted bytes. Browsers save them and never render them. */
 export const downloadHeaders: FixedHeaders = { ...apiHeaders, "content-disposition": "attachment" };
 
-/** A request and its answer, with who asks once that is known. */
+/** One HTTP request, its response, and the principal once it is authenticated. */
 export class HttpExchange {
   readonly context: ServerContext;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Of the path. */
+  /** The variable segment of the path, such as the method in `/rpc/<method>`. */
   readonly name: string;
   readonly task: PendingRequest;
   principal: Principal | null = null;
@@ -85,7 +85,7 @@ export class HttpExchange {
     this.name = way.name;
     this.task = context.pendingRequests.begin(way.isLong);
     response.once("close", () => this.#close());
-    // What breaks while an answer is written is its client's loss, never the process's.
+    // A broken connection must not become an uncaught error.
     response.on("error", (error) => context.app.log("info", "An answer broke off", { error: error.message }));
   }
 
@@ -98,7 +98,7 @@ export class HttpExchange {
     return { isLast: pendingRequests.isStopping, stalledMs: tuning.stalledMs };
   }
 
-  /** Whoever shows a token, and has not too much under way. */
+  /** Authenticates the request and counts it against the concurrent requests of its token. */
   async enter(): Promise<Principal> {
     const principal = await this.context.authenticator.enter(this.request);
     this.principal = principal;
@@ -107,7 +107,7 @@ export class HttpExchange {
     return principal;
   }
 
-  /** One request more in this name, until it is answered. */
+  /** Counts one concurrent request under a name until the response is sent. */
   hold(name: string): void {
     const release = this.context.requests.open(name);
     if (release === null)
@@ -116,8 +116,8 @@ export class HttpExchange {
   }
 
   /**
-   * Counts the bytes of its body under a name, until it is answered; what it returns throws where they are too many. The first
-   * `free` of them are not counted.
+   * Returns a function that charges bytes of the body to a name until the response is sent, and throws when the budget
+   * is exceeded. The first `free` bytes are not charged.
    */
   holdBytes(held: ByteBudget, name: string, free = 0): (bytes: number) => void {
     let [length, taken] = [0, 0];
@@ -133,7 +133,7 @@ export class HttpExchange {
     };
   }
 
-  /** Called when the client is gone or has its answer. */
+  /** Runs when the response is sent or the client disconnects. */
   atEnd(act: () => void): void {
     if (this.response.closed) act();
     else this.#ends.push(act);
@@ -143,7 +143,7 @@ export class HttpExchange {
     sendText(this.response, answer, this.rules);
   }
 
-  /** What was thrown, as this client may see it. Behind the beginning of an answer nothing can be told any more. */
+  /** Sends an error as this client may see it. After the headers are sent, the connection is destroyed instead. */
   fail(error: unknown): void {
     if (this.response.writableEnded) return;
     const wire = this.context.app.dispatch.refusal(this.principal, this.name, error, this.signal);
@@ -154,14 +154,14 @@ export class HttpExchange {
     }
   }
 
-  /** Its token has ended meanwhile: nothing more is told, and nobody waits for the rest. */
+  /** The token was revoked while the request was pending. */
   #revoke(): void {
     if (!this.response.headersSent) sendError(this.response, wrongToken, this.rules);
     this.task.leave();
   }
 
   #close(): void {
-    // Behind a finished answer it is of no account.
+    // After a complete response there is nothing to abort.
     if (!this.response.writableFinished) this.task.leave();
     try {
       for (const end of this.#ends.splice(0)) this.#end(end);
@@ -170,7 +170,7 @@ export class HttpExchange {
     }
   }
 
-  /** One that fails keeps no other from its end. */
+  /** A cleanup that throws must not prevent the others. */
   #end(end: () => void): void {
     try {
       end();
@@ -179,8 +179,6 @@ export class HttpExchange {
     }
   }
 }
-
-/** How answers are written. A text is made once, and goes out with its length. */
 
 export const jsonType = "application/json; charset=utf-8";
 
@@ -195,7 +193,7 @@ const apiList = listOf(apiHeaders);
 const fewBytes = 64 * 1024;
 
 export interface ResponseRules {
-  /** The connection is not to be used again. */
+  /** Closes the connection after this response. */
   readonly isLast: boolean;
   readonly stalledMs: number;
 }
@@ -215,7 +213,7 @@ export function sendText(response: ServerResponse, answer: ResponseText, rules: 
     ...last,
   ]);
   if (length > fewBytes) destroyOnStall(response, rules.stalledMs);
-  // What has a byte for each character is written without being encoded.
+  // Latin-1 text is written without re-encoding.
   response.end(text, length === text.length ? "latin1" : "utf8");
 }
 
@@ -224,7 +222,7 @@ export function sendError(response: ServerResponse, error: WireError, rules: Res
   sendText(response, { status: statusOf(error), headers, text: JSON.stringify({ error }) }, rules);
 }
 
-/** A client that reads nothing of a long answer would have it held for good. */
+/** A client that stops reading would hold a long response in memory forever. */
 export function destroyOnStall(response: ServerResponse, stalledMs: number): void {
   response.setTimeout(stalledMs, () => response.destroy());
 }

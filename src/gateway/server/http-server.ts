@@ -8,10 +8,10 @@ import { createRouter } from "./router.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Tuning } from "./server-options.ts";
 
-/** Not by `import`: that would load Node's fetch and WebSocket with it, which are members of this module. */
+/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** A server of HTTP. Host and Origin are looked at before anything else sees a request. */
+/** The HTTP server. `Host` and `Origin` are checked before anything else. */
 export function httpListener(
   context: ServerContext,
   { port, url }: { port(request: IncomingMessage): number; url(): string },
@@ -26,7 +26,7 @@ export function httpListener(
       keepAliveTimeout: tuning.keepAliveMs,
       connectionsCheckingInterval: tuning.checkMs,
       requireHostHeader: false,
-      // Some clients offer HTTP/2 with every request; they are answered in what they speak already.
+      // Some clients offer HTTP/2 with every request. They get an HTTP/1.1 response.
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {
@@ -36,7 +36,7 @@ export function httpListener(
     },
   );
   capConnections(server, tuning);
-  // Node answers these two by itself otherwise: the one without a word, the other not at all.
+  // Without these handlers, Node answers 417 without a body and drops CONNECT without a response.
   server.on("checkExpectation", (request, response) =>
     sendError(response, findHostRefusal(request, app.settings, port(request)) ?? unmetExpectation, last),
   );
@@ -52,8 +52,9 @@ export function httpListener(
 }
 
 /**
- * Closes the connection that was idle longest when there are too many: clients that keep connections open must not use up the
- * file descriptors. A new connection, whose first request may be on its way, is closed only where there is no idle one.
+ * Closes the longest idle connection when there are too many, so that clients with keep-alive connections cannot use up
+ * the file descriptors. A new connection is closed only when no other is idle, because its first request may be on its
+ * way.
  */
 function capConnections(
   server: HttpServer,
@@ -97,7 +98,7 @@ function capConnections(
   server.on("upgrade", (_request, socket) => addRequests(socket, 1));
 }
 
-/** An answer where there is no response to write it with: before an upgrade, and to what is no request. */
+/** Writes an error to a socket that has no response object: before an upgrade, and for malformed requests. */
 export function refuseRaw(socket: Duplex, error: WireError): void {
   const status = statusOf(error);
   const text = JSON.stringify({ error });

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { networkOf } from "../auth/addresses.ts";
 
-/** How much one token may do at once. By token id; tokens are few, and who makes them is no stranger. */
+/** Limits per token. They are kept by token ID, and tokens are few because only their owners create them. */
 
 const requestsPerSecond = 200;
 const socketsPerToken = 64;
@@ -10,7 +10,7 @@ const mostTokens = 10_000;
 
 export interface RequestRateOptions {
   readonly clock?: Clock;
-  /** A second's worth may come at once. */
+  /** Also the burst size. */
   readonly perSecond?: number;
   readonly mostTokens?: number;
 }
@@ -20,7 +20,7 @@ interface Bucket {
   readonly at: number;
 }
 
-/** Requests a second, as a bucket that fills up again evenly. */
+/** A token bucket per token. */
 export class RequestRateLimiter {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -36,7 +36,7 @@ export class RequestRateLimiter {
     return this.#buckets.size;
   }
 
-  /** 0: take it. Else it is refused, and after so many milliseconds one would be taken. */
+  /** Returns 0 if the request is allowed, or the milliseconds until the next one would be. */
   take(tokenId: string): number {
     const now = this.#clock.now();
     const before = this.#buckets.get(tokenId) ?? { left: this.#perSecond, at: now };
@@ -48,7 +48,7 @@ export class RequestRateLimiter {
   }
 }
 
-/** What a token has open at once: sockets and streams, or requests. */
+/** Limits concurrent sockets, streams or requests per token. */
 export class OpenCounter {
   readonly #most: number;
   readonly #open = new Map<string, number>();
@@ -57,12 +57,14 @@ export class OpenCounter {
     this.#most = most;
   }
 
-  /** How many tokens have any. */
+  /** How many tokens have something open. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** What to call once it is closed; a second call does nothing. `null`: the token has as many as it may. */
+  /**
+   * Returns a function that releases the slot, which may be called twice; `null` if the token has reached its limit.
+   */
   open(tokenId: string): (() => void) | null {
     const count = this.#open.get(tokenId) ?? 0;
     if (count >= this.#most) return null;
@@ -81,11 +83,11 @@ export class OpenCounter {
   }
 }
 
-/** So many mistakes cost nothing. */
+/** Failures without any delay. */
 const freeTries = 5;
 const firstHoldMs = 50;
 const longestHoldMs = 5000;
-/** Each time that so long passes without one, half of them are forgotten. */
+/** After each period without a failure, half of the failures are forgotten. */
 const halvesEveryMs = 60_000;
 const mostAddresses = 10_000;
 const mostHeld = 256;
@@ -96,11 +98,11 @@ export interface FailedAttemptsOptions {
   readonly mostHeld?: number;
 }
 
-/** What becomes of the answer to a failed try. One `done` for each. */
+/** How to answer a failed attempt. Call `done` once it is answered. */
 export interface AttemptDelay {
-  /** So long the answer is held back. */
+  /** How long to delay the response. */
   readonly holdMs: number;
-  /** Too many answers are held back already: this one goes out at once, as `rate_limited`. `null`: it is not so. */
+  /** Set when too many responses are delayed already: this one is sent at once as `rate_limited`. */
   readonly retryAfterMs: number | null;
   done(): void;
 }
@@ -111,8 +113,8 @@ interface Tries {
 }
 
 /**
- * Slows whoever shows secrets that are none, by address. Asked only once a secret was found wrong: a valid token is let
- * in whatever was tried from its address, and makes nobody's failures forgotten.
+ * Delays responses to wrong secrets, by network address. Requests with a valid token are never delayed and do not reset
+ * the count.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
@@ -126,7 +128,7 @@ export class FailedAttempts {
     this.#tries = new BoundedMap(options.mostAddresses ?? mostAddresses);
   }
 
-  /** How many addresses are remembered. */
+  /** How many networks are tracked. */
   get size(): number {
     return this.#tries.size;
   }
@@ -149,20 +151,20 @@ export class FailedAttempts {
   }
 }
 
-/** How long the answer to the so-manieth failure is held back. */
+/** The delay after this many failures. */
 export function holdFor(count: number): number {
   return count <= freeTries ? 0 : Math.min(longestHoldMs, firstHoldMs * 2 ** (count - freeTries - 1));
 }
 
-/** What is left of earlier failures. A clock that was set back leaves all of them. */
+/** The failures that still count. If the clock went backward, all of them do. */
 function countAt(tries: Tries | undefined, now: number): number {
   if (tries === undefined) return 0;
   const halvings = Math.floor(Math.max(0, now - tries.at) / halvesEveryMs);
-  // Beyond the longest hold more failures count no more, so that they are forgotten as soon as those.
+  // More failures than the longest delay needs do not count, so they are forgotten just as soon.
   return Math.floor(Math.min(tries.count, freeTries + 8) / 2 ** halvings);
 }
 
-/** Memory that is held under names, bounded for each name and for all of them together. */
+/** Bytes that are reserved under names, with a limit per name and a limit in total. */
 export class ByteBudget {
   readonly #maxPerName: number;
   readonly #maxTotal: number;
@@ -174,12 +176,12 @@ export class ByteBudget {
     this.#maxTotal = maxTotal;
   }
 
-  /** How many names hold any. */
+  /** How many names have bytes reserved. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** `false`: they would be too many, and none of them is held. */
+  /** Returns `false`, and reserves nothing, when a limit would be exceeded. */
   take(name: string, bytes: number): boolean {
     const held = (this.#held.get(name) ?? 0) + bytes;
     if (held > this.#maxPerName || this.#total + bytes > this.#maxTotal) return false;
@@ -188,7 +190,7 @@ export class ByteBudget {
     return true;
   }
 
-  /** What was taken before is held no longer. */
+  /** Returns bytes that `take` reserved. */
   give(name: string, bytes: number): void {
     const left = (this.#held.get(name) ?? 0) - bytes;
     if (left > 0) this.#held.set(name, left);
@@ -197,7 +199,7 @@ export class ByteBudget {
   }
 }
 
-/** A table of bounded size: the one that was set longest ago makes room. */
+/** A map of bounded size. The entry that was set longest ago is evicted. */
 export class BoundedMap<Key, Value> {
   readonly #most: number;
   readonly #rows = new Map<Key, Value>();

@@ -3,7 +3,7 @@ import { wireErrors } from "../../protocol/errors.ts";
 import { RequestRefusedError } from "../methods/dispatch.ts";
 import { payloadText } from "../methods/payload-cache.ts";
 
-/** What a server refuses by itself, before any method is asked. Pure. */
+/** Errors the server returns before dispatching a method. */
 
 export const noToken: WireError = {
   code: "unauthorized",
@@ -27,7 +27,7 @@ export const shuttingDown: WireError = {
   retryAfterMs: 1000,
 };
 
-/** The request line and headers could not be read as HTTP. */
+/** The request line or the headers are not valid HTTP. */
 export const notHttp: WireError = {
   code: "invalid_request",
   message: "This is no request that could be read. Speak HTTP/1.1, with headers of at most 16 KiB.",
@@ -39,7 +39,7 @@ export const unmetExpectation: WireError = {
     "The header Expect asks for something that the gateway does not do. Leave it out, or send 100-continue.",
 };
 
-/** An upgrade to WebSocket whose method or headers are not those of one. */
+/** The upgrade request is not a valid WebSocket handshake. */
 export function badHandshake(problem: string): WireError {
   return {
     code: "invalid_request",
@@ -95,7 +95,7 @@ export const tooDeep = malformed("The JSON is nested too deeply");
 
 export const notJsonType = malformed("The body must have the content type application/json, in UTF-8");
 
-/** What HTTP says of an error beside its body. */
+/** The headers that belong to an error. */
 export function errorHeaders({ code, retryAfterMs }: WireError): Readonly<Record<string, string>> {
   return {
     ...(code === "unauthorized" ? { "www-authenticate": "Bearer" } : {}),
@@ -107,10 +107,10 @@ export function statusOf({ code }: WireError): number {
   return wireErrors[code].status;
 }
 
-/** The longest text that there can be, near enough. */
+/** About the longest string that V8 allows. */
 const longestText = 2 ** 29;
 
-/** An answer as JSON, made once. One that is longer than a text can be was asked for by mistake. */
+/** A result as JSON. A result that is longer than any string is `too_large`. */
 export function jsonText(answer: unknown): string {
   try {
     return payloadText(answer);

@@ -11,13 +11,13 @@ const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Reading a chunk takes time however small it is. */
+  /** Every chunk costs time, however small it is. */
   readonly maxChunks: number;
-  /** Called before that much more memory is held; throws a refusal when it is too much. */
+  /** Called before more memory is used; throws a refusal when the budget is exceeded. */
   readonly reserve?: (bytes: number) => void;
 }
 
-/** The JSON of a body; `undefined`: there is none. */
+/** The body as JSON; `undefined` if there is none. */
 export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
@@ -34,8 +34,9 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Reads a body into one buffer. Chunks are taken as the parser emits them: what waits in a stream is an object for each chunk,
- * hundreds of bytes for one. Of a body that is refused, Node reads the rest and drops it, so that the client gets the answer; not of one in too many chunks.
+ * Reads a body into one buffer. Chunks are consumed as the parser emits them, because a chunk that waits in the stream
+ * costs hundreds of bytes. The rest of a refused body is read and discarded, so that the client gets the response,
+ * except when it has too many chunks.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, maxChunks, reserve } = limits;
@@ -59,7 +60,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
         chunkCount += 1;
         if (chunkCount > maxChunks)
           throw new RequestRefusedError(tooManyChunks(maxChunks), { endsConnection: true });
-        // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
+        // Measured per chunk: measuring megabytes at the end would block the event loop.
         if (meter.take(chunk)) throw new RequestRefusedError(tooDeep);
         if (!gathered.append(chunk)) throw new RequestRefusedError(tooLarge("The body", maxBytes));
       } catch (error) {
@@ -69,7 +70,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
       }
     };
     const leave = () => request.off("data", take).off("end", end).off("close", fail);
-    // An error of the connection is followed by its close.
+    // A connection error is always followed by `close`.
     request
       .on("data", take)
       .once("end", end)

@@ -117,7 +117,7 @@ function isMatch(pattern: readonly string[], segments: readonly string[]): boole
   });
 }
 
-/** `POST /rpc/<method>`: the params as they are, and the payload as it is. */
+/** `POST /rpc/<method>`: the body is the params, and the response is the result. */
 export async function rpc(exchange: HttpExchange): Promise<void> {
   const { context, request, name, signal } = exchange;
   const principal = await exchange.enter();
@@ -131,7 +131,7 @@ export async function rpc(exchange: HttpExchange): Promise<void> {
 
 const limits = { maxBytes: 4096, maxChunks: 64 };
 
-/** `POST /link`: a token for the code of a link. Wrong ones are slowed as wrong tokens are. */
+/** `POST /link`: exchanges a link code for a token. Wrong codes are delayed as wrong tokens are. */
 export async function link(exchange: HttpExchange): Promise<void> {
   const { context, request } = exchange;
   const checked = checkParams(LinkSchema, await jsonBody(request, limits));
@@ -156,9 +156,7 @@ function linkedPayload({ secret, token }: NewToken): LinkedPayload {
   };
 }
 
-/** The places beside the methods. */
-
-/** What the text at `/` begins with. */
+/** The first line of the text at `/`. */
 export const welcomeLine = "This is a Skein gateway: sessions of AI agents, for programs, people and agents.";
 
 const welcome = [
@@ -177,14 +175,14 @@ export async function root(exchange: HttpExchange): Promise<void> {
   exchange.send({ headers: pageHeaders, contentType: "text/plain; charset=utf-8", text: welcome });
 }
 
-/** Whether the process lives; nothing else about it. */
+/** Says only that the process is alive. */
 export async function healthz(exchange: HttpExchange): Promise<void> {
   exchange.send({ text: '{"status":"ok"}' });
 }
 
 /**
- * Whether it can do its work: 200 or 503, for load balancers, which have no token. Only an admin sees the reasons: they
- * may name files of this machine.
+ * Whether the gateway can do its work, as 200 or 503, for load balancers without a token. Only an admin sees the
+ * reasons, because they may name files.
  */
 export async function readyz(exchange: HttpExchange): Promise<void> {
   const { app } = exchange.context;
@@ -198,13 +196,13 @@ export async function readyz(exchange: HttpExchange): Promise<void> {
   exchange.send({ status: isReady ? 200 : 503, headers, text: JSON.stringify(body) });
 }
 
-/** Where tokens cannot be read, because the database is damaged or gone, what was last read of them tells who is an admin. */
+/** While the database cannot be read, the last known tokens decide who is an admin. */
 function lastKnown({ context, request }: HttpExchange, error: unknown): Principal | null {
   if (error instanceof SkeinError) return context.authenticator.lastKnown(request);
   throw error;
 }
 
-/** Figures about everybody, for those who may know about everybody. */
+/** Metrics cover every user, so they need a token for every user. */
 export async function metrics(exchange: HttpExchange): Promise<void> {
   const principal = await exchange.enter();
   const may = mayCall(principal, { scope: "admin", needsAll: true });
@@ -215,7 +213,7 @@ export async function metrics(exchange: HttpExchange): Promise<void> {
   exchange.send({ contentType: figures.contentType, text: figures.body });
 }
 
-/** The document is the same for as long as the server is there. */
+/** The document does not change while the server runs. */
 export function openApi({ app }: ServerContext): (exchange: HttpExchange) => Promise<void> {
   let text: string | null = null;
   return async (exchange) => {

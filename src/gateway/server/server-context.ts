@@ -6,20 +6,20 @@ import { ByteBudget, OpenCounter } from "./rate-limits.ts";
 import type { ServerApp, Tuning } from "./server-options.ts";
 import { connectionLimits, defaultTuning } from "./server-options.ts";
 
-/** What HTTP and sockets share. */
+/** What the HTTP and socket servers share. */
 export interface ServerContext {
   readonly app: ServerApp;
   readonly tuning: Tuning;
   readonly authenticator: Authenticator;
   readonly pendingRequests: PendingRequests;
   readonly requestsByToken: RequestsByToken;
-  /** Sockets and streams of each token. */
+  /** Open sockets and event streams per token. */
   readonly sockets: OpenCounter;
-  /** Requests of each token that are under way over HTTP. */
+  /** Pending HTTP requests per token. */
   readonly requests: OpenCounter;
-  /** Memory for the unfinished requests of each token: bodies over HTTP, and messages of sockets that have not all arrived. */
+  /** Memory for unfinished requests per token: HTTP bodies, and socket messages that have not fully arrived. */
   readonly bodies: ByteBudget;
-  /** Memory for bodies of requests without a token, all together. */
+  /** Memory for bodies of all requests without a token. */
   readonly unsignedBodies: ByteBudget;
 }
 
@@ -39,14 +39,14 @@ export function createServerContext(app: ServerApp, given: Partial<Tuning>): Ser
   };
 }
 
-/** One request that is under way. */
+/** One pending request. */
 export interface PendingRequest {
   readonly signal: AbortSignal;
-  /** From now on it does nothing but wait for something to happen, and ends as soon as the server stops. */
+  /** From now on the request only waits for events, and a shutdown aborts it at once. */
   wait(): void;
-  /** Nobody waits for it any more. */
+  /** The client no longer waits for the response. */
   leave(): void;
-  /** It is answered, or given up. */
+  /** The response was sent, or the request was given up. */
   done(): void;
 }
 
@@ -57,7 +57,7 @@ interface Row {
 
 const advice = "Ask again in a while; what was begun may have been done";
 
-/** Every request that is under way, so that a server can wait for them, and end them. */
+/** Every pending request, so that a shutdown can wait for them and abort the rest. */
 export class PendingRequests {
   readonly #rows = new Set<Row>();
   readonly #waiting: (() => void)[] = [];
@@ -71,7 +71,7 @@ export class PendingRequests {
     return this.#isStopping;
   }
 
-  /** `isLong`: it waits from the beginning. */
+  /** `isLong` marks a request that waits for events from the start. */
   begin(isLong: boolean): PendingRequest {
     const row = { controller: new AbortController(), isLong };
     this.#rows.add(row);
@@ -83,7 +83,7 @@ export class PendingRequests {
     };
   }
 
-  /** From now on nothing is to be begun. Resolves when nothing is under way. */
+  /** Rejects new requests. Resolves when none is pending. */
   stop(): Promise<void> {
     this.#isStopping = true;
     this.#abort((row) => row.isLong);
@@ -114,7 +114,7 @@ function over(problem: string): SkeinError {
   return new SkeinError("unavailable", { problem, advice });
 }
 
-/** Whoever is being answered over HTTP, so that a token that ends takes along what is under way for it. */
+/** Pending HTTP requests by token, so that revoking a token aborts them. */
 export class RequestsByToken {
   readonly #isOver: (principal: Principal) => boolean;
   readonly #inside = new Map<string, { readonly principal: Principal; readonly ends: Set<() => void> }>();
@@ -123,7 +123,7 @@ export class RequestsByToken {
     this.#isOver = isOver;
   }
 
-  /** `end` is called once its token has ended. Returns what takes it back. */
+  /** Calls `end` when the token is revoked or expires. Returns a function that removes the request. */
   add(principal: Principal, end: () => void): () => void {
     const { tokenId } = principal;
     const { ends } = this.#inside.get(tokenId) ?? { ends: new Set<() => void>() };
@@ -136,7 +136,7 @@ export class RequestsByToken {
     };
   }
 
-  /** Looks at each token once, however much is under way for it. */
+  /** Checks each token once, however many requests it has. */
   recheck(): void {
     for (const { principal, ends } of [...this.#inside.values()]) {
       if (this.#isOver(principal)) for (const end of [...ends]) end();

@@ -12,14 +12,14 @@ import type { Dispatch } from "../methods/dispatch.ts";
 /** Where a server listens, and under which names it may be reached. */
 export interface ServerSettings {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0 picks any free port. */
   readonly port: number;
   readonly isExposed: boolean;
   readonly allowedHosts: readonly string[];
   readonly trustProxy: readonly string[];
 }
 
-/** What a server stands on; everything else about it is its own. Functions, where a reload may change what they answer. */
+/** What a server needs. Members that a reload may change are functions. */
 export interface ServerApp {
   readonly version: string;
   readonly settings: ServerSettings;
@@ -27,21 +27,21 @@ export interface ServerApp {
   readonly hub: EventHub;
   readonly tokens: Tokens;
   readonly clock: Clock;
-  /** What a page may show for a code of a link; `null`: the code is none. */
+  /** Exchanges a link code for a token; `null` if the code is not valid. */
   exchange(code: unknown): NewToken | null;
-  /** What takes in the signed messages of a channel; `null`: there is no such channel. */
+  /** The handler of a channel's signed messages; `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
-  /** MCP over Streamable HTTP, for whoever showed a token. */
+  /** MCP over Streamable HTTP, for authenticated requests. */
   mcp(request: Request, principal: Principal): Promise<Response>;
-  /** What `sessions.subscribe` and `/events` were asked for, as the hub wants it. Throws as a handler does. */
+  /** Resolves the filter of `sessions.subscribe` and `/events`. Throws as a handler does. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  /** Why it cannot do its work now, a sentence each; empty: it can. */
+  /** Reasons why the gateway is not ready, one sentence each; empty if it is. */
   problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** A server without a port, to which another server hands requests. */
+/** A server without a port, to which another server passes requests. */
 export interface MountedServer {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Takes over the socket of an upgrade request. */
@@ -50,59 +50,58 @@ export interface MountedServer {
   close(): Promise<void>;
 }
 
-/** A server that listens. */
 export interface Server {
   /** As a client writes it: `http://127.0.0.1:18790`. */
   readonly url: string;
   /**
-   * Takes nothing new: from now on requests are `unavailable`, and sockets that are open are told to go. Resolves when
-   * those that were under way are answered, or after so long.
+   * Stops accepting work: new requests are `unavailable` and idle sockets are closed. Resolves when pending requests
+   * are answered, or after `graceMs`.
    */
   drain(graceMs: number): Promise<void>;
-  /** Lets go of the port and of every socket. */
+  /** Closes the port and every socket. */
   close(): Promise<void>;
 }
 
-/** How patient a server is, and how much it holds for anybody. Tests decide about all of it. */
+/** Timeouts and limits of a server. Tests override them. */
 export interface Tuning {
   readonly frameBytes: number;
-  /** Chunks of one body; 25 MiB in as many is 400 bytes each. */
+  /** Chunks per body; 25 MiB in that many chunks is 400 bytes each. */
   readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
-  /** HTTP connections that are kept open after an answer; of more, the one that was idle longest is closed. */
+  /** Idle keep-alive connections; beyond that, the longest idle one is closed. */
   readonly idleConnections: number;
   /** Connections of all kinds. */
   readonly maxConnections: number;
-  /** Sockets that have not said `connect`; of more, the oldest makes room. */
+  /** Sockets that have not sent `connect`; beyond that, the oldest is closed. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
-  /** Sockets and streams of events. */
+  /** Sockets and event streams. */
   readonly socketsPerToken: number;
   readonly requestsPerSocket: number;
-  /** Over HTTP, at the same time. */
+  /** Concurrent HTTP requests. */
   readonly requestsPerToken: number;
-  /** Memory for bodies of pending requests: of one token, of all tokens together, and of all requests without a token. */
+  /** Memory for bodies of pending requests: of one token, of all tokens, and of all requests without a token. */
   readonly bodyBytesPerToken: number;
   readonly bodyBytes: number;
   readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
-  /** Requests of a socket that are under way come to no more, and answers that it does not read. */
+  /** Limits both the pending requests of a socket and the responses that it has not read. */
   readonly heldBytes: number;
-  /** How often a socket is asked for a sign of life; without one until the next time it is gone. */
+  /** The ping interval of a socket. A socket that has not answered the previous ping is closed. */
   readonly beatMs: number;
-  /** How often a stream of events says that it is there. */
+  /** The heartbeat interval of an event stream. */
   readonly streamBeatMs: number;
-  /** How often the tokens of whoever stays are looked at again. */
+  /** How often the tokens of open connections are checked. */
   readonly recheckMs: number;
   readonly headersMs: number;
   readonly requestMs: number;
   readonly keepAliveMs: number;
-  /** How often connections are looked at for the three above. */
+  /** How often Node checks the three timeouts above. */
   readonly checkMs: number;
-  /** An answer of which nothing was read for so long is given up. */
+  /** A response is given up when nothing of it is read for this long. */
   readonly stalledMs: number;
-  /** How long the other side has to close a socket too. */
+  /** How long a client may take to answer a closing handshake. */
   readonly closeMs: number;
   readonly timers: Timers;
 }
@@ -114,7 +113,7 @@ export interface Timers {
   every(ms: number, act: () => void): Stop;
 }
 
-/** They keep no process alive. */
+/** These timers do not keep the process alive. */
 export const systemTimers: Timers = {
   after(ms, act) {
     const timer = setTimeout(act, ms).unref();
@@ -126,10 +125,10 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Descriptors that the process needs for other things than connections and session files. */
+/** File descriptors for everything but connections and session files. */
 const ownDescriptors = 48;
 
-/** Two thirds of the file descriptors are for connections, so that there are always some for sessions. */
+/** Connections get two thirds of the file descriptors, so that some are always left for sessions. */
 export function connectionLimits(openFiles: number): Pick<Tuning, "idleConnections" | "maxConnections"> {
   const maxConnections = Math.max(8, Math.floor(((openFiles - ownDescriptors) * 2) / 3));
   return { maxConnections, idleConnections: Math.floor(maxConnections / 2) };

@@ -31,24 +31,24 @@ import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
 import { SocketRequests } from "./socket-requests.ts";
 
-/** So much at most is gathered before it is written. */
+/** Output is flushed beyond this. */
 const gatheredBytes = 64 * 1024;
 
 type State = "waiting" | "held" | "open" | "over";
 
-/** What the frames of a socket are written to. */
+/** The stream that frames are written to. */
 export interface Wire {
   cork(): void;
   uncork(): void;
 }
 
-/** `null`: it nests too deep. */
+/** `null` when the frame nests too deeply. */
 function* readFrame(data: Buffer): Steps<ReadRequest | null> {
   if (yield* isTooDeep(data)) return null;
   return yield* readRequestInSteps(data.toString("utf8"));
 }
 
-/** One socket: `connect` first, then requests, each with its one answer, and events. */
+/** One socket: `connect` first, then requests with one response each, and events. */
 export class SocketConnection {
   readonly #ws: WebSocket;
   readonly #wire: Wire;
@@ -60,7 +60,7 @@ export class SocketConnection {
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
   #isAlive = true;
-  /** Frames that wait to be read, the one that is being read first. */
+  /** Frames that are not parsed yet; the first one is being parsed. */
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
@@ -88,7 +88,7 @@ export class SocketConnection {
     return this.#state === "waiting";
   }
 
-  /** Of the token that it connected with; `null`: it has not. */
+  /** The token that the socket connected with; `null` before `connect`. */
   get tokenId(): string | null {
     return this.#principal?.tokenId ?? null;
   }
@@ -100,7 +100,7 @@ export class SocketConnection {
     this.#ws.close(code, text);
   }
 
-  /** At once, whatever was on its way. */
+  /** Closes the socket without waiting for pending output. */
   terminate(): void {
     this.#end();
     this.#ws.terminate();
@@ -110,7 +110,7 @@ export class SocketConnection {
     if (this.#context.pendingRequests.isStopping && this.#requests.size === 0) this.close("goingAway");
   }
 
-  /** Asks for a sign of life; one that gave none since the last time is gone. */
+  /** Pings the client. A client that has not answered the previous ping is disconnected. */
   beat(): void {
     if (!this.#isAlive) return void this.terminate();
     this.#isAlive = false;
@@ -137,7 +137,7 @@ export class SocketConnection {
     this.#take(atOnce(readFrame(data)), data.length);
   }
 
-  /** Reads a long frame in slices. Later frames wait, so that requests begin in the order in which they were sent. */
+  /** Parses a long frame in slices. Later frames wait, so that requests begin in the order in which they were sent. */
   async #readLater(data: Buffer): Promise<void> {
     if (this.#unread.push(data) > 1) return;
     this.#ws.pause();
@@ -152,7 +152,7 @@ export class SocketConnection {
     this.#ws.resume();
   }
 
-  /** `null`: the frame nests too deep. */
+  /** `null` when the frame nests too deeply. */
   #take(read: ReadRequest | null, bytes: number): void {
     if (read === null) return void this.close("badFrame");
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
@@ -160,7 +160,10 @@ export class SocketConnection {
     else this.#request(read.frame, bytes, this.#principal);
   }
 
-  /** What can be answered under its id is; anything else says that the other side speaks something else. */
+  /**
+   * A malformed frame with an ID gets an error response. Without an ID the client does not speak this protocol, and the
+   * socket is closed.
+   */
   #unreadable(id: string | null, problem: string): void {
     if (id !== null) this.#refuse(id, malformed(problem));
     if (id === null || this.#state === "waiting") this.close("badFrame");
@@ -207,7 +210,7 @@ export class SocketConnection {
   #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
     try {
       if (this.#context.pendingRequests.isStopping) throw new RequestRefusedError(shuttingDown);
-      // Read anew, so that what was revoked a moment ago does nothing more.
+      // Read again for every request, so that a revoked token stops working at once.
       const principal = this.#context.app.tokens.current(tokenId);
       if (principal === null) return void this.close("revoked");
       this.#context.authenticator.take(principal);
@@ -225,17 +228,17 @@ export class SocketConnection {
     this.#send(JSON.stringify(frame));
   }
 
-  /** Whoever reads nothing of what it asked for is let go. */
+  /** A client that does not read its responses is disconnected. */
   #send(text: string): void {
     if (this.#ws.readyState !== this.#ws.OPEN) return;
     if (this.#ws.bufferedAmount > this.#context.tuning.heldBytes) return void this.terminate();
     this.#gather();
     this.#ws.send(text);
-    // Nobody is to pass for a slow reader by what was gathered here.
+    // The gathered output itself must not make a client look slow.
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }
 
-  /** What is sent in one turn of the event loop goes out in one write: of a text that is streamed each piece is a frame. */
+  /** Frames of one turn of the event loop go out in one write, because every piece of streamed text is a frame. */
   #gather(): void {
     if (this.#gathering !== null) return;
     this.#wire.cork();
@@ -257,8 +260,6 @@ export class SocketConnection {
     this.#release = null;
   }
 }
-
-/** The first frame of a socket and its answer. Pure. */
 
 export type ReadConnect =
   | { readonly params: ConnectParams; readonly protocol: number }

@@ -11,11 +11,11 @@ import type { ServerApp } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
-  /** Nothing is under way any more. */
+  /** No request is pending any more. */
   idle(): void;
 }
 
-/** The requests of one socket that are under way: many at once, never more than it may have. */
+/** The pending requests of one socket, up to its limits. */
 export class SocketRequests {
   readonly #context: ServerContext;
   readonly #target: SocketRequestsTarget;
@@ -33,7 +33,7 @@ export class SocketRequests {
     return this.#tasks.size;
   }
 
-  /** Throws where there are too many; its answer goes out by itself. */
+  /** Throws when the socket has too many requests. The response is sent when it is ready. */
   begin(frame: RequestFrame, bytes: number, principal: Principal): void {
     const { requestsPerSocket, heldBytes } = this.#context.tuning;
     const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
@@ -53,7 +53,7 @@ export class SocketRequests {
     });
   }
 
-  /** The socket is gone, and nobody waits for an answer. */
+  /** The socket is closed, and nobody waits for a response. */
   end(): void {
     this.#subscriptions.closeAll();
     for (const task of this.#tasks) task.leave();
@@ -70,7 +70,7 @@ export class SocketRequests {
     }
   }
 
-  /** Answers, and gives what is to happen behind the answer. */
+  /** Sends the response and returns what to do after it. */
   async #answered(
     { id, method, params }: RequestFrame,
     principal: Principal,
@@ -89,7 +89,7 @@ export class SocketRequests {
     return undefined;
   }
 
-  /** An answer that is no frame any more, as `hello` has them, is told as what it is. */
+  /** A result that does not fit into a frame is refused as `too_large`. */
   #give(id: string, payload: unknown): void {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
     const { frameBytes } = this.#context.tuning;
@@ -98,18 +98,18 @@ export class SocketRequests {
   }
 }
 
-/** In bytes of UTF-8, which are counted only where that can decide. */
+/** Bytes are counted only when the length alone does not decide. */
 function isLonger(text: string, bytes: number): boolean {
   return text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 }
 
-/** An answer, and what is to happen once it has gone out. */
+/** A result, and what to do once it is sent. */
 export interface Subscribed {
   readonly payload: unknown;
   begin(): void;
 }
 
-/** The subscriptions of one socket. An event that several of them want goes out once. */
+/** The subscriptions of one socket. An event that several of them select is sent once. */
 export class Subscriptions {
   readonly #app: Pick<ServerApp, "hub" | "wanted">;
   readonly #target: SinkTarget;
@@ -158,7 +158,7 @@ export class Subscriptions {
     this.#open.clear();
   }
 
-  /** A `gap` is each subscription's own. */
+  /** Every subscription has its own gaps. */
   #isFirst(seq: number, event: string): boolean {
     if (event === "gap") return true;
     if (seq === this.#lastSeq) return false;
@@ -167,7 +167,6 @@ export class Subscriptions {
   }
 }
 
-/** What a sink writes to. */
 export interface SinkTarget {
   send(text: string): void;
   backlog(): number;
@@ -175,12 +174,12 @@ export interface SinkTarget {
 }
 
 /**
- * Where the events of one subscription go. Those that come while it is being made wait until it is answered, so that whoever
- * asked knows of the subscription before its first event.
+ * The sink of one subscription. Events that arrive before the subscription is confirmed are held, so that the client
+ * knows the subscription before its first event.
  */
 export class SubscriptionSink implements EventSink {
   readonly #target: SinkTarget;
-  /** Whether this event goes out here; of several subscriptions of one socket the first sends it. */
+  /** Whether this event was not sent yet; of several subscriptions of a socket, the first sends it. */
   readonly #isFirst: (seq: number, event: string) => boolean;
   #early: { readonly frame: string; readonly seq: number; readonly event: string }[] | null = [];
   #earlyLength = 0;
@@ -207,7 +206,7 @@ export class SubscriptionSink implements EventSink {
     this.#target.drop();
   }
 
-  /** It is answered: what came since goes out, whatever other subscriptions have sent. */
+  /** The subscription is confirmed: sends the held events. */
   open(): void {
     const early = this.#early ?? [];
     this.#early = null;

@@ -14,14 +14,14 @@ import { SocketConnection } from "./socket-connection.ts";
 
 /** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
 const maxFragments = 16 * 1024;
-/** Chunks of the network that one frame may come in: 25 MiB in packets of 1460 bytes, with some to spare. */
+/** Network chunks per frame: 25 MiB in packets of 1460 bytes, with some to spare. */
 const maxBufferedChunks = 32 * 1024;
-/** The bytes around the text of the largest frame. */
+/** The header of the largest frame. */
 const frameHeader = 14;
-/** So many first frames in bytes; whoever goes on sending is cut off instead of being told why. */
+/** A refused client that keeps sending is cut off after this many first frames in bytes. */
 const turnedAwayFrames = 4;
 
-/** Options of `ws` that its types do not have yet. */
+/** Options of `ws` that its types lack. */
 interface ReceiverLimits {
   readonly closeTimeout: number;
   readonly maxFragments: number;
@@ -30,7 +30,7 @@ interface ReceiverLimits {
 
 export interface SocketServerOptions {
   port(request: IncomingMessage): number;
-  /** Answers a request that gets no socket. */
+  /** Answers an upgrade request that is refused. */
   refuse(socket: Duplex, error: WireError): void;
 }
 
@@ -39,7 +39,7 @@ export class SocketServer {
   readonly #context: ServerContext;
   readonly #options: SocketServerOptions;
   readonly #server: WebSocketServer;
-  /** In the order they came. */
+  /** In order of arrival. */
   readonly #open = new Set<SocketConnection>();
   readonly #stops: readonly Stop[];
 
@@ -68,7 +68,7 @@ export class SocketServer {
     return this.#open.size;
   }
 
-  /** An upgrade, which only `/ws` has, and only from where requests may come. */
+  /** Only `/ws` can be upgraded, and only with an allowed `Host` and `Origin`. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     const refusal = this.#refusal(request);
@@ -84,7 +84,7 @@ export class SocketServer {
     });
   }
 
-  /** Those with nothing under way go at once, the others with their last answer. */
+  /** Idle sockets close at once, and the others after their last response. */
   drain(): void {
     this.#each((connection) => connection.closeIfStopping());
   }
@@ -104,13 +104,13 @@ export class SocketServer {
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 
-  /** Whoever says `connect` at once, as clients do, is never the oldest for long. */
+  /** A client that sends `connect` promptly is never the oldest for long. */
   #makeRoom(): void {
     const waiting = [...this.#open].filter((connection) => connection.isWaiting);
     if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
-  /** A stranger's bytes are held until it is let in, so there are few of them, while it is turned away too. */
+  /** Bytes before authentication stay in memory, so they are limited, also while a client is being refused. */
   #boundFirstFrame(socket: Socket, connection: SocketConnection): void {
     const most = this.#context.tuning.connectBytes + frameHeader;
     let count = 0;
@@ -130,16 +130,16 @@ export class SocketServer {
 
 /** A view of a chunk, and its place in a list. */
 const chunkOverhead = 256;
-/** A fragment of one byte is a frame of seven, for which `ws` keeps about twenty times as much. */
+/** A one-byte fragment is a frame of seven bytes, for which `ws` keeps about twenty times as much. */
 const fragmentOverhead = 20;
-/** A client says `connect` in less. */
+/** `connect` fits into this. */
 const freeBeforeConnect = 4096;
-/** What is around the payload of a control frame from a client. */
+/** The header of a control frame from a client. */
 const controlHeader = 6;
 
 /**
- * Bounds messages that have not all arrived, in memory and time. `ws` tells of complete messages and control frames alone, so
- * whatever arrived since the last message, and is no control frame, belongs to an unfinished one.
+ * Limits the memory and the time of messages that have not fully arrived. `ws` reports only complete messages and
+ * control frames, so all other bytes since the last message belong to an unfinished one.
  */
 function boundUnfinished(
   ws: WebSocket,
@@ -159,7 +159,7 @@ function boundUnfinished(
     held?.pool.give(held.name, held.bytes);
     held = null;
   };
-  // Nothing more is read, so nothing more is held while the answer is sent.
+  // Nothing more is read, so memory does not grow while the close frame is sent.
   const refuse = (reason: CloseReason) => {
     connection.close(reason);
     ws.pause();
@@ -182,7 +182,7 @@ function boundUnfinished(
     settle();
   });
   ws.once("close", settle);
-  // Behind the listener of `ws`, which has made messages of this chunk by now.
+  // Runs after the listener of `ws`, which has already processed this chunk.
   socket.on("data", (chunk: Buffer) => {
     unfinishedBytes = Math.max(0, unfinishedBytes + chunk.length - controlBytes);
     controlBytes = 0;

@@ -7,9 +7,12 @@ import { noSuch } from "./refusals.ts";
 import type { BodyLimits } from "./request-body.ts";
 import { hasBody, readBody } from "./request-body.ts";
 
-/** Requests and answers as the web has them, for parts that are no part of any server. */
+/** Bridges to handlers that take a web `Request` and return a `Response`. */
 
-/** Hands a request on with its raw body, and sends the answer. A body that is refused is told as that, whatever comes of it. */
+/**
+ * Passes the request with its raw body to a handler and sends its response. A refused body is reported as such,
+ * whatever the handler returns.
+ */
 export async function forwardToWebHandler(
   exchange: HttpExchange,
   url: string,
@@ -45,8 +48,8 @@ function webRequest(
 }
 
 /**
- * A stream of one chunk, the whole body. Nothing is read before the handler asks for it, so that it can refuse a request by its
- * headers. The handler sees a refused body as an error that it knows, and so does not report it as its own fault.
+ * A stream with the whole body as one chunk. It is read only when the handler asks for it, so a handler can refuse a
+ * request by its headers. The handler gets a known error for a refused body, and does not report it as its own failure.
  */
 function lazyBody(
   request: IncomingMessage,
@@ -75,9 +78,9 @@ function lazyBody(
   );
 }
 
-/** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */
+/** Streams a web response. Resolves when it is sent or the client is gone. */
 async function sendWeb({ response, signal, rules }: HttpExchange, answer: Response): Promise<void> {
-  // Its token ended before there was an answer.
+  // The token was revoked before there was a response.
   if (response.headersSent) return answer.body?.cancel();
   const headers = new Headers(apiHeaders);
   for (const [name, value] of answer.headers) {
@@ -92,7 +95,7 @@ async function sendWeb({ response, signal, rules }: HttpExchange, answer: Respon
   await streamTo(response, answer.body, signal, rules.stalledMs);
 }
 
-/** A stream ends by itself, with its client, or with the server; then it was whole as far as it went. */
+/** A stream ends by itself, with its client, or with the server. */
 async function streamTo(
   response: ServerResponse,
   body: ReadableStream<Uint8Array>,
@@ -110,7 +113,10 @@ async function streamTo(
   response.end();
 }
 
-/** Once it takes more, or nobody is there to take it. A stream may be silent for long; unread for long it is given up. */
+/**
+ * Resolves when the response takes more data or is closed. A stream may be silent for long, but an unread one is given
+ * up.
+ */
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();
   response.setTimeout(stalledMs);
@@ -132,16 +138,14 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return headers;
 }
 
-/** What is answered by other parts, which know requests and answers as the web has them. */
-
 type Act = (exchange: HttpExchange) => Promise<void>;
 
-/** As much as comes at once. */
+/** What arrives in one piece. */
 const onePiece = 64 * 1024;
 
 /**
- * `POST /channels/<id>/inbound`: signed, so that no token is asked for. Whose signature it is shows only behind the body, so
- * bodies of strangers are held together within one bound; a message of one piece is taken whatever they send.
+ * `POST /channels/<id>/inbound`: signed, so it needs no token. The signature is known only after the body, so
+ * unauthenticated bodies share one budget; a message of one piece is always accepted.
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
@@ -155,7 +159,10 @@ export function inbound(url: () => string): Act {
   };
 }
 
-/** `/mcp`, for requests with a token. It is given a little more than its own limit, so that it answers a longer body in its own words. */
+/**
+ * `/mcp`, for requests with a token. Its limit is a little higher than MCP's own, so that MCP answers a longer body
+ * itself.
+ */
 export function mcp(url: () => string): Act {
   return async (exchange) => {
     const principal = await exchange.enter();
