@@ -57,7 +57,7 @@ export async function connectWith(
   }).opened();
 }
 
-/** Where its sockets are: `/ws` under the address that people know. */
+/** The URL of the sockets: `/ws` under the gateway's address. */
 export function socketUrl(url: string): string {
   const at = URL.canParse(url) ? new URL(url) : null;
   if (at === null || !/^(?:https?|wss?):$/.test(at.protocol)) {
@@ -72,12 +72,12 @@ export interface ClientSettings extends ConnectionSettings {
   readonly eventsHeld: number;
 }
 
-/** A change of a session's state or name is an entry too, and told by its own event alone. */
+/** Changes of a session's state or name are entries too, and are announced by their own events. */
 const entrySigns = ["entry.appended", "session.*"];
 
 type StateListener = (state: ClientState, error: CallError | null) => void;
 
-/** Calls over one socket, and a socket for each stream of events. */
+/** Calls go over one socket, and each event stream has its own. */
 export class Client implements SkeinClient {
   readonly #settings: ClientSettings;
   readonly #connection: Connection;
@@ -108,7 +108,7 @@ export class Client implements SkeinClient {
     );
   }
 
-  /** Rejects when the first socket comes to nothing. */
+  /** Rejects when the first socket cannot be opened. */
   async opened(): Promise<this> {
     await this.#greeted.promise;
     return this;

@@ -7,10 +7,10 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket, ReceivedResponse, SocketSettings } from "./socket.ts";
 import { closeError, Heartbeat, heartbeatFrame, openSocket, reconnectsAfter } from "./socket.ts";
 
-/** A way to a gateway that outlives its sockets. */
+/** A connection to a gateway that outlives its sockets. */
 
 export interface ConnectionSettings extends SocketSettings {
-  /** `null`: the first socket is the only one. */
+  /** `null`: never reconnects. */
   readonly reconnect: (Backoff & { readonly forMs: number }) | null;
 }
 
@@ -19,16 +19,16 @@ export interface ConnectionListener {
   event(frame: EventFrame): void;
   /** The socket broke, and another one is tried. */
   lost(): void;
-  /** There will be no other. Not called after `close`. */
+  /** There will be no other socket. Not called after `close`. */
   ended(error: CallError): void;
 }
 
-/** A socket that held so long was a good one: the next wait is a short one again. */
+/** After a socket that stayed open this long, the backoff starts over. */
 const steadyMs = 5000;
 
 /**
- * A gateway that many come back to at once lets them in one by one. Whoever gives up and comes anew stands at the end of
- * that queue again, and so does everybody: each try that came to nothing in its time has twice as long the next time.
+ * When many clients reconnect at once, the gateway accepts them one by one, and a client that gives up starts at the
+ * end of the queue. So the time for a handshake doubles after each one that timed out.
  */
 const mostPatience = 8;
 
@@ -42,13 +42,13 @@ export class Connection {
   #error: CallError | null = null;
   #cancelTimer: () => void = () => undefined;
   #failed = 0;
-  /** How many times as long as usual a handshake may take. */
+  /** The factor for the handshake timeout. */
   #patience = 1;
   #triedAt = 0;
   #openedAt = 0;
-  /** When the last good socket broke. */
+  /** When the last open socket broke. */
   #lostAt: number;
-  /** Whether it is tried again before any socket was open. */
+  /** Whether to retry before any socket was open. */
   #persists: boolean;
 
   constructor(settings: ConnectionSettings, listener: ConnectionListener, persists: boolean) {
@@ -69,7 +69,7 @@ export class Connection {
     return this.#requests.add(method, params, options, socket === null ? null : (text) => socket.send(text));
   }
 
-  /** The one that is open now. */
+  /** The socket that is open now. */
   get socket(): LiveSocket | null {
     return this.#state === "open" ? this.#socket : null;
   }
@@ -161,7 +161,7 @@ export class Connection {
   }
 }
 
-/** A gateway that is out of order for a token that is good may be in order later. */
+/** A gateway that fails for a valid token may recover. */
 function mayComeAgain(refusal: CallError): boolean {
   return ["unavailable", "internal"].includes(refusal.code) || isTransient(refusal);
 }
@@ -170,11 +170,11 @@ function closedHere(): CallError {
   return unavailable("The client is closed. Connect anew.", false);
 }
 
-/** Requests that are not answered yet, over as many sockets as it takes. */
+/** Pending requests, across sockets. */
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** May be sent again when nobody knows whether it was done. */
+  /** May be sent again when its outcome is unknown. */
   readonly isIdempotent: boolean;
 }
 
@@ -187,7 +187,7 @@ interface Waiting extends RequestOptions {
   reject(reason: unknown): void;
 }
 
-/** A request that broke this many sockets is not tried on another one. */
+/** A request is not sent again after it broke this many sockets. */
 const mostSends = 3;
 
 const encoder = new TextEncoder();
@@ -195,10 +195,10 @@ const encoder = new TextEncoder();
 export class Requests {
   readonly #waiting = new Map<string, Waiting>();
   #last = 0;
-  /** As the gateway said. */
+  /** From the gateway's `hello`. */
   frameBytes: number = wireLimits.frameBytes;
 
-  /** `send`: the socket that is open; without one it waits for the next. */
+  /** `send` writes to the open socket; without one the request waits for the next. */
   add(
     method: string,
     params: unknown,
@@ -234,14 +234,14 @@ export class Requests {
     });
   }
 
-  /** An answer to a request that nobody waits for any more is passed by. */
+  /** A response that nobody waits for is ignored. */
   answer(frame: ReceivedResponse): void {
     const waiting = this.#settle(frame.id);
     if (frame.ok) waiting?.resolve(frame.payload);
     else waiting?.reject(new CallError(frame.error));
   }
 
-  /** A socket is open: what was not sent, and what was lost, goes out in the order of the calls. */
+  /** A socket is open: sends what is unsent or was lost, in the order of the calls. */
   opened(send: (text: string) => void): void {
     for (const waiting of [...this.#waiting.values()]) sendNow(waiting, send);
   }
@@ -256,7 +256,7 @@ export class Requests {
     }
   }
 
-  /** There will be no other socket. What was sent may have happened all the same. */
+  /** There will be no other socket. Requests that were sent may still have been executed. */
   end(error: CallError): void {
     for (const [id, waiting] of [...this.#waiting]) {
       const isOpen = waiting.isSent && !waiting.isIdempotent;
@@ -291,7 +291,7 @@ function tooLarge(method: string, bytes: number): CallError {
   return new CallError({ code: "too_large", message });
 }
 
-/** In UTF-8, in which a unit of a text takes three bytes at the most. */
+/** A UTF-16 unit takes at most three bytes of UTF-8. */
 function isLonger(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return false;
   return text.length > bytes || encoder.encode(text).length > bytes;

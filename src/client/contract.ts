@@ -3,10 +3,10 @@ import type { HelloPayload } from "../protocol/frames.ts";
 import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 
-/** Where a client stands: a socket is being opened, for the first time or again; it is open; there will be no other. */
+/** `connecting`: a socket is being opened, for the first time or again. `closed`: there will be no other. */
 export type ClientState = "connecting" | "open" | "closed";
 
-/** As browsers and Node have it, and the package `ws`. */
+/** The WebSocket of browsers, of Node, and of the package `ws`. */
 export interface SocketLike {
   send(text: string): void;
   close(): void;
@@ -15,50 +15,53 @@ export interface SocketLike {
     listener: (event: { readonly type: string; readonly data?: unknown; readonly code?: number }) => void,
   ): void;
 }
-/** It is given the address as a text. */
+/** Constructed with the URL as a string. */
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
- * How a client connects. `reconnect` says how long to wait between tries, and for how long to try at all (`forMs`; without
- * end if left out); `false`: the first socket is the only one.
+ * How a client connects. `reconnect` sets the delay between attempts and for how long to try (`forMs`, forever if
+ * absent); `false` never reconnects.
  */
 export interface ConnectOptions {
   readonly token: string;
-  /** Who connects, for the gateway's log. */
+  /** The name of the program, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
-  /** How long a handshake may take, 10 s if left out; up to eight times as long after others that took longer. */
+  /** The handshake timeout, 10 s by default. It grows up to eightfold after handshakes that timed out. */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
-  /** Left out: the one of the browser or of Node. */
+  /** Default: the global WebSocket. */
   readonly WebSocket?: SocketClass;
-  /** How many events a stream holds for a reader that is busy. 1000 if left out. */
+  /** How many events a stream buffers for a slow reader. 1000 by default. */
   readonly eventsHeld?: number;
 }
 
-/** What of a session is followed. */
+/** Which entries to follow. */
 export interface FollowOptions {
-  /** Only what comes behind this entry. Left out: from the first one on. */
+  /** Only entries after this one. Default: from the first. */
   readonly after?: string;
   readonly agentId?: string;
   /** Only with a token for all users. */
   readonly userId?: string;
-  /** Ends it, with the signal's reason. */
+  /** Ends the iteration with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 /** A connection to a gateway that reconnects when it breaks. */
 export interface SkeinClient extends WatchedCalls {
-  /** What the gateway said, the last time. */
+  /** The last `hello` of the gateway. */
   readonly hello: HelloPayload;
   readonly state: ClientState;
-  /** Told of every change; of `closed` with the error that ended it, unless `close` did. Returns a function that ends this. */
+  /**
+   * Called on every change, and for `closed` with the error that ended it, unless `close` did. Returns a function that
+   * removes the listener.
+   */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
   /**
-   * A session's entries in the order of its log, each once, and then each new one as it is written, whatever happens to the
-   * connection meanwhile. It stays with the session that `key` means now, also when the key moves on to a new one.
+   * A session's entries in the order of its log, each once, and then each new one as it is written, across reconnects.
+   * It stays with the session that `key` means now, even after a reset.
    */
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
-  /** Ends every stream, without an error; calls that are not answered reject. */
+  /** Ends every stream without an error and rejects pending calls. */
   close(): Promise<void>;
 }
 
@@ -100,7 +103,7 @@ export class CallError extends Error {
   }
 }
 
-/** The same later may do better: the gateway is starting, stopping or has too much to do. */
+/** A retry may succeed: the gateway is starting, shutting down or overloaded. */
 export function isTransient(error: unknown): error is CallError {
   return error instanceof CallError && (error.retryable || error.code === "rate_limited");
 }

@@ -2,9 +2,8 @@ import type { ReceivedEvent } from "../protocol/methods/calls.ts";
 import { lossyEvents } from "../protocol/wire.ts";
 
 /**
- * Events that wait for their reader, at most so many. When it is full, those that may be lost go, and a `gap` stands where
- * the first of them stood; where there are none, all go, and one `gap` stands for them: who reads what it shows anew then
- * goes on from the newest.
+ * A bounded queue of events. When it is full, lossy events are dropped and a `gap` takes the place of the first one.
+ * Without lossy events, all are dropped for one `gap`, and the reader rereads its state.
  */
 export class EventQueue {
   readonly #most: number;
@@ -23,29 +22,29 @@ export class EventQueue {
     this.#events = [];
   }
 
-  /** The oldest; `null`: none waits. */
+  /** The oldest event; `null` if the queue is empty. */
   take(): ReceivedEvent | null {
     return this.#events.shift() ?? null;
   }
 }
 
-/** The same with fewer: one less than `most` at the most, if that is more than one. */
+/** Makes room for one event. */
 function withRoom(events: readonly ReceivedEvent[], most: number): ReceivedEvent[] {
   const lost = events.filter(mayGo);
   const [first] = lost;
-  // The gap takes a place too.
+  // The gap needs a place too.
   if (first === undefined || events.length - lost.length + 1 >= most) return [gapFor(events)];
   const at = events.indexOf(first);
   const kept = events.slice(at).filter((each) => !mayGo(each));
   return [...events.slice(0, at), gapFor(lost), ...kept];
 }
 
-/** What may be lost, and what was: several gaps become one. */
+/** Lossy events, and earlier gaps, which are merged. */
 function mayGo({ event, payload }: ReceivedEvent): boolean {
   return event === "gap" ? payload.reason === "slow" : lossyEvents.includes(event);
 }
 
-/** That all of these may be missing, with what others said was missing among them. */
+/** A gap over all of these events. */
 function gapFor(events: readonly ReceivedEvent[]): ReceivedEvent {
   const after = Math.min(...events.map((each) => (each.event === "gap" ? each.payload.after : each.seq - 1)));
   const upTo = Math.max(...events.map((each) => (each.event === "gap" ? each.payload.upTo : each.seq)));

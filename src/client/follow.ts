@@ -8,14 +8,14 @@ import type { Timing } from "./retry.ts";
 import { retryWhileTransient } from "./retry.ts";
 
 /**
- * A session's entries, each once: pages are read behind the last entry that was given, and events are no more than signs that
- * there may be another page. Whatever of them is lost, late or doubled changes nothing.
+ * A session's entries, each once: pages are read after the last entry, and events only signal that there may be another
+ * page. Lost, late or repeated events do no harm.
  */
 
 export interface FollowDeps {
   readonly calls: Calls<"sessions.resolve" | "sessions.entries" | "sessions.tree">;
   readonly timing: Timing;
-  /** Comes when the client is closed, or there is no gateway any more: with the error, or `null`. */
+  /** Aborted when the client is closed or gives up, with the reason. */
   readonly over: AbortSignal;
   watch(key: string, ring: () => void): LiveStream;
 }
@@ -29,7 +29,7 @@ export async function* follow(
   key: string,
   options: FollowOptions,
 ): AsyncGenerator<WireEntry, void> {
-  // Not `AbortSignal.any`: that is kept until one of them comes, and a client may live long.
+  // Not `AbortSignal.any`: it would be held by the client's signal, and a client may live long.
   const ending = new AnyAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
   const { signal } = ending;
   const bell = new Bell(signal);
@@ -38,7 +38,7 @@ export async function* follow(
   try {
     stream = deps.watch(await reader.find(key), () => bell.ring());
     void listen(stream, bell);
-    // From here on no entry is written without a sign.
+    // From here on, every new entry comes with an event.
     await bell.rung();
     while (true) {
       const { entries, hasLater } = await reader.next();
@@ -46,7 +46,7 @@ export async function* follow(
       if (!hasLater) await bell.rung();
     }
   } catch (error) {
-    // The client was closed by whoever reads here.
+    // The reader itself closed the client.
     if (deps.over.aborted && deps.over.reason === closedByUser) return;
     throw error;
   } finally {
@@ -66,7 +66,7 @@ async function listen(stream: LiveStream, bell: Bell): Promise<void> {
   }
 }
 
-/** Rung any number of times, it is heard once. Whoever waits for it hears of a failure instead. */
+/** Coalesces signals. A waiter gets a failure instead. */
 class Bell {
   #rings = Promise.withResolvers<void>();
   #failure: { readonly reason: unknown } | null = null;
@@ -92,7 +92,7 @@ class Bell {
   }
 }
 
-/** Pages of a session from where it stands, tried again for as long as that may help. */
+/** Reads pages of a session, and retries while that may help. */
 class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;
@@ -112,7 +112,7 @@ class PageReader {
     };
   }
 
-  /** The session that is meant, which pages are then of, whatever becomes of the key. Returns its canonical key. */
+  /** Resolves the session once, so that later pages stay with it. Returns its canonical key. */
   async find(name: string): Promise<string> {
     const { calls } = this.#deps;
     const params = { key: name, ...this.#who };
@@ -129,7 +129,7 @@ class PageReader {
     return page;
   }
 
-  /** Without a place a page is the last one: what a long session began with is asked for by the entry behind it. */
+  /** Without a position, a page is the last one. The first page of a long session is read before its second entry. */
   async #first(): Promise<Page> {
     const page = await this.#page({});
     if (!page.hasEarlier) return page;
@@ -170,7 +170,7 @@ class PageReader {
   }
 }
 
-/** Aborted by the first of several signals, until it is closed: then nothing of it hangs on any of them. */
+/** Aborts with the first of several signals, and removes its listeners on `close`. */
 export class AnyAbort {
   readonly #controller = new AbortController();
   readonly #leave: (() => void)[] = [];

@@ -9,23 +9,23 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket } from "./socket.ts";
 
 /**
- * Events over a socket of their own: frames do not say which subscription they are for, and a reader that is slow is cut off
- * without harm to calls. After a break it goes on behind the last event that came.
+ * Events over their own socket: frames do not name their subscription, and a slow reader is disconnected without harm
+ * to calls. After a reconnect it resumes after the last event.
  */
 
 export interface StreamOptions {
   readonly filter: EventFilter;
-  /** How many events are held. */
+  /** How many events are buffered. */
   readonly most: number;
   readonly timing: Timing;
   open(listener: ConnectionListener): Connection;
-  /** Told of each subscription, the first too. */
+  /** Called on each subscription, including the first. */
   subscribed?(): void;
-  /** Told once, however it ends. */
+  /** Called once when the stream ends. */
   ended?(): void;
 }
 
-/** Between tries to subscribe at a gateway that says not now, as one that is starting does. */
+/** Delays between attempts to subscribe at a gateway that is not ready. */
 const patience = { minMs: 250, maxMs: 10_000 };
 
 export class LiveStream implements EventStream {
@@ -35,7 +35,7 @@ export class LiveStream implements EventStream {
   readonly #queue: EventQueue;
   readonly #connection: Connection;
   #wake: () => void = () => undefined;
-  /** The last event that came; `null`: not subscribed yet. */
+  /** The last event; `null` before the first subscription. */
   #last: number | null = null;
   #toldOfGap = false;
   #refused = 0;
@@ -47,7 +47,7 @@ export class LiveStream implements EventStream {
     this.#options = options;
     this.#queue = new EventQueue(options.most);
     this.ready = this.#ready.promise;
-    // Whoever does not wait for it hears of it when reading.
+    // A caller that does not await `ready` gets the error when reading.
     this.ready.catch(() => undefined);
     this.#connection = options.open({
       opened: () => void this.#subscribe(),
@@ -58,7 +58,7 @@ export class LiveStream implements EventStream {
   }
 
   close(): void {
-    // What is still held is not read.
+    // Buffered events are discarded.
     this.#queue.clear();
     this.#end(null);
   }
@@ -91,13 +91,13 @@ export class LiveStream implements EventStream {
     }
   }
 
-  /** Over the same socket, which is good: many that open others instead keep a gateway from ever being ready. */
+  /** Over the same socket: many clients that reconnect instead would keep a gateway from getting ready. */
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());
     this.#cancelTimer();
     this.#cancelTimer = timing.setTimer(Math.max(leastMs, delay), () => {
-      // With that socket gone, the next one subscribes.
+      // If that socket is gone, the next one subscribes.
       if (socket !== null && this.#connection.socket === socket) void this.#subscribe();
     });
   }
@@ -110,7 +110,7 @@ export class LiveStream implements EventStream {
     this.#options.subscribed?.();
   }
 
-  /** A gateway that has counted less far than this is another one, whatever it says. */
+  /** A gateway with lower numbers is another one. */
   #restarted(after: number, upTo: number): void {
     this.#last = upTo;
     this.#push({ event: "gap", payload: { after, upTo, reason: "restart" }, seq: upTo });

@@ -1,22 +1,22 @@
 import { isTransient } from "./contract.ts";
 
-/** How long to wait between tries. */
+/** Delays between attempts. */
 export interface Backoff {
   readonly minMs: number;
   readonly maxMs: number;
 }
 
-/** Before the try behind `failed` others: twice as long each time, within a bound, the second half of it by chance. */
+/** Exponential backoff with jitter on the second half. */
 export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
   const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
   return whole / 2 + (whole / 2) * random();
 }
 
-/** Time and chance, given so that tests own them. */
+/** Clock, timers and randomness, injected for tests. */
 export interface Timing {
   now(): number;
   random(): number;
-  /** Returns a function that takes it back. */
+  /** Returns a function that cancels the timer. */
   setTimer(ms: number, ring: () => void): () => void;
 }
 
@@ -48,8 +48,8 @@ export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<
 const patience = { minMs: 250, maxMs: 10_000 };
 
 /**
- * Does it for as long as a gateway says that it may do better later. Rejects with the signal's reason when it is aborted.
- * `mayPass`: which refusals are passing ones; by default all that reading may come again after.
+ * Retries while the gateway reports a transient error, or while `mayPass` accepts it. Rejects with the signal's reason
+ * when it is aborted.
  */
 export async function retryWhileTransient<T>(
   timing: Timing,
@@ -70,7 +70,7 @@ export async function retryWhileTransient<T>(
   }
 }
 
-/** It was not even begun, so that whatever it changes may be asked for once more. */
+/** The request was not started, so it is safe to send it again. */
 export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }

@@ -6,35 +6,35 @@ import type { SocketClass } from "./contract.ts";
 import { CallError } from "./contract.ts";
 import type { Timing } from "./retry.ts";
 
-/** One socket, from its opening to its end, with the handshake. */
+/** One socket with its handshake. */
 
 export interface SocketSettings {
   readonly url: string;
   readonly Socket: SocketClass;
   readonly params: ConnectParams;
-  /** How long the handshake may take. */
+  /** The handshake timeout. */
   readonly timeoutMs: number;
   readonly timing: Timing;
 }
 
 export interface SocketListener {
   hello(hello: HelloPayload): void;
-  /** A message arrived. Its frame follows, which may take a while to parse. */
+  /** A message arrived. Its frame follows after parsing. */
   heard(): void;
   frame(frame: ReceivedResponse | EventFrame): void;
-  /** Once, and nothing behind it. `refusal`: what `connect` was answered with. */
+  /** Called once, at the end. `refusal` is the error response to `connect`. */
   closed(code: number, refusal: CallError | null): void;
 }
 
 export interface LiveSocket {
   send(text: string): void;
-  /** Tells the listener nothing more. Resolves when the other side has closed too, or after a while. */
+  /** Stops calling the listener. Resolves when the other side has closed, or after a timeout. */
   close(): Promise<void>;
-  /** The same as a loss: the listener is told. */
+  /** Closes the socket as if it broke: the listener is called. */
   drop(): void;
 }
 
-/** What a socket that broke without a word is closed with. */
+/** The code of a socket that broke without a close frame. */
 const brokenCode = 1006;
 const goodbyeMs = 1000;
 const connectId = "connect";
@@ -67,14 +67,14 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
 
   function deliver(frame: ReceivedFrame | null): void {
     if (over.signal.aborted) return;
-    // It may have held an answer. Over a new socket the call is sent again or rejected.
+    // The frame may have been a response. Over a new socket, the call is sent again or rejected.
     if (frame === null) end(brokenCode, null);
     else if (frame.type === "other") return;
     else if (isGreeted) listener.frame(frame);
     else if (frame.type === "res" && frame.id === connectId) greeted(frame);
   }
 
-  /** At once, or after the frames that are still being parsed. */
+  /** Runs at once, or after the frames that are still being parsed. */
   function inOrder(act: () => void | Promise<void>, isLong = false): void {
     if (pending === null && !isLong) return void act();
     const last = (pending ?? Promise.resolve()).finally(act).finally(() => {
@@ -112,12 +112,12 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
   };
 }
 
-/** Whether to come again may help after a socket was closed with this. */
+/** Whether reconnecting may help after this close code. */
 export function reconnectsAfter(code: number): boolean {
   return Object.values(closeCodes).find((each) => each.code === code)?.reconnects ?? true;
 }
 
-/** Why it was closed, as an error; `null`: the gateway said nothing about it. */
+/** The error for a close code; `null` if the code says nothing. */
 export function closeError(code: number): CallError | null {
   const found = Object.values(closeCodes).find((each) => each.code === code);
   if (found === undefined) return null;
@@ -135,19 +135,19 @@ export type ReceivedResponse =
   | { readonly type: "res"; readonly id: string; readonly ok: true; readonly payload: unknown }
   | { readonly type: "res"; readonly id: string; readonly ok: false; readonly error: WireError };
 
-/** What a later gateway may send that nobody here knows. */
+/** A frame of a later protocol version. */
 export interface OtherFrame {
   readonly type: "other";
 }
 
 export type ReceivedFrame = ReceivedResponse | EventFrame | OtherFrame;
 
-/** Whether a message has to be read by `readLongFrame`. */
+/** Whether a message must be read by `readLongFrame`. */
 export function isLongFrame(data: unknown): data is string {
   return typeof data === "string" && isLongJson(data);
 }
 
-/** Reads a message of a socket; `null` if it is not a frame. Payloads come from the gateway and are not checked again. */
+/** Reads a message; `null` if it is not a frame. Payloads come from the gateway and are not checked again. */
 export function readFrame(data: unknown): ReceivedFrame | null {
   try {
     return typeof data === "string" ? frameIn(JSON.parse(data)) : null;
@@ -194,13 +194,13 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Notices a socket that is dead and was never closed, as after a machine has slept: no page hears of that by itself. */
+/** Detects a dead socket that was never closed, as after a machine has slept. */
 
 const quietMs = 30_000;
-/** As long as a large answer may be on its way. */
+/** Leaves time for a large response. */
 const answerMs = 30_000;
 
-/** Something that every gateway answers, whatever the token may: the answer shows that it is there. */
+/** A request that every gateway answers for every token. */
 export const heartbeatFrame = JSON.stringify({
   type: "req",
   id: "pulse",
@@ -210,7 +210,7 @@ export const heartbeatFrame = JSON.stringify({
 
 export interface HeartbeatActions {
   ask(): void;
-  /** Nothing was heard since it was asked. */
+  /** Nothing arrived since the request. */
   dead(): void;
 }
 
@@ -226,7 +226,7 @@ export class Heartbeat {
     this.#cancelTimer = this.#wait(quietMs, false);
   }
 
-  /** Called with every frame, so it does no more than this. */
+  /** Called with every frame, so it must be cheap. */
   heard(): void {
     this.#wasHeard = true;
   }

@@ -9,21 +9,21 @@ import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
 import { readPrivate, replacePrivate } from "./auth/private-file.ts";
 
-/** `gateway.json` in the root folder: which gateway runs on it, and where it is reached. */
+/** `gateway.json` in the root folder names the gateway that runs on it. */
 
 export interface RunningGateway {
   readonly pid: number;
   readonly url: string;
   /** In milliseconds since 1970. */
   readonly startedAt: number;
-  /** Of another machine or container: its address may mean nothing here. */
+  /** On another machine or container, so its address may not work here. */
   readonly isElsewhere: boolean;
 }
 
 export interface ClaimOptions {
   readonly url: string;
   readonly clock?: Clock;
-  /** Runs alone among all processes of the root folder: that of its `work.db`. */
+  /** Runs alone among all processes of the root folder, by the lock of its `work.db`. */
   exclusively<T>(act: () => T): T;
 }
 
@@ -31,13 +31,19 @@ export type Claimed =
   | { readonly isMine: true; readonly mine: RunningClaim }
   | { readonly isMine: false; readonly running: RunningGateway };
 
-/** The gateway is known as this process until `release`. */
+/** This process's claim to be the gateway, until `release`. */
 export interface RunningClaim {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
-  /** Why the file could not be written; `null`: it was. Then `beat` gives `false`, and the folder has to be claimed again. */
+  /**
+   * Why the file could not be written; `null` if it was. If it was not, `beat` returns `false`, and the folder must be
+   * claimed again.
+   */
   readonly unwritten: string | null;
-  /** At least every half minute, so that other machines see that it lives. `false`: the file is not this process's. */
+  /**
+   * Call it at least every 30 s, so that other machines see that the gateway is alive. Returns `false` if the file
+   * belongs to another process.
+   */
   beat(): boolean;
   release(): void;
 }
@@ -45,18 +51,18 @@ export interface RunningClaim {
 interface Written extends ProcessIdentity {
   readonly url: string;
   readonly startedAt: number;
-  /** Told apart from others that this process has made. */
+  /** Distinguishes several claims of one process. */
   readonly nonce: string;
 }
 
-/** Of another machine nobody knows whether it lives, but it touches its file. */
+/** A gateway on another machine counts as gone when its file was not touched for this long. */
 const elsewhereStaleMs = 90_000;
 
 export function runningPath(root: string): string {
   return join(root, "gateway.json");
 }
 
-/** The gateway that runs on a folder; `null`: none does. What somebody else could have written is not believed. */
+/** The gateway that runs on a folder; `null` if none does. A file that another user could have written is ignored. */
 export function findRunning(root: string, clock: Clock = systemClock): RunningGateway | null {
   const file = readPrivate(runningPath(root));
   const written = file === null || file.isExposed ? null : parse(file.text);
@@ -68,8 +74,8 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 }
 
 /**
- * Says that this process is the gateway of a folder, unless another one that lives is. Of several at once one wins. On a disk
- * without room it cannot say so, and is the gateway all the same: reads must answer there.
+ * Claims the folder for this process, unless another gateway runs on it. Of several at once, one wins. On a full disk
+ * the claim is not written but still holds, because reads must work there.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
   const path = runningPath(root);
@@ -113,13 +119,13 @@ export function claimRunning(root: string, { url, clock = systemClock, exclusive
     try {
       exclusively(remove);
     } catch {
-      // Of a damaged or missing database too, the file must not name a process that is gone.
+      // Even if the database is damaged or missing, the file must not name a process that is gone.
       remove();
     }
   }
 }
 
-/** `null`: not what a gateway writes. */
+/** `null` if a gateway did not write this. */
 function parse(text: string): Written | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,11 +1,12 @@
 import { BlockList, isIP } from "node:net";
 import { isNetwork } from "../../config/sections/gateway.ts";
 
-/** Addresses of the network: one spelling for each, and which of them are counted as one. */
-
 const mapped = /^(?:0:){5}ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 
-/** The one spelling of an address, without a zone; an IPv4 address inside an IPv6 one is itself. `null`: no address. */
+/**
+ * The canonical spelling of an address, without a zone; an IPv4-mapped address becomes IPv4. `null` if it is not an
+ * address.
+ */
 export function normalizeAddress(text: string): string | null {
   const address = text.replace(/%[\w.~-]+$/, "");
   switch (isIP(address)) {
@@ -19,8 +20,8 @@ export function normalizeAddress(text: string): string | null {
 }
 
 /**
- * Who is counted as one: an IPv4 address, the first 64 bits of an IPv6 one, of which whoever has one has all. What is no
- * address at all is counted as one too.
+ * The unit that failed attempts are counted by: an IPv4 address, or the /64 network of an IPv6 address, because one
+ * client has all of it. Anything that is not an address counts as one network.
  */
 export function networkOf(text: string): string {
   const address = normalizeAddress(text);
@@ -33,7 +34,7 @@ export function isLoopback(text: string): boolean {
   return address === "0:0:0:0:0:0:0:1" || (address?.startsWith("127.") ?? false);
 }
 
-/** Whether an address is in one of some networks. Those that are none hold nobody. */
+/** Returns a check of whether an address is in one of the networks. Malformed networks match nothing. */
 export function matchNetworks(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks.filter(isNetwork)) {
@@ -70,12 +71,12 @@ function unmapped(address: string): string {
   return [a >> 8, a & 255, b >> 8, b & 255].join(".");
 }
 
-/** So many hops are looked at: nobody has more proxies of their own. */
+/** More hops than any setup has proxies. */
 const mostHops = 16;
 
 /**
- * Whose request it is. What `X-Forwarded-For` says counts only as far as proxies of ours said it: from its end backwards,
- * each address behind a trusted one. Everything before that the client may have made up.
+ * The client's address. `X-Forwarded-For` counts only as far as trusted proxies wrote it: from its end backward, each
+ * address after a trusted one. Earlier values may be forged.
  */
 export function resolveClientAddress(
   peer: string,

@@ -6,7 +6,7 @@ import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
 import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
 import type { TokenRequest, Tokens } from "./tokens.ts";
 
-/** The admin token of a root folder lies in its file `token`, for the commands of whoever may read that folder. */
+/** The admin token of a root folder is in its file `token`, for commands of users who may read the folder. */
 
 export interface AdminToken {
   readonly secret: string;
@@ -21,14 +21,14 @@ export function tokenPath(root: string): string {
 }
 
 /**
- * The admin token, made if there is none yet. Processes that start at once get the same one. A file that is there is
- * never written over: what it holds must be a token that still counts.
+ * Returns the admin token, and creates it if there is none. Processes that start at the same time get the same one. An
+ * existing file is never overwritten: it must hold a valid token.
  */
 export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
   const there = readToken(path, tokens);
   if (there !== null) return there;
-  // First the row, then the file: nobody ever reads a token that is not known yet.
+  // The row comes before the file, so that nobody reads an unknown token.
   const { secret, token } = tokens.create(adminRequest, null);
   if (writeToken(path, secret, tokens, token.tokenId)) {
     return { secret, tokenId: token.tokenId, isNew: true };
@@ -38,17 +38,17 @@ export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   return theirs;
 }
 
-/** The secret in the file, for commands; `null`: there is none. */
+/** The secret in the file; `null` if there is none. */
 export function readTokenFile(root: string): string | null {
   const text = readPrivate(tokenPath(root))?.text.trim();
   return isSecret(tokenPrefix, text) ? text : null;
 }
 
-/** `false`: somebody else was quicker. A token that is in no file is dropped: nobody has seen it. */
+/** Returns `false` if another process was faster. The unused token is then dropped. */
 function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
   let isWritten = false;
   try {
-    // One at a time, for disks on which the file does not appear with its contents.
+    // Exclusive, for disks on which the file does not appear together with its contents.
     isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
@@ -73,7 +73,7 @@ function readToken(path: string, tokens: Tokens): AdminToken | null {
   return { secret, tokenId: known.tokenId, isNew: false };
 }
 
-/** After `work.db` was lost. Where other tokens are known, one that is not may have been dropped on purpose. */
+/** After `work.db` was lost. If other tokens are known, an unknown one may have been dropped on purpose. */
 function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Tokens["find"]> {
   return tokens.ledger.exclusively(() => {
     const known = tokens.find(secret);

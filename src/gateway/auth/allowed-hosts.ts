@@ -2,26 +2,26 @@ import { SkeinError } from "../../core/errors.ts";
 import { isLoopback, normalizeAddress } from "./addresses.ts";
 
 /**
- * From which pages and under which names a gateway may be reached, so that no page of somebody else's reaches it through
- * a visitor's browser: by a name of its own that leads here (`Host`), or from its own place (`Origin`).
+ * Which `Host` and `Origin` headers are allowed, so that no page of another site reaches the gateway through a user's
+ * browser.
  */
 
 export interface HostRules {
-  /** The port that is listened at. */
+  /** The port of the gateway. */
   readonly port: number;
-  /** The names and addresses that it listens at: as configured, and where this very connection came in. */
+  /** The names and addresses of the gateway: as configured, and of this connection. */
   readonly bound: readonly string[];
-  /** Of `gateway.allowedHosts`: `name`, or `name:port` for that port alone. */
+  /** From `gateway.allowedHosts`: `name`, or `name:port` for that port alone. */
   readonly allowedHosts: readonly string[];
 }
 
-/** What of a request is looked at; lists where a header came more than once. */
+/** The checked parts of a request; a list if a header came more than once. */
 export interface HostHeaders {
-  /** What stands behind the method; only paths are served, never whole addresses. */
+  /** The request target. Only paths are served, never absolute URLs. */
   readonly target: string;
   readonly host: Header;
   readonly origin?: Header;
-  /** What browsers say of a request that has no `Origin`. */
+  /** What browsers send when there is no `Origin`. */
   readonly fetchSite?: Header;
   readonly fetchMode?: Header;
 }
@@ -35,10 +35,10 @@ interface Authority {
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** They stand for all addresses of a machine, and are none that a page is served at. */
+/** They stand for all addresses of a machine. No page is served under them. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
-/** Why a request is refused with 403; `null`: it may come in, as far as this goes. */
+/** Why a request is refused with 403; `null` if it is allowed. */
 export function findHostProblem(headers: HostHeaders, sites: HostRules): string | null {
   if (!headers.target.startsWith("/")) return "Only paths are served here";
   const host = only(headers.host);
@@ -52,8 +52,8 @@ export function findHostProblem(headers: HostHeaders, sites: HostRules): string 
 }
 
 /**
- * Programs send no `Origin`, and browsers none with a plain GET. Such a one carries no token; but one from another
- * site's page is refused, unless somebody follows a link there.
+ * Programs send no `Origin`, and browsers send none with a plain GET. A request from another site's page is refused,
+ * unless the user followed a link.
  */
 function strayProblem({ fetchSite, fetchMode }: HostHeaders): string | null {
   const isForeign = fetchSite !== undefined && !["same-origin", "none"].includes(only(fetchSite) ?? "");
@@ -64,14 +64,14 @@ function originProblem(origin: string | null, asked: Authority, sites: HostRules
   const page = origin === null ? null : readOrigin(origin);
   if (page === null) return "The Origin header is not the place of a page";
   const { name, port, usual } = page;
-  // A proxy that serves a listed name may ask us under another one.
+  // A proxy that serves a listed name may use another `Host`.
   if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
   // Another program may serve pages at another port of this machine.
   const isOurs = port === sites.port || (asked.name === name && (asked.port ?? usual) === port);
   return isOurs && isNamed(page, sites) ? null : "The request comes from another site's page";
 }
 
-/** The port is of no account here: it may be that of a tunnel or of a container. */
+/** The port does not matter: it may belong to a tunnel or a container. */
 function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules): boolean {
   return (
     isListed({ name, port }, localNames, "anywhere") ||
@@ -80,7 +80,7 @@ function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules):
   );
 }
 
-/** `exactly`: only entries with a port count. */
+/** `exactly` requires an entry with a port. */
 function isListed({ name, port }: Authority, list: readonly string[], how: "exactly" | "anywhere"): boolean {
   return list.some((entry) => {
     const listed = listedOf(entry);
@@ -89,7 +89,7 @@ function isListed({ name, port }: Authority, list: readonly string[], how: "exac
   });
 }
 
-/** Entries of lists come with every request, and are few: names of the configuration, addresses of this machine. */
+/** Parsed entries. They are few: configured names and addresses of this machine. */
 const listedNames = new Map<string, Authority | null>();
 const mostListed = 1000;
 
@@ -102,7 +102,7 @@ function listedOf(entry: string): Authority | null {
   return listed;
 }
 
-/** As in a list, where an IPv6 address may stand by itself, and with a zone. */
+/** In a list, an IPv6 address may have no brackets, and a zone. */
 function bracketed(entry: string): string {
   const address = normalizeAddress(entry);
   return address?.includes(":") ? `[${address}]` : (address ?? entry);
@@ -118,7 +118,7 @@ function readAuthority(text: string): Authority | null {
   return name === null ? null : { name, port };
 }
 
-/** The place of a page, with its port; a page without a place says `null`. */
+/** The origin of a page with its port; a page without an origin sends `null`. */
 function readOrigin(text: string): (Authority & { readonly port: number; readonly usual: number }) | null {
   const [, scheme, behind = ""] = /^(https?):\/\/(.+)$/.exec(text) ?? [];
   const authority = scheme === undefined ? null : readAuthority(behind);
@@ -127,13 +127,13 @@ function readOrigin(text: string): (Authority & { readonly port: number; readonl
   return { name: authority.name, port: authority.port ?? usual, usual };
 }
 
-/** The one value of a header; `null` when it has none or several. */
+/** The only value of a header; `null` if there is none or several. */
 function only(header: Header): string | null {
   if (typeof header === "string") return header;
   return header?.length === 1 ? (header[0] ?? null) : null;
 }
 
-/** Refuses to listen where others reach it, unless that was asked for in so many words. */
+/** Refuses to listen on an address that other machines can reach, unless that was requested explicitly. */
 export function checkBinding(host: string, isExposed: boolean): void {
   if (isExposed || host.toLowerCase() === "localhost" || isLoopback(host)) return;
   throw new SkeinError("forbidden", {

@@ -4,14 +4,14 @@ import { codePrefix, findByHash, hashSecret, isSecret, newSecret, systemRandom }
 import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
- * Codes for the link that a start prints. A code is good for one exchange within ten minutes, in whatever process made
- * it; what the page gets for it is a token of its own, that can be revoked alone.
+ * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, in any process. The
+ * page gets a token of its own that can be revoked alone.
  */
 
 const codeLivesMs = 10 * 60_000;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 
-/** Makes a code for tokens of `by`, which must still count when the code is exchanged. */
+/** Creates a code for tokens of `by`, which must still be valid at the exchange. */
 export function createLinkCode(
   tokens: Tokens,
   by: Pick<Principal, "tokenId">,
@@ -33,7 +33,7 @@ export function createLinkCode(
   return code;
 }
 
-/** A console token for a code; `null`: the code is none, was used, is over, or its maker was revoked. */
+/** Returns a console token; `null` if the code is invalid, used or expired, or its creator was revoked. */
 export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
   if (!isSecret(codePrefix, code)) return null;
   const kept = hashSecret(code);

@@ -6,18 +6,18 @@ import { withoutAbsolutePaths } from "../../core/text.ts";
 import { isBinary } from "../../tools/reading/blocks.ts";
 
 /**
- * What was said, as a caller may see it: an admin as it is, everybody else with secrets masked and without paths of this machine.
- * It comes before anything is cut, for half a secret is not known as one.
+ * Masks content for a caller: admins see it as it is, and everybody else without secrets and file paths. It runs before
+ * any truncation, because half a secret is not recognized.
  */
 export interface Mask {
   text(text: string): string;
-  /** The same piece by piece, for what may be long. */
+  /** The same in slices, for long texts. */
   longText(text: string): Steps<string>;
-  /** An entry, a message, a block, a request: any JSON. Ids, types and the bytes of images stay as they are. */
+  /** Any JSON, such as an entry or a message. IDs, types and image bytes stay. */
   value<T>(value: T): T;
-  /** JSON of others whose fields may mean anything: nothing in it is a name that would stay. */
+  /** JSON with unknown fields: no field name exempts a value. */
   plain<T>(value: T): T;
-  /** Something has been masked so far. */
+  /** Whether anything was masked so far. */
   readonly hasMasked: boolean;
   readonly isOff: boolean;
 }
@@ -45,7 +45,7 @@ const off: Mask = {
 type Fields = Readonly<Record<string, unknown>>;
 
 const paths = new Set(["cwd", "parentSession", "fullOutputPath"]);
-/** Shown as they are, unless they are too long to be that: clients go by them. */
+/** Not masked unless too long, because clients rely on them. */
 const names = new Set([
   ...["id", "parentId", "type", "role", "timestamp", "version", "customType", "mimeType"],
   ...["targetId", "firstKeptEntryId", "fromId", "toolCallId", "toolName", "runId", "copyOf", "sha256", "was"],
@@ -54,7 +54,7 @@ const names = new Set([
 ]);
 const longestName = 256;
 const pieceLength = 64 * 1024;
-/** What is made of fields that we know; everything else is taken as a whole, by the names of its fields. */
+/** Objects with known fields; everything else is masked as a whole. */
 const inside = new Set([
   ...["message", "replacement", "content", "source", "skein", "blob", "provenance"],
   ...["meta", "importedFrom", "claimed"],
@@ -124,12 +124,12 @@ function isName(value: unknown): boolean {
 }
 
 const field = "transcriptPath";
-/** A field of JSON, however often that JSON was written into a text of another. */
+/** A JSON field, at any depth of JSON inside strings. */
 const inText = /("transcriptPath\\*": ?\\*")([^"]*)/g;
 
 /**
- * A redactor that also takes out where session files lie on this machine. `sessions_list` tells it to agents, so that it stands in
- * transcripts; whoever reads those and is no admin is not told.
+ * A redactor that also removes the paths of session files. `sessions_list` shows them to agents, so they appear in
+ * transcripts; only admins may see them.
  */
 export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   return {
@@ -148,20 +148,23 @@ export function withoutTranscriptPaths(redactor: Redactor): Redactor {
   };
 }
 
-/** The name stays, and what closes the text behind it. */
+/** Keeps the field name and the closing quote. */
 export function removeTranscriptPath(text: string): string {
   if (!text.includes(field)) return text;
   return text.replace(inText, (_, head: string, path: string) => head + endOf(path));
 }
 
-/** The backslashes before the quote that ends it. */
+/** The backslashes before the closing quote. */
 function endOf(path: string): string {
   let from = path.length;
   while (from > 0 && path[from - 1] === "\\") from--;
   return path.slice(from);
 }
 
-/** The result of a tool for a client without the scope `admin`: without the paths of session files, and of errors all paths. */
+/**
+ * A tool result for a client without the scope `admin`: without the paths of session files, and without any path in
+ * errors.
+ */
 export function removePaths<T extends Readonly<Record<string, unknown>>>(result: T, isError: boolean): T {
   if (isError) return mapStrings(result, withoutAbsolutePaths) as T;
   const { sessions } = result;

@@ -1,44 +1,44 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** Who asks a gateway, as its token says, and what that allows. Pure: the token itself is checked elsewhere. */
+/** Who calls the gateway, as its token says, and what that allows. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
-/** What a token is for. No scope holds another one: `admin` alone reads nothing. */
+/** Scopes do not include each other: `admin` alone reads nothing. */
 export type TokenScope = (typeof tokenScopes)[number];
 
-/** In the place of a user id: every user. A user of that very name is reached by naming it in a call. */
+/** In place of a user ID: every user. A user with this very ID is reached by naming it in a call. */
 export const everyUser = "*";
 
-/** A user id, `null` for the unnamed user, or {@link everyUser}. */
+/** A user ID, `null` for the unnamed user, or {@link everyUser}. */
 export type TokenUser = string | null;
 
 export interface Rights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** In milliseconds since 1970, and from then on it is over; `null`: never. */
+  /** In milliseconds since 1970; `null` if it never expires. */
   readonly expiresAt: number | null;
 }
 
-/** Whoever showed a valid token. */
+/** The owner of a valid token. */
 export interface Principal extends Rights {
   readonly tokenId: string;
   readonly name: string;
 }
 
-/** In the place of a token's id: who has the folder itself, and so no token. */
+/** In place of a token ID: a process that has the folder itself. */
 export const localTokenId = "local";
 
-/** Has the folder itself, on whoever's behalf. */
+/** Has the folder itself. */
 export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
   return tokenId === localTokenId;
 }
 
-/** What a method asks of its caller. */
+/** What a method requires of its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
-  /** It is about all users at once, so that only a token for every user may call it. */
+  /** Concerns all users at once, so it needs a token for every user. */
   readonly needsAll?: boolean;
 }
 
@@ -51,17 +51,17 @@ export interface Denied {
 export type MayCall = { readonly allowed: true } | Denied;
 export type CallScope = { readonly allowed: true; readonly userId: string | null } | Denied;
 
-/** Sees secrets, and paths of this machine. */
+/** Sees secrets and file paths. */
 export function isAdmin({ scopes }: Pick<Rights, "scopes">): boolean {
   return scopes.includes("admin");
 }
 
-/** Speaks for every user. */
+/** Has a token for every user. */
 export function isForAll({ user }: Pick<Rights, "user">): boolean {
   return user === everyUser;
 }
 
-/** Whether a principal may call such a method at all; for whom, {@link scopeFor} says. */
+/** Whether a principal may call a method; {@link scopeFor} says for which user. */
 export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRights): MayCall {
   if (!rights.scopes.includes(scope)) {
     return denied(`This token lacks the scope "${scope}"`, "Use a token that has it");
@@ -73,8 +73,8 @@ export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRight
 }
 
 /**
- * Whose sessions a call is about. That is the token's user, whatever the call says; only a token for every user may
- * name one, and without a name speaks for the unnamed user. `named`: as the call has it; `undefined`: it names nobody.
+ * The user of a call: the token's user. Only a token for every user may name one in the call, and without a name it
+ * means the unnamed user.
  */
 export function scopeFor(rights: Rights, named?: string | null): CallScope {
   const { user } = rights;
@@ -87,16 +87,16 @@ function denied(problem: string, advice: string): Denied {
   return { allowed: false, problem, advice };
 }
 
-/** The rights that a new token may be given. A token mints only a subset of itself. */
+/** The rights of a new token. A token creates only tokens with a subset of its own rights. */
 
 export interface RequestedRights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** Left out: as long as the token that mints it, or for ever. */
+  /** Default: that of the creating token, or never. */
   readonly expiresAt?: number | null;
 }
 
-/** The rights as asked for, checked by themselves and against `own`; `null` for who has the folder itself. */
+/** Validates the requested rights, by themselves and against the creator's; `null` is a local process. */
 export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
@@ -116,7 +116,7 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   return granted;
 }
 
-/** What of `asked` goes beyond `own`; `null`: nothing. */
+/** What of `asked` exceeds `own`; `null` if nothing does. */
 export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;

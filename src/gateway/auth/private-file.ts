@@ -13,7 +13,9 @@ import { basename, dirname, join } from "node:path";
 import { codeOf, isDiskFault } from "../../core/errors.ts";
 import { realDisk } from "../../store/files/disk.ts";
 
-/** Small files of the root folder that are this user's alone: mode 0600, whole or not there, reached by no link. */
+/**
+ * Small files of the root folder that belong to this user alone: mode 0600, written atomically, never through a link.
+ */
 
 const mostBytes = 16_384;
 const ownMode = 0o600;
@@ -21,12 +23,12 @@ const writableByOthers = 0o022;
 
 export interface PrivateFile {
   readonly text: string;
-  /** Somebody else could have written it. */
+  /** Another user could have written it. */
   readonly isExposed: boolean;
   readonly modifiedAt: number;
 }
 
-/** `null` when there is none, or what is there is no small file: a link, a folder, something to listen at. */
+/** `null` if there is none, or if it is not a small regular file. */
 export function readPrivate(path: string): PrivateFile | null {
   const handle = openOwn(path);
   if (handle === null) return null;
@@ -43,7 +45,7 @@ export function readPrivate(path: string): PrivateFile | null {
   }
 }
 
-/** Takes away what others may do with it. `false`: it is not there, or not ours. */
+/** Removes the permissions of others. Returns `false` if the file is missing or not ours. */
 export function makePrivate(path: string): boolean {
   const handle = openOwn(path);
   if (handle === null) return false;
@@ -59,11 +61,11 @@ export function makePrivate(path: string): boolean {
   }
 }
 
-/** Puts a new file in place, with its contents from its first moment. `false`: there is one; it stays as it is. */
+/** Creates a file that has its contents from the first moment. Returns `false` if one exists, which stays as it is. */
 export function createPrivate(path: string, text: string, nonce: string): boolean {
   const temporary = writeBeside(path, text, nonce);
   try {
-    // Where the disk knows no second names, the file is empty for a moment, and half of it after a power cut.
+    // On a disk without hard links, the file is empty for a moment, and may be incomplete after a power loss.
     if (!realDisk.link(temporary, path)) writeNew(path, text);
     syncFolder(dirname(path));
     return true;
@@ -75,7 +77,7 @@ export function createPrivate(path: string, text: string, nonce: string): boolea
   }
 }
 
-/** Puts a file in the place of another one. On a full disk it is written over that one, which a power cut may leave half done. */
+/** Replaces a file. On a full disk it is overwritten in place, which a power loss may leave incomplete. */
 export function replacePrivate(path: string, text: string, nonce: string): void {
   try {
     realDisk.rename(writeBeside(path, text, nonce), path);
@@ -86,7 +88,7 @@ export function replacePrivate(path: string, text: string, nonce: string): void 
   syncFolder(dirname(path));
 }
 
-/** Takes no new block of the disk as long as the text is about as long as what is there. */
+/** Needs no new disk block while the length stays about the same. */
 function overwrite(path: string, text: string): void {
   const handle = openSync(path, constants.O_RDWR | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -124,7 +126,7 @@ function writeNew(path: string, text: string): void {
 
 function openOwn(path: string): number | null {
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "ELOOP", "EMLINK", "ENXIO"].includes(codeOf(error))) return null;

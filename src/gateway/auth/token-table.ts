@@ -4,12 +4,12 @@ import { migratePart } from "../../core/migrate-part.ts";
 import type { Ledger } from "../../runs/ledger.ts";
 import type { Principal, TokenScope } from "./principal.ts";
 
-/** A token as lists show it: everything but the secret. */
+/** A token without its secret. */
 export interface TokenRecord extends Principal {
-  /** The token that minted it; `null`: made by who has the folder. */
+  /** The token that created it; `null` for a local process. */
   readonly parent: string | null;
   readonly createdAt: number;
-  /** To the minute. */
+  /** Accurate to the minute. */
   readonly lastUsedAt: number | null;
   readonly revokedAt: number | null;
 }
@@ -33,12 +33,11 @@ export function recordOf(row: Row): TokenRecord {
   };
 }
 
-/** Whether a token still counts. */
+/** Whether a token is neither revoked nor expired. */
 export function isLive({ expiresAt, revokedAt }: TokenRecord, now: number): boolean {
   return revokedAt === null && (expiresAt === null || now < expiresAt);
 }
 
-/** What of a token its calls are decided by. */
 export function principalOf({ tokenId, name, scopes, user, expiresAt }: TokenRecord): Principal {
   return { tokenId, name, scopes, user, expiresAt };
 }
@@ -52,8 +51,8 @@ function timeOf(value: unknown): number | null {
 }
 
 /**
- * The part of `work.db` that is about tokens, with a version of its own among the facts. `beginning` is the first part
- * of a hash: rows are found by it, and compared by the rest in constant time. The secrets themselves are nowhere.
+ * The token tables of `work.db`, with their own schema version. `beginning` is a prefix of the hash: it finds the rows,
+ * which are then compared in constant time. Secrets are not stored.
  */
 export const tokenSteps: readonly (readonly string[])[] = [
   [
@@ -81,19 +80,19 @@ export const tokenSteps: readonly (readonly string[])[] = [
   ],
 ];
 
-/** Those with hashes of secrets: a copy of the folder elsewhere has tokens of its own. */
+/** Tables with hashes of secrets, which a copy of the folder must not contain. */
 export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"];
 
 const fact = "schema.gateway";
 
-/** For code that has to rebuild a database. */
+/** For code that rebuilds a database. */
 export const tokenSchema = { fact, table: "gateway_tokens", version: tokenSteps.length };
 
 export function migrateTokens(ledger: Ledger, steps: LedgerPart["steps"] = tokenSteps): void {
   migratePart(ledger, { fact, about: "tokens", steps });
 }
 
-/** The secrets themselves: 32 random bytes behind a prefix by which they are known. Only their hashes are kept. */
+/** Secrets are 32 random bytes after a prefix. Only their hashes are stored. */
 
 export const tokenPrefix = "skein_";
 export const codePrefix = "skein_code_";
@@ -103,7 +102,7 @@ const beginningLength = 8;
 export type RandomSource = (count: number) => Uint8Array;
 export const systemRandom: RandomSource = (count) => randomBytes(count);
 
-/** A hash as it is kept. */
+/** A hash and its indexed prefix. */
 export interface SecretHash {
   readonly beginning: string;
   readonly hash: string;
@@ -123,7 +122,7 @@ export function hashSecret(secret: string): SecretHash {
   return { beginning: hash.slice(0, beginningLength), hash };
 }
 
-/** The row with this very hash. Each is compared in constant time, and one that is not there too. */
+/** Finds the row with this hash. Every comparison takes constant time, also when there is no row. */
 export function findByHash<Row extends { readonly hash: string }>(
   rows: readonly Row[],
   { hash }: SecretHash,

@@ -20,7 +20,7 @@ import {
   tokenPrefix,
 } from "./token-table.ts";
 
-/** How exactly the last use is known: more writes would tell nobody more. */
+/** The resolution of `lastUsedAt`, to save writes. */
 const usedEveryMs = 60_000;
 const longestName = 100;
 const mostKnown = 1000;
@@ -30,8 +30,8 @@ export interface TokensOptions {
   readonly clock?: Clock;
   readonly random?: RandomSource;
   /**
-   * For a process that stays: a revocation that cannot be written counts here at once, and is written by `saveRevocations`.
-   * Left out: revoking throws then.
+   * For a long-running process: a revocation that cannot be written takes effect at once, and `saveRevocations` writes
+   * it later. Otherwise revoking throws.
    */
   readonly keepsRevocations?: boolean;
 }
@@ -41,7 +41,7 @@ export interface TokenRequest extends RequestedRights {
 }
 
 export interface NewToken {
-  /** Shown this once; only its hash is kept. */
+  /** Shown only now; the database has its hash. */
   readonly secret: string;
   readonly token: TokenRecord;
 }
@@ -52,17 +52,17 @@ interface StoredToken {
 }
 
 /**
- * The tokens of a root folder, in `work.db`, for as many processes as there are: what one of them revokes, no other lets
- * in again. What was read is used again only where the database says, with each question, that nobody has changed anything since.
+ * The tokens of a root folder, in `work.db`. A revocation takes effect in every process at once: cached rows are used
+ * only while the database reports no change.
  */
 export class Tokens {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly #random: RandomSource;
   readonly #keepsRevocations: boolean;
-  /** Revoked here and not on the disk yet, with when. */
+  /** Revocations that are not on disk yet, with their times. */
   readonly #unsaved = new Map<string, number>();
-  /** By the beginning of a hash, and by id. */
+  /** By hash prefix, and by ID. */
   readonly #alike: Unchanged<readonly StoredToken[]>;
   readonly #known: Unchanged<TokenRecord>;
 
@@ -82,19 +82,19 @@ export class Tokens {
     this.#known = new Unchanged(mark, mostKnown);
   }
 
-  /** Makes a token, `by` another one or, with `null`, by who has the folder itself. */
+  /** Creates a token for another token, or with `null` for a local process. */
   create(request: TokenRequest, by: { readonly tokenId: string } | null): NewToken {
     const secret = newSecret(tokenPrefix, this.#random);
     return { secret, token: this.adopt(secret, request, by) };
   }
 
-  /** As `create`, for a secret that is there already. */
+  /** Like `create`, for an existing secret. */
   adopt(secret: string, request: TokenRequest, by: { readonly tokenId: string } | null): TokenRecord {
     const name = checkName(request.name);
     const { beginning, hash } = hashSecret(secret);
     return this.ledger.exclusively(() => {
       const now = this.clock.now();
-      // What the maker may is read here, not taken from its principal: it may have been revoked a moment ago.
+      // The creator's rights are read again, because it may have been revoked a moment ago.
       const own = by === null ? null : this.#maker(by.tokenId);
       const { scopes, user, expiresAt } = grantRights(request, own, now);
       const tokenId = Buffer.from(this.#random(6)).toString("hex");
@@ -115,7 +115,7 @@ export class Tokens {
     });
   }
 
-  /** Whose secret this is; `null`: nobody's who may still come in. */
+  /** The principal of a secret; `null` if it is not valid. */
   verify(secret: unknown): Principal | null {
     const token = this.find(secret);
     const now = this.clock.now();
@@ -124,7 +124,7 @@ export class Tokens {
     return principalOf(token);
   }
 
-  /** The token of a secret, whether it still counts or not; nothing is noted. */
+  /** The token of a secret, valid or not. Does not update its last use. */
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashSecret(secret);
@@ -134,8 +134,8 @@ export class Tokens {
   }
 
   /**
-   * As `verify`, by what was last read, for when `work.db` cannot be read. What another process has revoked since then still
-   * counts, so this is good for nothing but saying what is wrong.
+   * Like `verify`, from the last successful read, while `work.db` cannot be read. It may miss revocations of other
+   * processes, so it only decides who sees error details.
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
@@ -145,7 +145,7 @@ export class Tokens {
     return isValid ? principalOf(token) : null;
   }
 
-  /** What a token that came in before may now; `null`: it is over. For sockets that stay open. */
+  /** The principal of an open connection's token; `null` if it was revoked or has expired. */
   current(tokenId: string): Principal | null {
     const token = this.#known.get(tokenId, () => this.get(tokenId));
     if (token === null || this.#unsaved.has(tokenId)) return null;
@@ -157,20 +157,20 @@ export class Tokens {
     return row === undefined ? null : this.#asRevoked(recordOf(row));
   }
 
-  /** All of them in the order they were made, those that are over too. */
+  /** In order of creation, including revoked and expired ones. */
   list(): TokenRecord[] {
     const rows = this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens ORDER BY seq`).all();
     return rows.map((row) => this.#asRevoked(recordOf(row)));
   }
 
-  /** How many tokens are valid, without this one. */
+  /** How many other tokens are valid. */
   countOthers(tokenId: string): number {
     const sql = `SELECT count(*) AS count FROM gateway_tokens
       WHERE token_id <> ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`;
     return Number(this.ledger.sql(sql).get(tokenId, this.clock.now())?.count);
   }
 
-  /** Users with valid tokens of their own, and how many, in the order of their bytes. `after` `undefined`: from the first. */
+  /** Users with valid tokens and their counts, in byte order. `undefined` starts with the first. */
   countByUser(
     after: string | null | undefined,
     limit: number,
@@ -185,14 +185,14 @@ export class Tokens {
       .map(({ name, tokens }) => ({ userId: name === "" ? null : String(name), tokens: Number(tokens) }));
   }
 
-  /** Whether it was revoked here, and the disk does not know yet. */
+  /** Whether it was revoked here and the revocation is not on disk yet. */
   isUnsaved(tokenId: string): boolean {
     return this.#unsaved.has(tokenId);
   }
 
   /**
-   * Ends a token and all that it minted, at any depth: whoever stole it may have made more. Gives the ids that this
-   * ended; none if it was revoked before.
+   * Revokes a token and all that it created, at any depth, because a thief may have created more. Returns the revoked
+   * IDs.
    */
   revoke(tokenId: string): string[] {
     return this.#end(() => {
@@ -207,7 +207,7 @@ export class Tokens {
     });
   }
 
-  /** Removes every token of a user, for when all of the user is removed: a row that stayed would name the user. */
+  /** Removes every token of a removed user, because a row would name the user. */
   removeUser(userId: string): string[] {
     if (userId === everyUser) return []; // tokens for every user are nobody's own
     return this.ledger.exclusively(() => {
@@ -223,7 +223,7 @@ export class Tokens {
     });
   }
 
-  /** Writes what was revoked while the disk could not be written. Throws where it still cannot be. */
+  /** Writes pending revocations. Throws if that is still not possible. */
   saveRevocations(): void {
     if (this.#unsaved.size === 0) return;
     const unsaved = [...this.#unsaved];
@@ -233,18 +233,21 @@ export class Tokens {
     for (const [tokenId] of unsaved) this.#unsaved.delete(tokenId);
   }
 
-  /** Drops tokens that expired before then. Revoked ones without an end stay, so that nobody takes one for unknown. */
+  /**
+   * Removes tokens that expired before then. Revoked ones without an expiry stay, so that they are not taken for
+   * unknown.
+   */
   forgetExpired(before: number): number {
     return Number(this.ledger.run("DELETE FROM gateway_tokens WHERE expires_at < ?", before).changes);
   }
 
-  /** Undoes `create`, for a secret that nobody was ever given. */
+  /** Undoes `create` for a secret that nobody has seen. */
   drop(tokenId: string): void {
     this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
     this.#forget(tokenId);
   }
 
-  /** `null`: there is none. */
+  /** `null` if there is none. */
   #beginningWith(beginning: string): StoredToken[] | null {
     const rows = this.ledger
       .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
@@ -252,7 +255,7 @@ export class Tokens {
     return rows.length === 0 ? null : rows.map((row) => ({ hash: String(row.hash), token: recordOf(row) }));
   }
 
-  /** Ends those that `find` gives, in one transaction with finding them: nobody mints another one meanwhile. */
+  /** Revokes the rows that `find` returns, in one transaction, so that no token is created meanwhile. */
   #end(find: () => readonly Row[]): string[] {
     const now = this.clock.now();
     const idsOf = (rows: readonly Row[]) => rows.map((row) => String(row.token_id));
@@ -302,7 +305,7 @@ export class Tokens {
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   }
 
-  /** `false`: nothing was written. A disk that is full or busy keeps nobody out. */
+  /** Returns `false` if nothing was written. A full or busy disk must not keep anybody out. */
   #noteUse({ tokenId, lastUsedAt }: TokenRecord, now: number): boolean {
     if (lastUsedAt !== null && now - lastUsedAt < usedEveryMs) return false;
     try {
@@ -316,7 +319,7 @@ export class Tokens {
   }
 }
 
-/** Whether a change was refused because of the disk or the database, and not because of what was asked. */
+/** Whether the disk or the database refused the change, rather than its arguments. */
 function isNotWritten(error: unknown): boolean {
   return error instanceof SkeinError && (error.code === "write_failed" || error.code === "store_damaged");
 }

@@ -12,20 +12,20 @@ import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
 import type { McpApp, McpAsker } from "./mcp-context.ts";
 
-/** A call of a tool as it came in. */
+/** A tool call of an MCP client. */
 export interface ToolRequest {
   readonly name: string;
   readonly args: unknown;
   readonly signal: AbortSignal;
   readonly idempotencyKey?: string;
-  /** Left out: nobody asked for progress. */
+  /** Absent if the client asked for no progress. */
   tell?(progress: number, message: string): void;
 }
 
-/** What somebody may name a call by, so that the same one again is done once. */
+/** The field of `_meta` with the idempotency key of a call. */
 export const idempotencyMeta = "skein/idempotencyKey";
 
-/** Calls a tool for an asker. A refusal is a result, marked as an error; only an unknown tool is none. */
+/** Calls a tool. A refusal is a result with `isError`; only an unknown tool throws. */
 export async function callTool(
   app: McpApp,
   table: readonly SessionTool[],
@@ -40,7 +40,7 @@ export async function callTool(
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
-/** The result of a tool for an asker, what is thrown as a refusal too. Only an abort throws. */
+/** The result of a tool; errors become refusals, and only an abort throws. */
 export async function resultOf(
   app: McpApp,
   { tokenId, userId, sessionKey, scopes }: McpAsker,
@@ -77,14 +77,12 @@ function unknownTool(name: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}. See tools/list.`);
 }
 
-/** The session tools as MCP tells of them. Pure. */
-
-/** What a token needs to call a tool. */
+/** The scope that a tool needs. */
 export function toolScope({ isReadOnly = false }: Pick<SessionTool, "isReadOnly">): TokenScope {
   return isReadOnly ? "read" : "write";
 }
 
-/** Those that a token with these scopes may call. */
+/** The tools that a token with these scopes may call. */
 export function toolsFor(
   table: readonly SessionTool[],
   scopes: readonly TokenScope[],
@@ -106,15 +104,15 @@ export function toolListing(tool: SessionTool): Tool {
       readOnlyHint: isReadOnly,
       destructiveHint: tool.isDestructive ?? false,
       idempotentHint: isReadOnly,
-      // What is set off is done by agents, whose own tools may reach anywhere.
+      // Agents do the work, and their tools may reach anywhere.
       openWorldHint: !isReadOnly,
     },
   };
 }
 
-/** What a call that waits has to tell meanwhile. */
-
-/** A step of a run in words; `null`: none that is told. Names alone: texts of others are not redacted here. */
+/**
+ * A step of a run in words; `null` if it is not reported. It contains names only, because texts are not redacted here.
+ */
 export function stepText(event: SkeinEvent): string | null {
   switch (event.type) {
     case "run.queued":
@@ -142,7 +140,7 @@ export function stepText(event: SkeinEvent): string | null {
   }
 }
 
-/** Follows some runs, and those that they set off. */
+/** Follows runs, and the runs that they start. */
 export class RunFollower {
   readonly #runs = new Set<string>();
   readonly #tell: (progress: number, message: string) => void;
@@ -165,7 +163,7 @@ export class RunFollower {
     if (text !== null) this.#say(text);
   }
 
-  /** Progress only ever goes up; how much there is to do nobody knows. */
+  /** Progress only increases; the total is unknown. */
   #say(message: string): void {
     this.#told += 1;
     this.#tell(this.#told, message);

@@ -18,9 +18,9 @@ import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
-/** MCP over Streamable HTTP, for whoever showed a token. */
+/** MCP over Streamable HTTP, for authenticated requests. */
 export interface Mcp {
-  /** One request at `/mcp`. `?agent=` names the agent that is spoken for. */
+  /** One request at `/mcp`. `?agent=` names the agent of the asker. */
   handle(request: Request, principal: Principal): Promise<Response>;
   /** Ends every connection and stream. */
   close(): Promise<void>;
@@ -29,8 +29,8 @@ export interface Mcp {
 const maxBody = { maxRequestBodySize: wireLimits.frameBytes };
 
 /**
- * Parses the body of a request in slices. What is not JSON or cannot be read is replaced by a short text that is not JSON either,
- * and a body that is too large by its declared length, so that the SDK answers as it does without this.
+ * Parses the body in slices. An invalid body is replaced by a short invalid text, and a body that is too large by its
+ * declared length, so that the SDK answers as usual.
  */
 async function readMessage(request: Request): Promise<ReadMessage> {
   if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
@@ -50,7 +50,7 @@ async function readMessage(request: Request): Promise<ReadMessage> {
   }
 }
 
-/** Of both revisions: up to 2025-11-25 with a handshake, 2026-07-28 without. */
+/** Serves both revisions: up to 2025-11-25 with a handshake, 2026-07-28 without. */
 export function createMcp(app: McpApp): Mcp {
   const connections = new LegacyConnections(app, sessionToolTable);
   const exchanges = new StatelessRequests(app, sessionToolTable);
@@ -78,7 +78,7 @@ function askerIn(request: Request, principal: Principal, { defaultAgentId }: Mcp
   }
 }
 
-/** How many connections one token may hold, whichever agents it speaks for; beyond it the one that was silent longest goes. */
+/** Connections per token; beyond that, the longest idle one is closed. */
 const mostPerToken = 32;
 
 interface Connection {
@@ -88,13 +88,13 @@ interface Connection {
 }
 
 /**
- * Clients of the revisions up to 2025-11-25, over HTTP: each begins with a handshake, gets a session id of MCP's own, and hears
- * notices on a stream that it holds open.
+ * Clients of revisions up to 2025-11-25: each begins with a handshake, gets an MCP session ID, and receives notices on
+ * an open stream.
  */
 export class LegacyConnections {
   readonly #app: McpApp;
   readonly #table: readonly SessionTool[];
-  /** The one that spoke last is the last. */
+  /** The most recently used last. */
   readonly #open = new Map<string, Connection>();
 
   constructor(app: McpApp, table: readonly SessionTool[]) {
@@ -117,7 +117,7 @@ export class LegacyConnections {
     await Promise.all([...this.#open.values()].map((each) => each.close()));
   }
 
-  /** What is no handshake is refused by the transport, and leaves nothing behind. */
+  /** A request that is not a handshake is refused by the transport and leaves nothing behind. */
   async #begin({ request, ...body }: ReadMessage, asker: McpAsker): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
@@ -142,7 +142,7 @@ export class LegacyConnections {
     return response;
   }
 
-  /** Those of tokens that have ended go too: nobody comes back to them. */
+  /** Connections of revoked tokens are closed too. */
   async #makeRoom({ tokenId }: McpAsker): Promise<void> {
     const all = [...this.#open.values()];
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
@@ -154,7 +154,7 @@ export class LegacyConnections {
   }
 }
 
-/** Notices over a connection that lasts. `subscribed`: of these alone; `null`: whoever gets them chooses. */
+/** Sends notices over a connection: of the subscribed URIs, or of all with `null`. */
 export function noticesTo(
   app: McpApp,
   asker: McpAsker,
@@ -170,7 +170,7 @@ export function noticesTo(
   return new Notices(app, asker, listener, (uri) => subscribed?.has(uri) ?? true);
 }
 
-/** A connection is for the token that began it, and nobody else learns that it is there. */
+/** A connection belongs to the token that opened it; for others it does not exist. */
 function isSame(one: McpAsker, other: McpAsker): boolean {
   return (
     one.sessionKey === other.sessionKey &&
@@ -184,10 +184,10 @@ function noSuchConnection(): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32001, message }, id: null }, { status: 404 });
 }
 
-/** Beyond it the one that was silent longest is forgotten; what it has under way goes on. */
+/** Beyond that, the least recently used handler is dropped; its pending requests continue. */
 const mostAskers = 500;
 
-/** Clients of the revision 2026-07-28, over HTTP: every request stands for itself, and notices come on `subscriptions/listen`. */
+/** Clients of revision 2026-07-28: every request stands alone, and notices come on `subscriptions/listen`. */
 export class StatelessRequests {
   readonly #app: McpApp;
   readonly #table: readonly SessionTool[];
@@ -213,7 +213,7 @@ export class StatelessRequests {
     await Promise.all([...this.#handlers.values()].map((handler) => handler.close()));
   }
 
-  /** One for each asker: what goes over its bus is for that asker alone. */
+  /** One handler per asker, because its bus carries only that asker's notices. */
   #handlerFor(asker: McpAsker): McpHttpHandler {
     return createMcpHandler(() => mcpServer(this.#app, this.#table, asker), {
       legacy: "reject",
@@ -224,7 +224,7 @@ export class StatelessRequests {
   }
 }
 
-/** Hears of changes for as long as anybody listens. */
+/** Subscribes to changes while it has listeners. */
 class NoticeBus implements ServerEventBus {
   readonly #app: McpApp;
   readonly #asker: McpAsker;

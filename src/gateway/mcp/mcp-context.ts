@@ -8,40 +8,40 @@ import type { Skein } from "../../sessions/skein.ts";
 import type { Principal, TokenScope } from "../auth/principal.ts";
 import { scopeFor } from "../auth/principal.ts";
 
-/** How a tool is called for somebody who speaks MCP. */
+/** How a tool is called for an MCP client. */
 export interface McpCall {
   readonly tokenId: string;
   readonly userId: string | null;
-  /** Its token has the scope `admin`. */
+  /** The token has the scope `admin`. */
   readonly isOperator: boolean;
   /** The asker's own session. */
   readonly sessionKey: string;
   readonly idempotencyKey?: string;
   readonly signal: AbortSignal;
-  /** Told of the runs that the call begins to wait for. */
+  /** Called with the runs that the call starts to wait for. */
   onWait?(runIds: readonly string[]): void;
 }
 
-/** What MCP stands on. */
+/** What MCP needs. */
 export interface McpApp {
   readonly version: string;
-  /** Of the asker, where nobody names another. */
+  /** The agent of an asker that names none. */
   readonly defaultAgentId: string;
   /** How short keys are read. */
   readonly scope: "per-sender" | "global";
   /** The names of the session tools that an asker may call. */
   allowedTools(asker: McpAsker): Promise<ReadonlySet<string>>;
-  /** A session tool, exactly as an agent in that session would call it. */
+  /** Calls a session tool as an agent in that session would. */
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
-  /** What happens in the sessions of one user. Returns a function that ends it. */
+  /** Events of one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
-  /** Whether a token is still good: connections outlast the moment in which it was shown. */
+  /** Whether a token is still valid; connections outlive the request that authenticated them. */
   isCurrent(tokenId: string): boolean;
-  /** Told of what nobody asked for and went wrong. */
+  /** Reports errors that no client is waiting for. */
   report(error: unknown): void;
 }
 
-/** On whose behalf somebody speaks MCP: fixed by the token, whatever is called. */
+/** Who speaks MCP, fixed by the token. */
 export interface McpAsker {
   readonly tokenId: string;
   readonly userId: string | null;
@@ -57,7 +57,7 @@ export interface ReadMessage {
   readonly parsedBody?: unknown;
 }
 
-/** Who asks, by the token and the agent that is spoken for. Nobody but the token says whose sessions these are. */
+/** The asker of a token and an agent. Only the token decides the user. */
 export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   const agentId = readAgentId(agent);
   if (agentId === null) {
@@ -77,7 +77,7 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
   return { tokenId, userId: scope.userId, agentId, sessionKey, scopes };
 }
 
-/** What MCP stands on where the Skein is of this process. */
+/** MCP for a Skein of this process. */
 export function skeinMcpApp(
   skein: Skein,
   known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
@@ -93,7 +93,7 @@ export function skeinMcpApp(
   };
 }
 
-/** Of all that happens, what happens in the sessions of one user. */
+/** Filters the events of one user. */
 export function subscribeForUser(
   subscribe: (listener: (event: SkeinEvent) => void) => () => void,
 ): McpApp["subscribe"] {

@@ -21,10 +21,10 @@ import type { McpApp, McpAsker } from "./mcp-context.ts";
 const instructions =
   "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. What you spawn belongs to you; which other sessions you see is for the configuration to say.";
 
-/** URIs that somebody subscribed to on a connection. */
+/** The URIs that a connection subscribed to. */
 export type SubscribedUris = Set<string>;
 
-/** One server for one asker. It answers what comes; notices of changes are sent by whoever holds the connection. */
+/** The MCP server of one asker. The owner of the connection sends the notices. */
 export function mcpServer(
   app: McpApp,
   table: readonly SessionTool[],
@@ -74,7 +74,7 @@ function serveResources(server: Server, app: McpApp, asker: McpAsker, subscribed
   });
 }
 
-/** On one connection; beyond it the oldest is forgotten. */
+/** Subscriptions per connection; beyond that, the oldest is dropped. */
 const mostSubscribed = 10_000;
 
 function callOptions(app: McpApp, { mcpReq }: ServerContext) {
@@ -92,8 +92,8 @@ function callOptions(app: McpApp, { mcpReq }: ServerContext) {
 }
 
 /**
- * Sessions as resources: what `sessions_list` and `sessions_history` show this asker, and nothing else. The name in a URI is
- * the key as the asker would write it; the whole key, the session id and the label are read too.
+ * Sessions as resources: exactly what `sessions_list` and `sessions_history` show this asker. A URI has the key as the
+ * asker would write it; full keys, session IDs and labels work too.
  */
 
 const base = "skein://sessions/";
@@ -114,7 +114,7 @@ export function uriOf(reference: string): string {
   return base + encodeURIComponent(reference);
 }
 
-/** What a URI names; `null`: no session. */
+/** The session reference in a URI; `null` if it is not a session's. */
 export function referenceIn(uri: string): string | null {
   if (!uri.startsWith(base)) return null;
   try {
@@ -125,7 +125,7 @@ export function referenceIn(uri: string): string | null {
   }
 }
 
-/** Every URI under which an asker may have asked for a session. */
+/** Every URI under which an asker may know a session. */
 export function urisOf(
   { scope }: Pick<McpApp, "scope">,
   { agentId, sessionKey }: McpAsker,
@@ -148,7 +148,7 @@ export async function listResources(
   return { resources: sessions.map(resourceOf), ...present({ nextCursor }) };
 }
 
-/** A row of `sessions_list`, as far as it is told here. */
+/** The used fields of a row of `sessions_list`. */
 interface Row {
   readonly key: string;
   readonly kind: string;
@@ -178,7 +178,7 @@ export async function readResource(
   return { contents: [{ uri, mimeType, text: stringifyJson(result) }] };
 }
 
-/** Throws as reading does where the asker may not, and reads next to nothing. */
+/** Throws as reading would, and reads only one message. */
 export async function checkResource(
   app: McpApp,
   asker: McpAsker,

@@ -5,9 +5,9 @@ import type { McpApp, McpAsker } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
-  /** A session has more to read; under every URI that may mean it. */
+  /** A session has new messages; with every URI that may mean it. */
   updated(uris: readonly string[]): void;
-  /** Another session is on the list, or one is gone from it. */
+  /** A session was added to the list or removed from it. */
   listChanged(): void;
 }
 
@@ -19,8 +19,8 @@ interface Session {
 }
 
 /**
- * Tells one asker of changes, and of no session that it may not read or list at that moment. What changes while that is
- * being found out is told once.
+ * Notifies one asker of changes to sessions that it may read or list at that moment. Changes during the check are
+ * coalesced.
  */
 export class Notices {
   readonly #app: McpApp;
@@ -29,10 +29,10 @@ export class Notices {
   readonly #isWanted: (uri: string) => boolean;
   readonly #closing = new AbortController();
   readonly #reading = new Map<string, { again: boolean }>();
-  /** Came or went since the last look. */
+  /** Added or removed since the last check. */
   readonly #moved = new Set<string>();
   readonly #leave: () => void;
-  /** The newest sessions that it may list, by their ids; `null`: not known yet. */
+  /** The IDs of the newest listed sessions; `null` before the first check. */
   #listed: ReadonlySet<string> | null = null;
   #listing: { again: boolean } | null = null;
 
@@ -67,7 +67,7 @@ export class Notices {
       case "session.reset":
         this.#moved.add(event.freshSessionId);
         break;
-      // Out of the archive, among other things.
+      // For example unarchived.
       case "session.updated":
         break;
       default:
@@ -76,7 +76,7 @@ export class Notices {
     this.#relist();
   }
 
-  /** A token that holds no more hears nothing more. Looked up where there is work: events are many. */
+  /** A revoked token gets no more notices. Checked only when there is work, because events are frequent. */
   #isOver(): boolean {
     if (!this.#closing.signal.aborted && !this.#app.isCurrent(this.#asker.tokenId)) this.close();
     return this.#closing.signal.aborted;
@@ -110,7 +110,7 @@ export class Notices {
     });
   }
 
-  /** What comes while it works makes it work again. */
+  /** Changes during the work cause another round. */
   async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
     try {
       while (work.again && !this.#isOver()) {
@@ -140,7 +140,7 @@ export class Notices {
     const now = new Set(sessions.map(({ sessionId }) => sessionId));
     this.#listed = now;
     const isOther = before !== null && !isEqual(before, now);
-    // Beyond the first page nothing is compared: there it may have changed.
+    // Only the first page is compared; a later page may have changed.
     const isBeyond = moved.length > 0 && nextCursor !== undefined;
     if (isOther || isBeyond || moved.some((id) => now.has(id))) this.#listener.listChanged();
   }

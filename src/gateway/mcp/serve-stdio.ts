@@ -14,8 +14,8 @@ import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
 
 /**
- * Speaks MCP over two streams until the input ends. What is under way by then is aborted; runs go on. A line of more than 25 MiB
- * ends it with `body_too_large`: nothing after it can be read.
+ * Speaks MCP over two streams until the input ends. Pending calls are then aborted, and runs continue. A line over 25
+ * MiB ends it with `body_too_large`.
  */
 export async function serveMcpStdio(
   app: McpApp,
@@ -23,12 +23,12 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  // The transport would parse a line in one piece, so it gets an input without data, and the messages from here.
+  // The transport would parse a line in one piece, so it gets an empty input, and messages are parsed here.
   const silent = new PassThrough();
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
     ({ era }) => {
-      // Of the newer revision the transport knows who wants what; of the older ones the server does.
+      // In the newer revision the transport knows the subscriptions; in older ones the server does.
       const subscribed: SubscribedUris | null = era === "legacy" ? new Set() : null;
       const server = mcpServer(app, sessionToolTable, asker, subscribed ?? undefined);
       if (!asker.scopes.includes("read")) return server;
@@ -52,7 +52,7 @@ export async function serveMcpStdio(
   }
 }
 
-/** Until the input ends, however it does: a client that is gone is an end like any other. */
+/** A client that disconnects ends the input normally. */
 async function readMessages(
   input: Readable,
   transport: StdioServerTransport,
@@ -88,7 +88,7 @@ async function readMessage(
   }
 }
 
-/** What a protocol is spoken over. */
+/** The streams of a protocol. */
 export interface StdioStreams {
   readonly input: Readable;
   readonly output: Writable;
