@@ -56,7 +56,7 @@ export class Authenticator {
     if (retryAfterMs === 0) return;
     const most = this.#tuning.requestsPerSecond;
     throw new RequestRefusedError(
-      rateLimited(`A token has ${most} requests a second, and this one more`, retryAfterMs),
+      rateLimited(`A token may send ${most} requests per second, and this one sent more`, retryAfterMs),
     );
   }
 
@@ -65,7 +65,7 @@ export class Authenticator {
     try {
       return this.#app.tokens.current(tokenId) === null;
     } catch (error) {
-      this.#app.log("warn", "A token could not be looked at again", { tokenId, error });
+      this.#app.log("warn", "A token could not be checked again", { tokenId, error });
       return false;
     }
   }

@@ -27,7 +27,7 @@ export async function createServer(app: ServerApp, tuning: Partial<Tuning> = {})
     sockets.close();
     throw error;
   }
-  server.on("error", (error) => app.log("error", "The server cannot take a connection", { error }));
+  server.on("error", (error) => app.log("error", "The server cannot accept a connection", { error }));
   return {
     url: url(),
     drain: (graceMs) => drain(context, sockets, graceMs),

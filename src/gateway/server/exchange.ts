@@ -86,7 +86,9 @@ export class HttpExchange {
     this.task = context.pendingRequests.begin(way.isLong);
     response.once("close", () => this.#close());
     // A broken connection must not become an uncaught error.
-    response.on("error", (error) => context.app.log("info", "An answer broke off", { error: error.message }));
+    response.on("error", (error) =>
+      context.app.log("info", "The connection failed while a response was sent", { error: error.message }),
+    );
   }
 
   get signal(): AbortSignal {
@@ -110,8 +112,7 @@ export class HttpExchange {
   /** Counts one concurrent request under a name until the response is sent. */
   hold(name: string): void {
     const release = this.context.requests.open(name);
-    if (release === null)
-      throw new RequestRefusedError(rateLimited("Too many requests are under way at once", 1000));
+    if (release === null) throw new RequestRefusedError(rateLimited("Too many requests are pending", 1000));
     this.#ends.push(release);
   }
 
@@ -127,7 +128,7 @@ export class HttpExchange {
       const more = Math.max(0, length - free) - taken;
       if (this.response.closed || more === 0) return;
       if (!held.take(name, more)) {
-        throw new RequestRefusedError(rateLimited("Too many bytes of requests are under way at once", 1000));
+        throw new RequestRefusedError(rateLimited("Pending requests hold too many bytes", 1000));
       }
       taken += more;
     };
@@ -175,7 +176,7 @@ export class HttpExchange {
     try {
       end();
     } catch (error) {
-      this.context.app.log("error", "What was held for a request could not be let go", { error });
+      this.context.app.log("error", "The cleanup of a request failed", { error });
     }
   }
 }

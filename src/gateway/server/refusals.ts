@@ -22,7 +22,7 @@ export const wrongCode: WireError = {
 
 export const shuttingDown: WireError = {
   code: "unavailable",
-  message: "The gateway stops. Ask again in a while.",
+  message: "The gateway is shutting down. Try again in a moment.",
   retryable: true,
   retryAfterMs: 1000,
 };
@@ -30,33 +30,32 @@ export const shuttingDown: WireError = {
 /** The request line or the headers are not valid HTTP. */
 export const notHttp: WireError = {
   code: "invalid_request",
-  message: "This is no request that could be read. Speak HTTP/1.1, with headers of at most 16 KiB.",
+  message: "The request is not valid HTTP. Send HTTP/1.1 with headers of at most 16 KiB.",
 };
 
 export const unmetExpectation: WireError = {
   code: "invalid_request",
-  message:
-    "The header Expect asks for something that the gateway does not do. Leave it out, or send 100-continue.",
+  message: "The Expect header is not supported. Leave it out, or send 100-continue.",
 };
 
 /** The upgrade request is not a valid WebSocket handshake. */
 export function badHandshake(problem: string): WireError {
   return {
     code: "invalid_request",
-    message: `This is no handshake of WebSocket, version 13: ${problem}. Use a client that speaks it.`,
+    message: `The WebSocket handshake is not valid: ${problem}. Use a client that supports version 13.`,
   };
 }
 
 export const tooSlow: WireError = {
   code: "invalid_request",
-  message: "The request did not come whole in time. Send it again, at once.",
+  message: "The request did not arrive completely in time. Send it again.",
   retryable: true,
 };
 
 export function rateLimited(what: string, retryAfterMs: number): WireError {
   return {
     code: "rate_limited",
-    message: `${what}. Wait a little and ask again.`,
+    message: `${what}. Wait and try again.`,
     retryable: true,
     retryAfterMs,
   };
@@ -72,7 +71,7 @@ export function wrongSite(problem: string): WireError {
 export function tooLarge(what: string, bytes: number): WireError {
   return {
     code: "too_large",
-    message: `${what} is larger than ${bytes} bytes. Send or ask for less at once.`,
+    message: `${what} is larger than ${bytes} bytes. Send or request less at once.`,
   };
 }
 
@@ -84,7 +83,7 @@ export function tooManyChunks(maxChunks: number): WireError {
 }
 
 export function noSuch(what: string): WireError {
-  return { code: "not_found", message: `There is no ${what}. /openapi.json lists all that there is.` };
+  return { code: "not_found", message: `There is no ${what}. /openapi.json lists every path.` };
 }
 
 export function malformed(problem: string): WireError {

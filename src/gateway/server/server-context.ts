@@ -55,7 +55,7 @@ interface Row {
   isLong: boolean;
 }
 
-const advice = "Ask again in a while; what was begun may have been done";
+const advice = "Try again in a moment; the work may have been done";
 
 /** Every pending request, so that a shutdown can wait for them and abort the rest. */
 export class PendingRequests {
@@ -78,7 +78,7 @@ export class PendingRequests {
     return {
       signal: row.controller.signal,
       wait: () => this.#wait(row),
-      leave: () => row.controller.abort(over("Nobody waits for the answer any more")),
+      leave: () => row.controller.abort(over("The client no longer waits for the response")),
       done: () => this.#end(row),
     };
   }
@@ -101,7 +101,8 @@ export class PendingRequests {
   }
 
   #abort(isMeant: (row: Row) => boolean): void {
-    for (const row of this.#rows) if (isMeant(row)) row.controller.abort(over("The gateway stops"));
+    for (const row of this.#rows)
+      if (isMeant(row)) row.controller.abort(over("The gateway is shutting down"));
   }
 
   #end(row: Row): void {

@@ -80,7 +80,7 @@ export class SocketConnection {
     this.#stopWaiting = timers.after(connectMs, () => this.close("connectTooLate"));
     ws.on("message", (data: Buffer, isBinary) => this.#receive(data, isBinary));
     ws.on("pong", () => this.#live());
-    ws.on("error", (error) => context.app.log("info", "A socket broke", { error: error.message }));
+    ws.on("error", (error) => context.app.log("info", "A socket failed", { error: error.message }));
     ws.once("close", () => this.#end());
   }
 

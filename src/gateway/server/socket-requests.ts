@@ -38,9 +38,7 @@ export class SocketRequests {
     const { requestsPerSocket, heldBytes } = this.#context.tuning;
     const isTooMuch = this.#tasks.size > 0 && this.#bytes + bytes > heldBytes;
     if (this.#tasks.size >= requestsPerSocket || isTooMuch) {
-      throw new RequestRefusedError(
-        rateLimited("Too many requests of this socket are under way at once", 1000),
-      );
+      throw new RequestRefusedError(rateLimited("Too many requests of this socket are pending", 1000));
     }
     const task = this.#context.pendingRequests.begin(isLongCall(frame.method, frame.params));
     this.#tasks.add(task);
