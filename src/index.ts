@@ -48,13 +48,13 @@ export type { SessionToolResults } from "./protocol/tool-results.ts";
 export type {
   Approval,
   BudgetFigures,
+  DeliveryTarget,
   OutboxRow,
   Run,
   RunQuery,
   RunState,
   RunUsage,
 } from "./runs/contract.ts";
-export type { DeliveryTarget } from "./runs/sequel.ts";
 export { sessionTools } from "./session-tools.ts";
 export type {
   MountedGateway,

@@ -1,6 +1,6 @@
 import { present } from "../core/present.ts";
 import type { Claim } from "../runs/contract.ts";
-import { OutboxPump } from "../runs/outbox.ts";
+import { OutboxPump } from "../runs/outbox-pump.ts";
 import { Worker } from "../runs/worker.ts";
 import type { App } from "../sessions/app.ts";
 import { redeliver } from "../sessions/delivery.ts";

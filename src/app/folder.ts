@@ -2,8 +2,7 @@ import fs, { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
-import { settleSalvagedRuns } from "../runs/embedded/salvaged.ts";
-import { runSteps } from "../runs/embedded/schema.ts";
+import { repairRunTables, runSteps } from "../runs/ledger/schema.ts";
 import type { Store } from "../store/contract.ts";
 import type { BackupManifest } from "../store/files/backup.ts";
 import { restoreFiles } from "../store/files/backup.ts";
@@ -103,7 +102,7 @@ export async function openFolder({ fix, ...options }: FolderOptions): Promise<Fo
 
 function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
   const runs = { fact: "schema.runs", table: "runs", version: runSteps.length };
-  return { schemas: [runs, ...others], settle: settleSalvagedRuns };
+  return { schemas: [runs, ...others], settle: repairRunTables };
 }
 
 /** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */

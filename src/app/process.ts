@@ -6,7 +6,7 @@ import type { Channel } from "../channels/contract.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { isRecord } from "../core/shape.ts";
-import type { EmbeddedOptions } from "../runs/embedded/books.ts";
+import type { EmbeddedOptions } from "../runs/ledger/run-ledger.ts";
 import type { App } from "../sessions/app.ts";
 import { layersOf } from "../sessions/run-tools.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";

@@ -1,8 +1,8 @@
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
-import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
-import { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { EmbeddedRunsOptions } from "../runs/ledger/embedded-runs.ts";
+import { EmbeddedRuns } from "../runs/ledger/embedded-runs.ts";
 import type { App } from "../sessions/app.ts";
 import { removeHandedFiles } from "../sessions/attachment-files.ts";
 import type { FilesStore } from "../store/files/store.ts";

@@ -28,3 +28,8 @@ export function deliveryId(sessionId: string, entryId: string, toolCallId: strin
 export function childRunId(parentUid: string, callId: string): string {
   return hashedId("child run", parentUid, callId);
 }
+
+/** The entry with the result of the call that started a run. Its presence shows that the reply was written. */
+export function resultEntryId(runId: string): string {
+  return `${runId}-result`;
+}

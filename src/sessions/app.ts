@@ -11,7 +11,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Calls } from "../protocol/methods/calls.ts";
 import type { Run } from "../runs/contract.ts";
-import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { EmbeddedRuns } from "../runs/ledger/embedded-runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import type { Spaces, WorkingStore } from "../store/spaces.ts";

@@ -1,4 +1,4 @@
-import { inLine } from "../runs/sequels/untrusted.ts";
+import { inLine } from "../core/text.ts";
 import type { SessionMeta } from "../store/contract.ts";
 import type { AttachmentReceipt } from "./attachments.ts";
 

@@ -8,7 +8,7 @@ import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText } from "../core/text.ts";
 import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
-import { isSilentReply } from "../runs/sequels/silent-reply.ts";
+import { isSilentReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
 /** Gives a letter to the session that it is for; `null`: there is none. */

@@ -6,7 +6,7 @@ import { inboundKey } from "../channels/webhook-inbound.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { cutText } from "../core/text.ts";
-import { runIdOf } from "../runs/embedded/rows.ts";
+import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import { acceptInput, findFor } from "./accept.ts";
 import type { App } from "./app.ts";

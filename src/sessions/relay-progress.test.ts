@@ -7,7 +7,7 @@ import type { Later } from "../core/later.ts";
 import { textOf } from "../core/messages.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Run, RunOptions } from "../runs/contract.ts";
-import { sequelOf } from "../runs/sequels/sequel-of.ts";
+import { planSequel } from "../runs/plan-sequel.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { relayProgress } from "./relay-progress.ts";
@@ -16,7 +16,7 @@ import { RunWatcher } from "./run-watcher.ts";
 /** Real books, a clock that stands still, and timers that ring when the test says so. */
 class World {
   readonly bus = new EventBus();
-  readonly books = new RunBooks({ emit: this.bus.emit, sequelOf });
+  readonly books = new RunBooks({ emit: this.bus.emit, planSequel });
   readonly store = createMemoryStore();
   readonly reports: unknown[] = [];
   readonly timers = new Set<{ at: number; act(): void }>();

@@ -4,9 +4,8 @@ import { isAcpKey } from "../core/keys.ts";
 import type { Later } from "../core/later.ts";
 import { later } from "../core/later.ts";
 import { present } from "../core/present.ts";
-import { endOfText } from "../core/text.ts";
+import { endOfText, inLine } from "../core/text.ts";
 import type { ChildSequel, Run } from "../runs/contract.ts";
-import { inLine } from "../runs/sequels/untrusted.ts";
 import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 

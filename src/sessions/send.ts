@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { keyMeant } from "../core/references.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
-import { cutText } from "../core/text.ts";
+import { cutText, longestQuote } from "../core/text.ts";
 import type {
   Accepted,
   AcceptRequest,
@@ -16,8 +16,7 @@ import type {
   RunOptions,
 } from "../runs/contract.ts";
 import { digestRequest, findConflict } from "../runs/same-request.ts";
-import { messageContext } from "../runs/sequels/exchange-prompts.ts";
-import { longestQuote } from "../runs/sequels/untrusted.ts";
+import { messageContext } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import { checkTextSize, modelWindow } from "./accept.ts";

@@ -10,7 +10,7 @@ import type { MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Params, Result } from "../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions } from "../runs/contract.ts";
-import { runIdOf } from "../runs/embedded/rows.ts";
+import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";

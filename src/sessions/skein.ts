@@ -10,7 +10,7 @@ import { present } from "../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
 import type { SessionToolResults } from "../protocol/tool-results.ts";
 import type { BudgetFigures, OutboxRow, OutboxState, Run, RunWaits } from "../runs/contract.ts";
-import { runIdOf } from "../runs/embedded/rows.ts";
+import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";

@@ -1,4 +1,4 @@
-import { inLine } from "../runs/sequels/untrusted.ts";
+import { inLine } from "../core/text.ts";
 import type { SessionMeta } from "../store/contract.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { Agent } from "./agents.ts";

@@ -6,7 +6,7 @@ import { RunBooks } from "../../test/support/run-books.ts";
 import { agentPolicy, spawnGround, wish } from "../../test/support/spawning.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Outcome, Run } from "../runs/contract.ts";
-import { sequelOf } from "../runs/sequels/sequel-of.ts";
+import { planSequel } from "../runs/plan-sequel.ts";
 import type { AcpAgents } from "./app.ts";
 import { spawnChild } from "./spawn.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
@@ -23,7 +23,7 @@ const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", age
 
 /** Real books; `agent` is what the agent does while the spawn waits for it. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
-  const books = new RunBooks({ sequelOf });
+  const books = new RunBooks({ planSequel });
   const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);
   const ground = spawnGround(folder, [agentPolicy("main")], {
     runs: books.runs,

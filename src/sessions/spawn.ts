@@ -208,11 +208,11 @@ class Spawning {
     if (this.#request.context === "fork") return this.#acceptFor(await this.#forked(init), first);
     let run: Run | null = null;
     await this.#app.store.work.create(this.#scope(terms), init, (session) => {
-      const { accepted, tell } = this.#app.runs.acceptWithin(
+      const { accepted, afterCommit } = this.#app.runs.acceptWithin(
         firstRun(this.#app, this.#caller, session, first),
       );
       run = accepted.run;
-      return tell;
+      return afterCommit;
     });
     if (run === null)
       throw new SkeinError("internal", { problem: `session ${key} was made without its run` });

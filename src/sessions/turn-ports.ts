@@ -10,13 +10,13 @@ import type {
 } from "../agents/contract.ts";
 import type { Entry } from "../core/entries.ts";
 import type { SkeinEvent } from "../core/events.ts";
+import { resultEntryId } from "../core/hashed-id.ts";
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage, Usage } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { isRecord } from "../core/shape.ts";
 import { withoutPathsOutside } from "../core/text.ts";
-import { resultEntryId } from "../runs/awaiting.ts";
 import type { Claim, HeldRun, Run, RunUsage } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
 import { acpLink } from "./acp-link.ts";

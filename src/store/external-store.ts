@@ -7,7 +7,7 @@ import type { SessionRef } from "../core/session-ref.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { atOnce } from "../core/slices.ts";
 import { spaceOf, userInSpace } from "../core/space.ts";
-import type { Ledger, TellLater } from "../runs/contract.ts";
+import type { AfterCommit, Ledger } from "../runs/contract.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type {
   AppendOptions,
@@ -235,7 +235,7 @@ export class ExternalStore implements Store {
   async #createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => TellLater,
+    act: (session: SessionRef) => AfterCommit,
   ): Promise<SessionRecord> {
     checkScope(scope);
     const sessionId = init.sessionId ?? this.#runs.newId();
@@ -249,7 +249,7 @@ export class ExternalStore implements Store {
       this.#abandon(note, error);
       throw error;
     }
-    let tell: TellLater;
+    let tell: AfterCommit;
     try {
       tell = this.#ledger.change(() => {
         this.#ledger.keep(made);
@@ -348,7 +348,7 @@ export class ExternalStore implements Store {
   }
 
   /** One transaction; `null`: the change did not happen. */
-  #finish(note: PendingChange, follow: (() => TellLater | undefined) | null): void {
+  #finish(note: PendingChange, follow: (() => AfterCommit | undefined) | null): void {
     const tell = this.#ledger.change(() => {
       const later = follow?.();
       this.#ledger.forget(note);

@@ -1,5 +1,5 @@
 import type { SessionRef } from "../core/session-ref.ts";
-import type { Ledger, TellLater, WorkAttendant } from "../runs/contract.ts";
+import type { AfterCommit, Ledger, WorkAttendant } from "../runs/contract.ts";
 import type { Scope, SessionInit, SessionRecord, StoreChange } from "./contract.ts";
 
 /** How runs are connected to a store's sessions. Not part of the store contract. */
@@ -17,7 +17,7 @@ export interface StoreWork {
    * is created. What it returns is called after the commit. If the log cannot be written then, it is created at first use, and
    * the record is returned anyway.
    */
-  create(scope: Scope, init: SessionInit, act: (session: SessionRef) => TellLater): Promise<SessionRecord>;
+  create(scope: Scope, init: SessionInit, act: (session: SessionRef) => AfterCommit): Promise<SessionRecord>;
   /** Changes made by this process, for sessions of all users. */
   watch(listener: (change: StoreChange) => void): () => void;
   /** The users with sessions; `null`: the unnamed user. */
@@ -28,7 +28,7 @@ export interface StoreWork {
   settle(): Promise<void>;
 }
 
-const nothing: TellLater = () => undefined;
+const nothing: AfterCommit = () => undefined;
 
 const nobody: WorkAttendant = {
   reset: () => nothing,

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { create, ids } from "../../src/conformance/expect.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
-import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { supportProgram } from "../support/programs.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { Result } from "../../src/entry-client.ts";
 import type { EntryDraft } from "../../src/index.ts";
-import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { isLeaked, secretSamples } from "../golden/redaction/secrets.ts";
 import { eventually } from "../support/gateway-server.ts";
 import { closeAll, connected } from "../support/mcp-client.ts";

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Json } from "../../src/entry-store.ts";
 import type { Channel, SendOptions } from "../../src/index.ts";
 import { defineTool, HookRegistry } from "../../src/index.ts";
-import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { Database } from "../../src/store/files/database.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 

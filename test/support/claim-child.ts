@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
-import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 
 const [root = "", owner = "", dies = ""] = process.argv.slice(2);

@@ -6,8 +6,8 @@ import { createIdSource } from "../../src/core/ids.ts";
 import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionRecord, Store } from "../../src/entry-store.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import { runIdOf } from "../../src/runs/embedded/rows.ts";
-import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import { runIdOf } from "../../src/runs/ledger/run-ledger.ts";
 import { Agents } from "../../src/sessions/agents.ts";
 import { fakeApp } from "./fake-app.ts";
 

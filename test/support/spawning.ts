@@ -29,7 +29,7 @@ export class SpawnBooks {
     const double = {
       get: async (runId: string) => this.runs.get(runId) ?? null,
       accept: async (request: AcceptRequest) => accept(request),
-      acceptWithin: (request: AcceptRequest) => ({ accepted: accept(request), tell: () => undefined }),
+      acceptWithin: (request: AcceptRequest) => ({ accepted: accept(request), afterCommit: () => undefined }),
       list: async ({ sessionUid }: { sessionUid: string }) =>
         [...this.runs.values()].filter(({ session }) => session.uid === sessionUid),
       checkBudget: async ({ rootId }: { rootId: string }) => {

@@ -9,7 +9,7 @@ import type { TokenScope } from "../../src/gateway/auth/principal.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { openGatewayWith } from "./gateway-inside.ts";
 import type { WalkPlaces } from "./walk-places.ts";
 import { longTalk, plantMain } from "./walk-places.ts";

@@ -9,7 +9,7 @@ import { isDiskFault } from "../../core/errors.ts";
 import { ensureAdminToken } from "../../gateway/auth/admin-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
-import { countOpenRuns } from "../../runs/embedded/salvaged.ts";
+import { countOpenRuns } from "../../runs/ledger/schema.ts";
 import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";

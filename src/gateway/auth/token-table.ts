@@ -1,7 +1,7 @@
 import { hash as digest, randomBytes, timingSafeEqual } from "node:crypto";
 import type { LedgerPart } from "../../core/migrate-part.ts";
 import { migratePart } from "../../core/migrate-part.ts";
-import type { Ledger } from "../../runs/ledger.ts";
+import type { Ledger } from "../../runs/contract.ts";
 import type { Principal, TokenScope } from "./principal.ts";
 
 /** A token without its secret. */

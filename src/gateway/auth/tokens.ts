@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Unchanged } from "../../core/unchanged.ts";
-import type { Ledger } from "../../runs/ledger.ts";
+import type { Ledger } from "../../runs/contract.ts";
 import type { Principal, RequestedRights } from "./principal.ts";
 import { everyUser, grantRights } from "./principal.ts";
 import type { RandomSource, Row, TokenRecord } from "./token-table.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { adminOfAll, hubWorld, TestSink, updated, want } from "../../../test/support/event-hub.ts";
 import { openBooks } from "../../../test/support/token-books.ts";
-import type { Ledger } from "../../runs/ledger.ts";
+import type { Ledger } from "../../runs/contract.ts";
 import { createDurableNumbers } from "./event-numbers.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-numbers-"));

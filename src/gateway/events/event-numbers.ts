@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { isDiskFault } from "../../core/errors.ts";
-import type { Ledger } from "../../runs/ledger.ts";
+import type { Ledger } from "../../runs/contract.ts";
 
 /** The sequence numbers of events. They only increase, also across restarts. */
 export interface EventNumbers {

@@ -9,7 +9,7 @@ import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import type { TellLater } from "../../runs/contract.ts";
+import type { AfterCommit } from "../../runs/contract.ts";
 import type { ChangeFeed } from "../change-feed.ts";
 import type {
   Appended,
@@ -86,7 +86,7 @@ export class FileSessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => TellLater,
+    act: (session: SessionRef) => AfterCommit,
   ): Promise<SessionRecord> {
     const row = await this.#rowFor(scope, init, "pending");
     const { work, settings } = this.#catalog;

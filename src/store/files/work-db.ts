@@ -4,7 +4,7 @@ import { newHeader } from "../../core/header.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
-import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
+import type { AfterCommit, RemovedEntries, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
 import { throwTaken } from "../rules.ts";
@@ -118,7 +118,7 @@ interface Loss {
   readonly isTold: boolean;
 }
 
-const doNothing: TellLater = () => undefined;
+const doNothing: AfterCommit = () => undefined;
 const mostLosses = 10;
 const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
@@ -148,7 +148,7 @@ export class WorkDb {
    * Claims key, session ID and label for a new session; `conflict` when one is taken. `act` runs in the same transaction, and
    * returns what to call after the commit.
    */
-  claim(row: SessionRow, act: () => TellLater = () => doNothing): TellLater {
+  claim(row: SessionRow, act: () => AfterCommit = () => doNothing): AfterCommit {
     let tell = doNothing;
     this.#claiming([row.uid], () => {
       this.#insert(row);

@@ -14,7 +14,7 @@ import { sessionRefOf } from "../../core/session-ref.ts";
 import { atOnce } from "../../core/slices.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
-import type { TellLater, WorkAttendant } from "../../runs/contract.ts";
+import type { AfterCommit, WorkAttendant } from "../../runs/contract.ts";
 import type { ChangeFeed } from "../change-feed.ts";
 import type {
   Appended,
@@ -110,7 +110,7 @@ export class MemorySessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => TellLater,
+    act: (session: SessionRef) => AfterCommit,
   ): Promise<SessionRecord> {
     const { record, tell } = this.#work.inLedger(() => {
       const session = this.#put(scope, init, () => this.#emptyTree(init));

@@ -1,5 +1,5 @@
+import { inLine } from "../../core/text.ts";
 import type { Child } from "../../runs/contract.ts";
-import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { Member } from "./family.ts";
 
 /** Which child is meant. */

@@ -1,0 +1,244 @@
+import { SkeinError } from "../../core/errors.ts";
+import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
+import { present } from "../../core/present.ts";
+import { budgetExceeded, reserveRun } from "../budget.ts";
+import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
+import { laneOf, ranks } from "../lanes.ts";
+import { checkRepeatedInput } from "../same-request.ts";
+import { retryableCodes } from "../states.ts";
+import { countPair, figuresOrNone, pairCount, writeFigures } from "./budgets.ts";
+import { checkChildLimit, emitChildState, registerChild } from "./children.ts";
+import type { RunRequirements } from "./claim-eligibility.ts";
+import { batchEnd, rememberSessionApp, resolveRequirements } from "./claim-eligibility.ts";
+import { endRun, markArrived } from "./end-run.ts";
+import { awaitReply, findSleeper } from "./follow-run.ts";
+import { refreshQueue } from "./ready-queue.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { publicRun, runIdOf } from "./run-ledger.ts";
+
+/** Takes input in, in the transaction that it is called in. */
+export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted {
+  const known = findKnownRun(ledger, request);
+  if (known !== null) {
+    const run = publicRun(known);
+    if (request.idempotencyKey !== undefined) checkRepeatedInput(run, request, request.session.key);
+    return { run, isNew: false };
+  }
+  const { session, kind, idempotencyKey, child, awaitedBy } = request;
+  if (child !== undefined) checkChildLimit(ledger, session, child);
+  const runId =
+    request.runId ??
+    (idempotencyKey === undefined ? ledger.options.newId() : runIdOf(session.userId, idempotencyKey));
+  const root = request.root ?? { rootId: runId, hops: 0 };
+  const isSilent = kind === "note" || !reserveBudget(ledger, request, root);
+  const keeper = request.arrivalOf === undefined ? null : findSleeper(ledger, request.arrivalOf, session.uid);
+  const queueMode = request.queueMode ?? defaultQueueMode(ledger, kind);
+  const claimants = resolveRequirements(ledger, request, isSilent);
+  insertRun(ledger, request, { runId, root, isSilent, keeper, queueMode, claimants });
+  if (!isSilent) rememberSessionApp(ledger, session, claimants);
+  if (child !== undefined) registerChild(ledger, runId, session, child);
+  if (awaitedBy !== undefined) awaitReply(ledger, runId, awaitedBy);
+  if (queueMode === "interrupt") interruptSession(ledger, session.uid);
+  const made = ledger.row(runId);
+  if (made === null) throw new SkeinError("internal", { problem: `run ${runId} is not where it was put` });
+  ledger.addEvent("run.queued", session, runId, {
+    lane: made.lane,
+    kind,
+    ...present({ startedBy: made.startedBy }),
+  });
+  emitChildState(ledger, made, "queued");
+  refreshQueue(ledger, session.uid);
+  if (request.arrivalOf !== undefined) markArrived(ledger, request.arrivalOf, "announced");
+  return { run: publicRun(made), isNew: true };
+}
+
+function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: AcceptRequest): RunRow | null {
+  const user = session.userId ?? "";
+  const byKey =
+    idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
+  // A run whose input was redacted has lost the key that its client gave, and is known by the id that follows from the key.
+  const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
+  const known = byKey[0] ?? (id === null ? null : ledger.row(id));
+  if (known === null || known.user === user) return known;
+  const problem = `The run id ${id} is taken`;
+  throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
+}
+
+/** `false`: over the budget, and a delivery. Nothing is charged for it: no model is asked. */
+function reserveBudget(
+  ledger: RunLedger,
+  request: AcceptRequest,
+  root: { rootId: string; hops: number },
+): boolean {
+  const { pair } = request;
+  const asked = {
+    hops: root.hops,
+    pairCount: pair === undefined ? null : pairCount(ledger, root.rootId, pair),
+  };
+  const reserved = reserveRun(figuresOrNone(ledger, root.rootId), asked, ledger.options.limits);
+  if ("refusal" in reserved) {
+    if (request.isDelivery === true) return false;
+    throw budgetExceeded(root.rootId, reserved.refusal);
+  }
+  writeFigures(ledger, root.rootId, reserved.figures);
+  if (pair !== undefined) countPair(ledger, root.rootId, pair);
+  return true;
+}
+
+function defaultQueueMode({ options }: RunLedger, kind: InputKind): QueueMode {
+  return kind === "user" || kind === "channel" ? options.queueMode : "followup";
+}
+
+function insertRun(
+  ledger: RunLedger,
+  request: AcceptRequest,
+  made: {
+    readonly runId: string;
+    readonly root: { readonly rootId: string; readonly hops: number };
+    readonly isSilent: boolean;
+    readonly keeper: string | null;
+    readonly queueMode: QueueMode;
+    readonly claimants: RunRequirements;
+  },
+): void {
+  const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
+  const { runId, root, isSilent, keeper, queueMode, claimants } = made;
+  const notBefore = isSilent || keeper !== null ? null : batchEnd(ledger, request);
+  const isFollowed = options.sequel !== undefined || request.awaitedBy !== undefined;
+  const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
+  ledger.run(
+    `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
+       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of, app, tools)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    runId,
+    session.userId ?? "",
+    idempotencyKey ?? null,
+    session.uid,
+    session.agentId,
+    session.key,
+    session.sessionId,
+    kind,
+    laneOf(kind),
+    queueMode,
+    rank,
+    request.entryId ?? inputEntryId(runId),
+    root.rootId,
+    root.hops,
+    ledger.now(),
+    keeper,
+    arrivalOf ?? null,
+    startedBy ?? null,
+    isSilent ? 1 : 0,
+    notBefore,
+    isFollowed ? 1 : 0,
+    request.retryOf ?? null,
+    claimants.app,
+    claimants.tools,
+  );
+  ledger.run(
+    "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",
+    JSON.stringify(request.message),
+    JSON.stringify(options),
+    provenance === undefined ? null : JSON.stringify(provenance),
+    runId,
+  );
+}
+
+/** Queues the input again of a run that was lost or stopped by a disk fault, in the transaction that it is called in. */
+export function retryLostRun(ledger: RunLedger, runId: string): Accepted | null {
+  const asked = ledger.row(runId);
+  if (asked === null) return null;
+  const lost = asked.mergedInto === null ? asked : (ledger.row(asked.mergedInto) ?? asked);
+  if (!retryableCodes.includes(lost.outcome?.code ?? "")) {
+    const problem = `The run ${runId} is ${asked.outcome?.state ?? asked.state}, and was not lost`;
+    throw new SkeinError("conflict", {
+      problem,
+      advice:
+        "Only runs that lost their process or failed because of the disk are retried; send the message again",
+    });
+  }
+  const known = lost.retriedAs === null ? null : ledger.row(lost.retriedAs);
+  if (known !== null) return { run: publicRun(known), isNew: false };
+  const { session, kind, message, entryId, options, provenance, root, startedBy } = lost;
+  const target = ledger.sessionAt(session.userId, { key: session.key });
+  if (target === null) {
+    const advice = "Restore the session first: skein sessions restore";
+    throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
+  }
+  const accepted = acceptInput(ledger, {
+    session: target,
+    kind,
+    message,
+    runId: hashedId("retry", lost.runId),
+    entryId,
+    queueMode: "followup",
+    options,
+    root,
+    retryOf: lost.runId,
+    ...present({ provenance, startedBy }),
+  });
+  ledger.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, lost.runId);
+  // What stands in the session does not wait to be written.
+  const isThere = lost.isWritten && target.uid === session.uid;
+  if (isThere) ledger.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
+  return accepted;
+}
+
+/** Whoever is at it stops, so that this comes next. A turn that was begun and has lost its owner ends at once. */
+function interruptSession(ledger: RunLedger, uid: string): void {
+  const error = "New input took its place.";
+  const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
+  ledger.run(sql, error, uid);
+  const begun =
+    "uid = ? AND state = 'queued' AND started_at IS NOT NULL AND written = 1 AND woken = 0 AND silent = 0";
+  for (const row of ledger.rows(begun, uid))
+    endRun(ledger, row, { state: "aborted", code: "aborted", error });
+}
+
+/** So much input goes into one transaction: nobody else gets a turn meanwhile. */
+const maxBatch = 500;
+
+interface PendingRequest {
+  readonly request: AcceptRequest;
+  resolve(accepted: Accepted): void;
+  reject(error: unknown): void;
+}
+
+/** Input that comes at the same time is made durable together: one transaction and one sync for all who wait. */
+export class Inbox {
+  readonly #ledger: RunLedger;
+  #waiting: PendingRequest[] = [];
+
+  constructor(ledger: RunLedger) {
+    this.#ledger = ledger;
+  }
+
+  /** Resolves once it is on the disk. What is wrong with one does not touch the others. */
+  accept(request: AcceptRequest): Promise<Accepted> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.push({ request, resolve, reject }) === 1) setImmediate(() => this.#acceptSome());
+    });
+  }
+
+  #acceptSome(): void {
+    const some = this.#waiting.splice(0, maxBatch);
+    if (this.#waiting.length > 0) setImmediate(() => this.#acceptSome());
+    try {
+      const settled = this.#ledger.change("synced", () => some.map((each) => this.#tryOne(each)));
+      for (const settle of settled) settle();
+    } catch (error) {
+      for (const { reject } of some) reject(error);
+    }
+  }
+
+  /** A part of the transaction. A refusal takes back its own part; any other error takes back all of it. */
+  #tryOne({ request, resolve, reject }: PendingRequest): () => void {
+    try {
+      const accepted = this.#ledger.change("synced", () => acceptInput(this.#ledger, request));
+      return () => resolve(accepted);
+    } catch (error) {
+      if (!(error instanceof SkeinError)) throw error;
+      return () => reject(error);
+    }
+  }
+}

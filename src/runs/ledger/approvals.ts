@@ -1,0 +1,90 @@
+import { hashedId } from "../../core/hashed-id.ts";
+import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as Value } from "../contract.ts";
+import type { RunLedger } from "./run-ledger.ts";
+import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
+
+/** Questions to people about a tool call. Each is called in a transaction. */
+
+/** The same call of the same run is the same question, also after its owner was lost. */
+export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval | null {
+  const row = ledger.held(held);
+  const approvalId = hashedId("approval", row.runId, request.toolCallId);
+  const known = findApproval(ledger, approvalId);
+  if (known !== null) return known;
+  const { toolCallId, toolName, expiresAt } = request;
+  ledger.run(
+    `INSERT INTO approvals (approval_id, run_id, user, tool_call_id, tool_name, arguments, requested_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    approvalId,
+    row.runId,
+    row.user,
+    toolCallId,
+    toolName,
+    JSON.stringify(request.arguments),
+    ledger.now(),
+    expiresAt,
+  );
+  const asked = { approvalId, toolCallId, toolName, arguments: request.arguments, expiresAt };
+  ledger.addEvent("approval.requested", row.session, row.runId, asked);
+  return findApproval(ledger, approvalId);
+}
+
+/** The first answer stands. */
+export function resolveApproval(
+  ledger: RunLedger,
+  approvalId: string,
+  given: "approved" | "denied" | "expired",
+  by: string | null,
+): Approval | null {
+  const sql =
+    "UPDATE approvals SET answer = ?, resolved_at = ?, by = ? WHERE approval_id = ? AND answer IS NULL";
+  const isFirst = ledger.run(sql, given, ledger.now(), by, approvalId) === 1;
+  const approval = findApproval(ledger, approvalId);
+  if (approval !== null && isFirst) {
+    ledger.addEvent("approval.resolved", approval.session, approval.runId, { approvalId, answer: given, by });
+  }
+  return approval;
+}
+
+export function findApproval(ledger: RunLedger, approvalId: string): Approval | null {
+  return queryApprovals(ledger, "approval_id = ?", approvalId)[0] ?? null;
+}
+
+/** Oldest first; with a limit, the newest so many. */
+export function listApprovals(
+  ledger: RunLedger,
+  { runId, sessionUid, open, limit = -1 }: ApprovalQuery,
+  userId: string | null | undefined,
+): Approval[] {
+  const parts: [string, string][] = [];
+  if (runId !== undefined) parts.push(["approvals.run_id = ?", runId]);
+  if (sessionUid !== undefined) parts.push(["uid = ?", sessionUid]);
+  if (userId !== undefined) parts.push(["approvals.user = ?", userId ?? ""]);
+  const state = open === undefined ? [] : [`answer IS ${open ? "" : "NOT "}NULL`];
+  const where = [...parts.map(([text]) => text), ...state, "true"].join(" AND ");
+  const sql = `${where} ORDER BY requested_at DESC, approval_id DESC LIMIT ?`;
+  return queryApprovals(ledger, sql, ...parts.map(([, value]) => value), limit).reverse();
+}
+
+export function listExpiredApprovals(ledger: RunLedger): string[] {
+  const sql = "SELECT approval_id FROM approvals WHERE answer IS NULL AND expires_at <= ?";
+  return ledger.all(sql, ledger.now()).map((row) => String(row.approval_id));
+}
+
+/** An approval goes with its run: neither is there without the other. */
+function queryApprovals(ledger: RunLedger, where: string, ...values: Value[]): Approval[] {
+  const sql = `SELECT approvals.*, uid, agent, key, session_id FROM approvals JOIN runs USING (run_id) WHERE ${where}`;
+  return ledger.all(sql, ...values).map((row) => ({
+    approvalId: String(row.approval_id),
+    runId: String(row.run_id),
+    session: sessionOf(row),
+    toolCallId: String(row.tool_call_id),
+    toolName: String(row.tool_name),
+    arguments: JSON.parse(String(row.arguments)) as Record<string, unknown>,
+    expiresAt: Number(row.expires_at),
+    requestedAt: Number(row.requested_at),
+    answer: textOrNull(row.answer) as Approval["answer"],
+    resolvedAt: numberOrNull(row.resolved_at),
+    by: textOrNull(row.by),
+  }));
+}

@@ -1,0 +1,167 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { Child, ChildRequest, Run, RunState, ThreadRef } from "../contract.ts";
+import type { RunLedger } from "./run-ledger.ts";
+import { numberOrNull, publicRun, textOrNull } from "./run-ledger.ts";
+
+/** Sessions that others spawned, by their first run. */
+
+/** Counted in the transaction that accepts the first run: however many are spawned at once, none is one too many. */
+export function checkChildLimit(
+  ledger: RunLedger,
+  { userId }: SessionRef,
+  { parentKey, maxChildren }: ChildRequest,
+): void {
+  const counted = ledger.get(
+    `SELECT count(*) AS active FROM children JOIN runs USING (run_id)
+     WHERE children.user = ? AND parent_key = ? AND ended_at IS NULL`,
+    userId ?? "",
+    parentKey,
+  );
+  const active = Number(counted?.active ?? 0);
+  if (active >= maxChildren) throw new SkeinError("children_exceeded", { active, max: maxChildren });
+}
+
+export function registerChild(
+  ledger: RunLedger,
+  runId: string,
+  session: SessionRef,
+  child: ChildRequest,
+): void {
+  ledger.run(
+    `INSERT INTO children (run_id, user, parent_key, spawn_id, label, task, mode, cleanup, attachments, archive_after)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    runId,
+    session.userId ?? "",
+    child.parentKey,
+    child.spawnId,
+    child.label ?? null,
+    child.task,
+    child.mode,
+    child.cleanup,
+    child.attachments ?? null,
+    child.archiveAfterMs ?? null,
+  );
+}
+
+export function listChildren(
+  ledger: RunLedger,
+  userId: string | null,
+  parentKey: string,
+  { endedSince, open }: { readonly endedSince?: number; readonly open?: boolean },
+): Child[] {
+  const conditions = [
+    ...(endedSince === undefined ? [] : ["(ended_at IS NULL OR ended_at >= ?)"]),
+    ...(open === undefined ? [] : [`ended_at IS ${open ? "NULL" : "NOT NULL"}`]),
+    "true",
+  ].join(" AND ");
+  const found = ledger.all(
+    `SELECT children.* FROM children JOIN runs USING (run_id)
+     WHERE children.user = ? AND parent_key = ? AND ${conditions} ORDER BY seq DESC`,
+    userId ?? "",
+    parentKey,
+    ...(endedSince === undefined ? [] : [endedSince]),
+  );
+  return found.flatMap((row) => childOf(ledger, row));
+}
+
+function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
+  const run = ledger.row(String(row.run_id));
+  if (run === null) return [];
+  const child = {
+    run: publicRun(run),
+    parentKey: String(row.parent_key),
+    spawnId: String(row.spawn_id),
+    task: String(row.task),
+    mode: row.mode as Child["mode"],
+    cleanup: row.cleanup as Child["cleanup"],
+    tidiedAt: numberOrNull(row.tidied_at),
+  };
+  const label = textOrNull(row.label);
+  const attachments = textOrNull(row.attachments);
+  const archiveAfterMs = numberOrNull(row.archive_after);
+  return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
+}
+
+/** So long whoever waited for a result has to write it down, where its run goes on. */
+const takenReplyMs = 60_000;
+const maxDueChildren = 100;
+
+/** Somebody has the result: it stands in the parent's session, is a letter, or was a waiter's who has gone on. */
+const resultDelivered = `(
+  EXISTS (SELECT 1 FROM runs AS told WHERE told.user = children.user AND told.idem = 'announce:' || children.run_id
+    AND (told.written = 1 OR told.ended_at IS NOT NULL))
+  OR EXISTS (SELECT 1 FROM outbox WHERE outbox.user = children.user AND outbox.idem = 'announce:' || children.run_id)
+  OR EXISTS (SELECT 1 FROM run_replies LEFT JOIN runs AS waiter ON waiter.run_id = by_run
+    WHERE run_replies.run_id = children.run_id AND (run_replies.state = 'written'
+      OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
+
+/** Nothing is due while anything of its session is open, whoever asked for it. In no order: what fails keeps no place. */
+const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
+  WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
+  AND first.ended_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM runs AS other WHERE other.uid = first.uid AND other.ended_at IS NULL)
+  AND CASE cleanup WHEN 'delete' THEN ${resultDelivered} ELSE first.ended_at + archive_after <= ? END
+  ORDER BY random() LIMIT ${maxDueChildren}`;
+
+export function findChildrenToTidy(
+  ledger: RunLedger,
+): { readonly child: Child; readonly act: "remove" | "archive" }[] {
+  const now = ledger.now();
+  return ledger
+    .all(dueChildren, now - takenReplyMs, now)
+    .flatMap((row) => childOf(ledger, row))
+    .map((child) => ({
+      child,
+      act: child.cleanup === "delete" ? ("remove" as const) : ("archive" as const),
+    }));
+}
+
+export function markTidied(ledger: RunLedger, runId: string): void {
+  ledger.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", ledger.now(), runId);
+}
+
+/** Tells the run that spawned this one how it stands. */
+export function emitChildState(
+  ledger: RunLedger,
+  { kind, startedBy, session, runId }: Pick<Run, "kind" | "startedBy" | "session" | "runId">,
+  state: RunState,
+): void {
+  if (kind !== "spawn" || startedBy === null) return;
+  const starter = ledger.row(startedBy);
+  if (starter === null) return;
+  ledger.addEvent("run.child", starter.session, startedBy, {
+    childSessionKey: session.key,
+    childRunId: runId,
+    state,
+  });
+}
+
+/** Threads of channels, and the session that each belongs to. */
+
+export function bindThread(ledger: RunLedger, userId: string | null, thread: ThreadRef, key: string): void {
+  ledger.run(
+    "INSERT OR REPLACE INTO threads (user, channel, account, thread, key) VALUES (?, ?, ?, ?, ?)",
+    userId ?? "",
+    ...threadColumns(thread),
+    key,
+  );
+}
+
+export function findThreadKey(ledger: RunLedger, userId: string | null, thread: ThreadRef): string | null {
+  const sql = "SELECT key FROM threads WHERE user = ? AND channel = ? AND account = ? AND thread = ?";
+  const row = ledger.get(sql, userId ?? "", ...threadColumns(thread));
+  return row === undefined ? null : String(row.key);
+}
+
+/** The threads and the app of a key that no session has any more. */
+export function unbindThreads(ledger: RunLedger, userId: string | null, key: string): void {
+  if (ledger.sessionAt(userId, { key }) !== null) return;
+  for (const table of ["threads", "session_apps"])
+    ledger.run(`DELETE FROM ${table} WHERE user = ? AND key = ?`, userId ?? "", key);
+}
+
+function threadColumns({ channel, accountId, threadId }: ThreadRef): [string, string, string] {
+  return [channel, accountId ?? "", threadId];
+}

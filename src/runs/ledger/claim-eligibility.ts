@@ -1,0 +1,243 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type { AcceptRequest, Run, RunOptions } from "../contract.ts";
+import { refreshQueue } from "./ready-queue.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+
+/**
+ * Which processes may claim a run. A run of an agent that is defined in code belongs to an app: only a process of that app
+ * that offers the run's tools claims it. All other runs belong to no app, and any process that has the agent claims them.
+ */
+
+/** As columns: the app, empty for none, and the names of the tools as JSON. */
+export interface RunRequirements {
+  readonly app: string;
+  readonly tools: string;
+}
+
+const noRequirements: RunRequirements = { app: "", tools: "[]" };
+
+/**
+ * The claimants of new input. A run of the same request in the same session decides, else the app of this process if it
+ * defines the agent in code, else the app that ran the session last.
+ */
+export function resolveRequirements(
+  ledger: RunLedger,
+  request: AcceptRequest,
+  isSilent: boolean,
+): RunRequirements {
+  if (isSilent) return noRequirements;
+  const { session, root, options, retryOf } = request;
+  const { userId, uid, key, agentId } = session;
+  const before =
+    retryOf === undefined
+      ? root && requirementsOfRun(ledger, "root = ? AND uid = ? AND silent = 0", root.rootId, uid)
+      : requirementsOfRun(ledger, "run_id = ?", retryOf);
+  if (before !== undefined) return before;
+  const here = ledger.options.agentHere(agentId, key, options?.tools);
+  const own = here?.app ?? null;
+  if (here !== null && own !== null) return { app: own, tools: JSON.stringify(here.tools) };
+  const sql = "SELECT app, tools FROM session_apps WHERE user = ? AND key = ?";
+  return readRequirements(ledger.get(sql, userId ?? "", key)) ?? noRequirements;
+}
+
+function requirementsOfRun(
+  ledger: RunLedger,
+  where: string,
+  ...values: string[]
+): RunRequirements | undefined {
+  const sql = `SELECT app, tools FROM runs WHERE ${where} ORDER BY seq DESC LIMIT 1`;
+  return readRequirements(ledger.get(sql, ...values));
+}
+
+function readRequirements(row: Record<string, unknown> | undefined): RunRequirements | undefined {
+  return row === undefined ? undefined : { app: String(row.app), tools: String(row.tools) };
+}
+
+/** Remembers the app of a session's last run, for input that arrives where the agent is not defined. */
+export function rememberSessionApp(
+  ledger: RunLedger,
+  session: SessionRef,
+  { app, tools }: RunRequirements,
+): void {
+  const at = [session.userId ?? "", session.key] as const;
+  const known = ledger.get("SELECT app, tools FROM session_apps WHERE user = ? AND key = ?", ...at);
+  if ((known?.app ?? "") === app && (known?.tools ?? "[]") === tools) return;
+  if (app === "") ledger.run("DELETE FROM session_apps WHERE user = ? AND key = ?", ...at);
+  else {
+    const sql = "INSERT OR REPLACE INTO session_apps (user, key, app, tools) VALUES (?, ?, ?, ?)";
+    ledger.run(sql, ...at, app, tools);
+  }
+}
+
+/** What a process lacks to claim a run; `null`: nothing. */
+interface MissingRequirements {
+  readonly app: string | null;
+  /** Of a process that has the app and the agent. */
+  readonly tools: readonly string[];
+}
+
+/** `null`: this process can claim it. */
+export function findMissingHere(
+  ledger: RunLedger,
+  { session, app, requiredTools, options }: Pick<Run, "session" | "app" | "requiredTools" | "options">,
+): MissingRequirements | null {
+  const here = ledger.options.agentHere(session.agentId, session.key, options.tools);
+  if (app === null) return here === null ? { app, tools: [] } : null;
+  if (here === null || here.app !== app) return { app, tools: [] };
+  const tools = requiredTools.filter((name) => !here.tools.includes(name));
+  return tools.length === 0 ? null : { app, tools };
+}
+
+/** Lets any process that has the agent claim the run, and continue its session. */
+export function releaseFromApp(ledger: RunLedger, row: RunRow): void {
+  const { app, tools } = noRequirements;
+  ledger.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, row.runId);
+  rememberSessionApp(ledger, row.session, noRequirements);
+  refreshQueue(ledger, row.session.uid);
+  if (row.state === "queued")
+    ledger.addEvent("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+}
+
+/**
+ * Turns that an agent loop of the user's own has open in a session. No process claims a run of such a session: input waits
+ * until the turn ends, its process dies, or nothing was appended for ten minutes.
+ */
+
+/** How long a turn stays open without another message. A step of a model, with its tools, takes less. */
+const loopTurnMs = 10 * 60_000;
+
+/** Opens the turn, or extends it. Returns whether it is new. Throws `conflict` where another process has one open. */
+export function openLoopTurn(
+  ledger: RunLedger,
+  { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
+  owner: string,
+): boolean {
+  const isNew = ledger.change("unsynced", () => {
+    const current = loopTurnOwner(ledger, uid);
+    if (current !== null && current !== owner) throw answeredElsewhere(sessionId);
+    const sql = "INSERT OR REPLACE INTO loop_turns (uid, owner, lease_until) VALUES (?, ?, ?)";
+    ledger.run(sql, uid, owner, ledger.now() + loopTurnMs);
+    return current === null;
+  });
+  ledger.ownLoopTurns.add(uid);
+  return isNew;
+}
+
+/** Throws `conflict` where another process has a turn open. */
+export function checkLoopTurn(
+  ledger: RunLedger,
+  { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
+): void {
+  if (!ledger.ownLoopTurns.has(uid) && loopTurnOwner(ledger, uid) !== null)
+    throw answeredElsewhere(sessionId);
+}
+
+function answeredElsewhere(sessionId: string): SkeinError {
+  const problem = `An agent loop of another process is answering in session ${sessionId}`;
+  return new SkeinError("conflict", { problem, advice: "Try again when that turn has ended" });
+}
+
+/** Ends the owner's turn in one session; `uid` null: in all of them. Returns whether one was open. */
+export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): boolean {
+  if (uid === null) ledger.ownLoopTurns.clear();
+  else ledger.ownLoopTurns.delete(uid);
+  return ledger.change("unsynced", () => {
+    const isOpen = ledger.get(
+      "SELECT 1 FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)",
+      owner,
+      uid,
+    );
+    if (isOpen === undefined) return false;
+    ledger.run("DELETE FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)", owner, uid);
+    return true;
+  });
+}
+
+/** The process whose loop has a turn open in the session; `null`: none. */
+export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
+  const row = ledger.get("SELECT owner, lease_until FROM loop_turns WHERE uid = ?", uid);
+  if (row === undefined || Number(row.lease_until) <= ledger.now()) return null;
+  return ledger.options.isGone(String(row.owner)) ? null : String(row.owner);
+}
+
+/** Announcements that come within a second are one turn: the first waits so long for others that may follow. */
+
+const batchMs = 1000;
+
+/** How long an announcement is held back; `null`: not at all, for no other run of who started this one is open. */
+export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
+  if (kind !== "announce" || arrivalOf === undefined) return null;
+  const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;
+  if (starter === null || starter === undefined) return null;
+  return hasOpenSiblings(ledger, String(starter), arrivalOf) ? ledger.now() + batchMs : null;
+}
+
+function hasOpenSiblings(ledger: RunLedger, starter: string, except: string): boolean {
+  const sql = "SELECT 1 FROM runs WHERE started_by = ? AND run_id <> ? AND ended_at IS NULL LIMIT 1";
+  return ledger.get(sql, starter, except) !== undefined;
+}
+
+/** A run has ended: where it was the last of those that were started with it, nobody waits for more. */
+export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: RunRow): void {
+  if (startedBy === null || hasOpenSiblings(ledger, startedBy, runId)) return;
+  const held = ledger.all(
+    `SELECT run_id, uid FROM runs WHERE arrival_of IN (SELECT run_id FROM runs WHERE started_by = ?)
+     AND state = 'queued' AND not_before IS NOT NULL`,
+    startedBy,
+  );
+  releaseBatch(ledger, held);
+}
+
+/** Whether somebody's second is over. */
+export function isBatchDue(ledger: RunLedger): boolean {
+  const at = nextBatchAt(ledger);
+  return at !== null && at <= ledger.now();
+}
+
+export function nextBatchAt(ledger: RunLedger): number | null {
+  const sql = "SELECT min(not_before) AS at FROM runs INDEXED BY runs_held_back WHERE not_before IS NOT NULL";
+  const at = ledger.get(sql)?.at;
+  return at === null || at === undefined ? null : Number(at);
+}
+
+export function releaseDueBatches(ledger: RunLedger): void {
+  if (!isBatchDue(ledger)) return;
+  ledger.change("unsynced", () => {
+    const sql = "SELECT run_id, uid FROM runs WHERE not_before IS NOT NULL AND not_before <= ?";
+    releaseBatch(ledger, ledger.all(sql, ledger.now()));
+  });
+}
+
+function releaseBatch(ledger: RunLedger, held: readonly Record<string, unknown>[]): void {
+  for (const { run_id } of held)
+    ledger.run("UPDATE runs SET not_before = NULL WHERE run_id = ?", String(run_id));
+  for (const uid of new Set(held.map((each) => String(each.uid)))) refreshQueue(ledger, uid);
+}
+
+/**
+ * An announcement is claimed: the others that wait in its session go into the same turn, as kept input does. What is to be
+ * answered elsewhere, or in another way, is a turn of its own.
+ */
+export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
+  const { kind, arrivalOf, isSilent, startedAt, session, seq, runId } = claimed;
+  if (kind !== "announce" || arrivalOf === null || isSilent || startedAt !== null) return;
+  const others = ledger.rows(
+    `uid = ? AND state = 'queued' AND kind = 'announce' AND arrival_of IS NOT NULL AND silent = 0
+     AND kept_for IS NULL AND started_at IS NULL AND seq <> ? ORDER BY seq`,
+    session.uid,
+    seq,
+  );
+  const terms = answerTermsOf(claimed.options);
+  const isOfThisTurn = (row: RunRow) =>
+    answerTermsOf(row.options) === terms && findMissingHere(ledger, row) === null;
+  for (const each of others.filter(isOfThisTurn))
+    ledger.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
+}
+
+/** How and where it is to be answered. */
+function answerTermsOf({ sequel: _, deliverTo, ...options }: RunOptions): string {
+  const { channel, to, accountId, threadId } = deliverTo ?? {};
+  const rest = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([[channel, to, accountId, threadId], rest]);
+}

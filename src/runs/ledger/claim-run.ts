@@ -1,0 +1,234 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { Claim } from "../contract.ts";
+import type { Ready } from "../lanes.ts";
+import { chooseNext } from "../lanes.ts";
+import { nextState } from "../states.ts";
+import { emitChildState } from "./children.ts";
+import { findMissingHere, joinAnnouncements, loopTurnOwner, releaseDueBatches } from "./claim-eligibility.ts";
+import { arrivalMarks } from "./end-run.ts";
+import { settleReturnedReplies } from "./follow-run.ts";
+import { readyHeads, recordTurn, refreshQueue, slotOf, takenSlots } from "./ready-queue.ts";
+import { endUnclaimed, requeueLostRuns } from "./recover-runs.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { publicRun } from "./run-ledger.ts";
+
+/** Claiming, and giving back: both raise the fence under the session's own lock. */
+
+/** A claim is tried so often where others are quicker; the next call goes on. */
+const mostTries = 64;
+
+/** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
+export async function claimNext(
+  ledger: RunLedger,
+  owner: string,
+  except: ReadonlySet<string>,
+): Promise<Claim | null> {
+  const problems = [...(await requeueLostRuns(ledger, owner)), ...(await settleReturnedReplies(ledger))];
+  releaseDueBatches(ledger);
+  const leftOut = new Set(except);
+  for (let tries = 0; tries < mostTries; tries++) {
+    const next = nextClaimable(ledger, leftOut);
+    if (next === null) break;
+    try {
+      const claimed = await claimReady(ledger, next, owner, leftOut);
+      if (claimed === null) continue;
+      // What an earlier turn set off belongs to it: it would wait for ever otherwise.
+      if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
+      return claimed;
+    } catch (error) {
+      leftOut.add(next.uid);
+      problems.push(error);
+    }
+  }
+  if (problems.length > 0) throw problems[0];
+  return null;
+}
+
+/** The next run that this process can claim; the others wait for a process that has their agent, app and tools. */
+function nextClaimable(ledger: RunLedger, leftOut: Set<string>): Ready | null {
+  for (;;) {
+    const next = nextReady(ledger, leftOut);
+    if (next === null) return null;
+    const hasStore = ledger.options.hasStore(next.user === "" ? null : next.user);
+    const isFree = hasStore && loopTurnOwner(ledger, next.uid) === null;
+    const served = isFree ? firstClaimableIn(ledger, next) : null;
+    if (served !== null) return served;
+    leftOut.add(next.uid);
+  }
+}
+
+/** Of the runs that could be next in the session, the first that this process can claim and whose lane has room. */
+function firstClaimableIn(ledger: RunLedger, next: Ready): Ready | null {
+  const { app, lanes } = ledger.options;
+  const taken = takenSlots(ledger, "and resuming");
+  const rows = ledger.rows(
+    "seq IN (SELECT seq FROM ready WHERE uid = ? AND app IN ('', ?)) ORDER BY rank, seq",
+    next.uid,
+    app,
+  );
+  for (const row of rows) {
+    const slot = slotOf(row.isSilent, row.lane);
+    if (slot !== "none" && taken[slot] >= lanes[slot]) continue;
+    if (findMissingHere(ledger, row) === null) return { ...next, slot, seq: row.seq };
+  }
+  return null;
+}
+
+function nextReady(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready | null {
+  const heads = ledger.options.ownRequestsOnly ? ownHeads(ledger, leftOut) : readyHeads(ledger, leftOut);
+  if (heads.length === 0) return null;
+  return chooseNext(heads, takenSlots(ledger, "and resuming"), ledger.options.lanes);
+}
+
+/**
+ * The next runs of the sessions in which a request of this process waits for its turn, or for another run. So a run that was
+ * left in such a session runs first, and runs to its end.
+ */
+function ownHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
+  const rows = ledger.all(
+    `WITH own AS (SELECT run_id, uid FROM runs WHERE root IN (SELECT value FROM json_each(?)) AND ended_at IS NULL)
+     SELECT uid, slot, user, turn, seq FROM ready WHERE app IN ('', ?) AND uid IN (SELECT uid FROM own UNION
+       SELECT runs.uid FROM own JOIN run_waits ON from_run = own.run_id JOIN runs ON runs.run_id = to_run)`,
+    JSON.stringify([...ledger.ownRoots]),
+    ledger.options.app,
+  );
+  return rows
+    .filter(({ uid }) => !leftOut.has(String(uid)))
+    .map(({ uid, slot, user, turn, seq }) => ({
+      uid: String(uid),
+      user: String(user),
+      slot: slot as Ready["slot"],
+      seq: Number(seq),
+      userTurn: 0,
+      sessionTurn: Number(turn),
+    }));
+}
+
+async function claimReady(
+  ledger: RunLedger,
+  ready: Ready,
+  owner: string,
+  leftOut: Set<string>,
+): Promise<Claim | null> {
+  const row = ledger.rows("seq = ?", ready.seq)[0];
+  if (row === undefined) return null;
+  if (isOverdue(ledger, row)) {
+    endUnclaimed(ledger, row, "deadline");
+    return null;
+  }
+  try {
+    const { leafId } = await ledger.options.underLock(row.session, () => takeRun(ledger, ready, owner));
+    return claimOf(ledger, row, leafId);
+  } catch (error) {
+    const code = error instanceof SkeinError ? error.code : null;
+    if (code === "fenced") return null; // somebody was quicker
+    if (code === "not_found") {
+      endUnclaimed(ledger, row, "not_found");
+      return null;
+    }
+    if (code === "unreadable_file") {
+      endUnclaimed(ledger, row, error as SkeinError);
+      return null;
+    }
+    if (code !== "locked") throw error;
+    leftOut.add(ready.uid);
+    return null;
+  }
+}
+
+function isOverdue(ledger: RunLedger, row: RunRow): boolean {
+  return row.deadline !== null && row.startedAt !== null && row.deadline <= ledger.now();
+}
+
+/** Under the session's lock. `false`: it is not the next one any more. */
+function takeRun(ledger: RunLedger, { uid, seq, slot, user }: Ready, owner: string): boolean {
+  return ledger.change("unsynced", () => {
+    const still = "SELECT 1 FROM ready WHERE uid = ? AND seq = ? AND slot = ?";
+    if (ledger.get(still, uid, seq, slot) === undefined) return false;
+    if (slot !== "none" && takenSlots(ledger, "and resuming")[slot] >= ledger.options.lanes[slot])
+      return false;
+    const row = ledger.rows("seq = ?", seq)[0];
+    if (row === undefined || loopTurnOwner(ledger, uid) !== null) return false;
+    const now = ledger.now();
+    ledger.run(
+      `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
+         deadline = coalesce(deadline, ?) WHERE seq = ?`,
+      nextState(row, "claim"),
+      owner,
+      now + ledger.options.leaseMs,
+      now,
+      deadlineOf(ledger, row, now),
+      seq,
+    );
+    joinAnnouncements(ledger, row);
+    refreshQueue(ledger, uid);
+    recordTurn(ledger, { slot, user, uid });
+    const attempt = row.lost + 1;
+    // Whoever goes on tells how, with `run.recovered`.
+    const { startedBy, options } = row;
+    const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
+    ledger.addEvent("run.started", row.session, row.runId, started);
+    emitChildState(ledger, row, "running");
+    return true;
+  });
+}
+
+function deadlineOf(ledger: RunLedger, row: RunRow, now: number): number | null {
+  const { runTimeoutSeconds } = row.options;
+  const ms =
+    runTimeoutSeconds === undefined
+      ? ledger.options.runTimeoutMs(row.session.agentId)
+      : runTimeoutSeconds * 1000;
+  return ms <= 0 ? null : now + ms;
+}
+
+/** `lost`: the run whose turn it goes on with. */
+function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
+  if (row.startedAt === null && lost === null) return "new";
+  return row.isWoken ? "woken" : "recovered";
+}
+
+/** The lost runs whose input a run takes up again, the last first. */
+function lostPredecessors(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
+  const lost = retryOf === null ? null : ledger.row(retryOf);
+  return lost === null ? [] : [lost, ...lostPredecessors(ledger, lost)];
+}
+
+/** Whether other input of the session had its turn since a run was lost. */
+function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
+  const { uid } = row.session;
+  if (last === undefined || last.session.uid !== uid) return false;
+  const own = new Set([row, last, ...earlier].map(({ runId }) => runId));
+  const sql = "SELECT run_id FROM runs WHERE uid = ? AND silent = 0 AND started_at >= ?";
+  return ledger.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
+}
+
+/** `before`: the row as it was when it was chosen. */
+function claimOf(ledger: RunLedger, before: RunRow, leafId: string | null): Claim | null {
+  const row = ledger.row(before.runId);
+  if (row === null) return null;
+  const arrivals = ledger.rows("kept_for = ? AND state = 'queued' ORDER BY seq", row.runId).map(publicRun);
+  const awaited = {
+    stillOpen: awaitedBy(ledger, row.runId, arrivalMarks.open),
+    endedSilent: awaitedBy(ledger, row.runId, arrivalMarks.ended),
+  };
+  const chain = lostPredecessors(ledger, row);
+  const overtaken = isOvertaken(ledger, row, chain);
+  const lost = overtaken ? null : (chain.at(-1) ?? null);
+  return {
+    run: publicRun(row),
+    held: { runId: row.runId, fence: row.fence },
+    leafId,
+    how: claimKindOf(before, lost),
+    begunAt: lost?.startedAt ?? row.startedAt,
+    isOvertaken: overtaken,
+    arrivals,
+    ...awaited,
+  };
+}
+
+function awaitedBy(ledger: RunLedger, runId: string, mark: number): string[] {
+  const sql = "SELECT to_run FROM run_waits WHERE from_run = ? AND arrived = ?";
+  return ledger.all(sql, runId, mark).map(({ to_run }) => String(to_run));
+}

@@ -1,0 +1,261 @@
+import { SkeinError } from "../../core/errors.ts";
+import { hashedId } from "../../core/hashed-id.ts";
+import type { Content } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import type {
+  DeliveryTarget,
+  InputKind,
+  OutboxRequest,
+  OutboxRow,
+  OutboxState,
+  OutboxStore,
+  LedgerValue as Value,
+} from "../contract.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { jsonOrNull, numberOrNull, textOrNull } from "./run-ledger.ts";
+
+const defaultListed = 100;
+const mostListed = 1000;
+
+/** Messages on their way to channels. What is put in is on the disk; that it went out may be told twice. */
+export class EmbeddedOutbox implements OutboxStore {
+  readonly #ledger: RunLedger;
+
+  constructor(ledger: RunLedger) {
+    this.#ledger = ledger;
+  }
+
+  async put(request: OutboxRequest): Promise<OutboxRow> {
+    const row = this.#ledger.change("synced", () => putOutbox(this.#ledger, request));
+    if (row === null) throw new SkeinError("internal", { problem: "an outbox row is not where it was put" });
+    return row;
+  }
+
+  async get(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
+    const row = findOutboxRow(this.#ledger, outboxId);
+    return row !== null && (userId === undefined || row.session.userId === userId) ? row : null;
+  }
+
+  async list(
+    query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
+    userId?: string | null,
+  ): Promise<readonly OutboxRow[]> {
+    const values: Value[] = [...(query.states ?? [])];
+    const where = query.states === undefined ? [] : [`state IN (${query.states.map(() => "?").join(", ")})`];
+    if (userId !== undefined) {
+      where.push("user = ?");
+      values.push(userId ?? "");
+    }
+    const text = `${[...where, "true"].join(" AND ")} ORDER BY seq DESC LIMIT ?`;
+    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
+    return queryOutbox(this.#ledger, text, ...values, limit);
+  }
+
+  async due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]> {
+    const ledger = this.#ledger;
+    const now = ledger.now();
+    this.#takeBackLost();
+    const here = deliverableHere(ledger);
+    const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}`;
+    const values = [now, now, ...here.values];
+    if (ledger.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values) === undefined) return [];
+    return ledger.change("unsynced", () => {
+      const rows = queryOutbox(ledger, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
+      for (const { outboxId } of rows) {
+        const sql = "UPDATE outbox SET owner = ?, lease_until = ? WHERE outbox_id = ?";
+        ledger.run(sql, owner, now + leaseMs, outboxId);
+      }
+      return rows;
+    });
+  }
+
+  /** What a dead process was about to send is due at once: it may have gone out, and goes under the same key. */
+  #takeBackLost(): void {
+    const ledger = this.#ledger;
+    const held = "SELECT DISTINCT owner FROM outbox WHERE state = 'queued' AND owner IS NOT NULL";
+    const gone = ledger.all(held).filter(({ owner }) => ledger.options.isGone(String(owner)));
+    if (gone.length === 0) return;
+    ledger.change("unsynced", () => {
+      const sql = "UPDATE outbox SET owner = NULL, lease_until = NULL WHERE state = 'queued' AND owner = ?";
+      for (const { owner } of gone) ledger.run(sql, String(owner));
+    });
+  }
+
+  async delivered(outboxId: string, owner: string, receipt: unknown): Promise<void> {
+    const ledger = this.#ledger;
+    ledger.change("unsynced", () => {
+      const sql = `UPDATE outbox SET state = 'delivered', ended_at = ?, receipt = ?, attempts = attempts + 1, owner = NULL,
+        lease_until = NULL WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
+      if (ledger.run(sql, ledger.now(), JSON.stringify(receipt ?? null), outboxId, owner) === 0) return;
+      const row = findOutboxRow(ledger, outboxId);
+      if (row === null) return;
+      ledger.addEvent("outbox.delivered", row.session, row.runId, { outboxId, channel: row.target.channel });
+    });
+  }
+
+  async failed(
+    outboxId: string,
+    owner: string,
+    error: string,
+    next: { readonly at: number } | "dead",
+  ): Promise<void> {
+    const ledger = this.#ledger;
+    const state = next === "dead" ? "dead" : "queued";
+    ledger.change("unsynced", () => {
+      const sql = `UPDATE outbox SET state = ?, ended_at = ?, next_at = coalesce(?, next_at), last_error = ?,
+        attempts = attempts + 1, owner = NULL, lease_until = NULL
+        WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
+      const endedAt = next === "dead" ? ledger.now() : null;
+      const at = next === "dead" ? null : next.at;
+      if (ledger.run(sql, state, endedAt, at, error, outboxId, owner) === 0) return;
+      const row = findOutboxRow(ledger, outboxId);
+      if (row === null) return;
+      const about = { outboxId, channel: row.target.channel, error };
+      if (next === "dead") ledger.addEvent("outbox.dead", row.session, row.runId, about);
+      else ledger.addEvent("outbox.retry", row.session, row.runId, { ...about, nextAt: next.at });
+    });
+  }
+
+  async retry(outboxId: string): Promise<OutboxRow | null> {
+    const ledger = this.#ledger;
+    return ledger.change("synced", () => {
+      const sql = `UPDATE outbox SET state = 'queued', attempts = 0, created_at = ?, next_at = ?, ended_at = NULL
+        WHERE outbox_id = ? AND state IN ('dead', 'dropped')`;
+      const changed = ledger.run(sql, ledger.now(), ledger.now(), outboxId);
+      const row = findOutboxRow(ledger, outboxId);
+      if (row !== null && changed === 1)
+        ledger.addEvent("outbox.queued", row.session, row.runId, { outboxId, channel: row.target.channel });
+      return row;
+    });
+  }
+
+  async drop(outboxId: string): Promise<OutboxRow | null> {
+    return this.#ledger.change("synced", () => {
+      const sql = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
+        WHERE outbox_id = ? AND state IN ('queued', 'dead')`;
+      this.#ledger.run(sql, this.#ledger.now(), outboxId);
+      return findOutboxRow(this.#ledger, outboxId);
+    });
+  }
+
+  async nextAt(): Promise<number | null> {
+    const { where, values } = deliverableHere(this.#ledger);
+    const sql = "SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM outbox WHERE state = 'queued'";
+    const next = this.#ledger.get(`${sql} AND ${where}`, ...values);
+    return next?.at === null || next?.at === undefined ? null : Number(next.at);
+  }
+}
+
+/** Rows of the outbox, in the transaction that they are called in. */
+
+/** The same idempotency key of the same user again changes nothing. */
+export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: string): OutboxRow | null {
+  const { session, runId, target, text, idempotencyKey } = request;
+  const user = session.userId ?? "";
+  const outboxId = hashedId("outbox", user, idempotencyKey);
+  const now = ledger.now();
+  const { channel } = target;
+  const isNew = ledger.run(
+    `INSERT OR IGNORE INTO outbox (outbox_id, user, idem, uid, session, run_id, target, text, state, created_at, next_at,
+       ended_at, last_error, channel, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    outboxId,
+    user,
+    idempotencyKey,
+    session.uid,
+    JSON.stringify(session),
+    runId,
+    JSON.stringify(target),
+    text,
+    dead === undefined ? "queued" : "dead",
+    now,
+    now,
+    dead === undefined ? null : now,
+    dead ?? null,
+    channel,
+    ledger.options.channelsHere()?.find(({ id }) => id === channel)?.app ?? "",
+  );
+  if (isNew === 1 && dead === undefined)
+    ledger.addEvent("outbox.queued", session, runId, { outboxId, channel });
+  if (isNew === 1 && dead !== undefined)
+    ledger.addEvent("outbox.dead", session, runId, { outboxId, channel, error: dead });
+  return findOutboxRow(ledger, outboxId);
+}
+
+function findOutboxRow(ledger: RunLedger, outboxId: string): OutboxRow | null {
+  return queryOutbox(ledger, "outbox_id = ?", outboxId)[0] ?? null;
+}
+
+function queryOutbox(ledger: RunLedger, where: string, ...values: Value[]): OutboxRow[] {
+  return ledger.all(`SELECT * FROM outbox WHERE ${where}`, ...values).map((row) => ({
+    outboxId: String(row.outbox_id),
+    session: JSON.parse(String(row.session)) as SessionRef,
+    runId: textOrNull(row.run_id),
+    target: JSON.parse(String(row.target)) as DeliveryTarget,
+    text: String(row.text),
+    idempotencyKey: String(row.idem),
+    state: row.state as OutboxState,
+    attempts: Number(row.attempts),
+    createdAt: Number(row.created_at),
+    nextAt: Number(row.next_at),
+    endedAt: numberOrNull(row.ended_at),
+    lastError: textOrNull(row.last_error),
+    receipt: jsonOrNull<unknown>(row.receipt),
+    app: row.app === "" ? null : String(row.app),
+    waitsForChannel: row.state === "queued" && !hasChannel(ledger, row),
+  }));
+}
+
+/** Whether this process delivers rows of this channel and app. */
+function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>): boolean {
+  const here = ledger.options.channelsHere();
+  if (here === null || channel === letterChannel) return true;
+  return here.some((each) => each.id === channel && (app === "" || app === each.app));
+}
+
+/** The channel of letters to sessions, which every process delivers. */
+const letterChannel = "session";
+
+/** Selects the rows that this process delivers, with the values of the condition. */
+function deliverableHere(ledger: RunLedger): { readonly where: string; readonly values: Value[] } {
+  const here = ledger.options.channelsHere();
+  if (here === null) return { where: "true", values: [] };
+  const ids = JSON.stringify([letterChannel, ...here.map(({ id }) => id)]);
+  const own = JSON.stringify(here.filter(({ app }) => app === ledger.options.app).map(({ id }) => id));
+  const where = `channel IN (SELECT value FROM json_each(?))
+    AND (app = '' OR (app = ? AND channel IN (SELECT value FROM json_each(?))))`;
+  return { where, values: [ids, ledger.options.app, own] };
+}
+
+/** What other sessions sent: it is theirs too, and does not vanish with the session that it was for. */
+const fromSessions: readonly InputKind[] = ["announce", "send", "ping_pong"];
+
+/** Whether it came from another session and nobody has read it. */
+export function isUnreadDelivery(row: RunRow): boolean {
+  return !row.isWritten && fromSessions.includes(row.kind);
+}
+
+/**
+ * Nobody is left to read it: a dead letter. It is the sender's, who is told of it when the outbox finds nobody to give it
+ * to, and it does not go with the removed session. Where no sender is known there is nobody to tell, and it is dead at once.
+ */
+export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
+  const { session, runId } = row;
+  const content = "content" in row.message ? (row.message.content as Content) : "";
+  const target = { channel: "session", to: session.key };
+  const letter = { target, text: textOf(content), idempotencyKey: `unread:${runId}` };
+  const sender = senderOf(ledger, row);
+  if (sender !== null) putOutbox(ledger, { ...letter, session: sender, runId: row.startedBy });
+  else {
+    const error = `Session ${session.sessionId} was removed before it read this.`;
+    putOutbox(ledger, { ...letter, session, runId }, error);
+  }
+}
+
+/** The session that has run last under the key that it came from. */
+function senderOf(ledger: RunLedger, { provenance, user, session }: RunRow): SessionRef | null {
+  const key = provenance?.sourceSessionKey;
+  if (key === undefined) return null;
+  const where = "user = ? AND key = ? AND uid <> ? ORDER BY seq DESC LIMIT 1";
+  return ledger.rows(where, user, key, session.uid)[0]?.session ?? null;
+}

@@ -1,0 +1,164 @@
+import type { Lane } from "../contract.ts";
+import type { Ready, Slot } from "../lanes.ts";
+import { lanes, ranks, slots } from "../lanes.ts";
+import type { RunLedger } from "./run-ledger.ts";
+
+/** Which run of which session could be claimed, kept with every change so that finding the next one costs two looks. */
+
+/** What it takes to work out which run of a session goes next. */
+export type QueueTables = Pick<RunLedger, "get" | "run" | "all">;
+
+/** Updates the session's rows in `ready`. Call it after every change of one of its runs. */
+export function refreshQueue(ledger: QueueTables, uid: string): void {
+  const heads = headsOf(ledger, uid);
+  const known = ledger.all("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
+  const isSame = (a: Record<string, unknown>, b: Head) =>
+    a.app === b.app && a.slot === b.slot && Number(a.seq) === b.seq;
+  for (const before of known) {
+    if (heads.some((head) => isSame(before, head))) continue;
+    ledger.run("DELETE FROM ready WHERE uid = ? AND seq = ?", uid, Number(before.seq));
+    const counted = "UPDATE ready_users SET count = count - 1 WHERE app = ? AND slot = ? AND user = ?";
+    ledger.run(counted, String(before.app), String(before.slot), String(before.user));
+  }
+  for (const head of heads) if (!known.some((before) => isSame(before, head))) insertHead(ledger, uid, head);
+}
+
+function insertHead(ledger: QueueTables, uid: string, { app, tools, slot, user, seq }: Head): void {
+  const turn = ledger.get("SELECT turn FROM turns WHERE uid = ? AND slot = ?", uid, slot)?.turn ?? 0;
+  ledger.run(
+    "INSERT INTO ready (uid, app, tools, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    uid,
+    app,
+    tools,
+    slot,
+    user,
+    Number(turn),
+    seq,
+  );
+  // A user who had a turn with one app has had it for all of them.
+  ledger.run(
+    `INSERT INTO ready_users (app, slot, user, turn, count)
+     VALUES (?, ?, ?, coalesce((SELECT max(turn) FROM ready_users WHERE slot = ? AND user = ?), 0), 1)
+     ON CONFLICT (app, slot, user) DO UPDATE SET count = count + 1`,
+    app,
+    slot,
+    user,
+    slot,
+    user,
+  );
+}
+
+interface Head {
+  readonly app: string;
+  readonly tools: string;
+  readonly slot: Slot;
+  readonly user: string;
+  readonly seq: number;
+}
+
+/**
+ * The next run of the session for each app and set of required tools: a run that waits for a process does not block the others.
+ * A turn that lost its owner midway goes before all of them.
+ */
+function headsOf(ledger: QueueTables, uid: string): Head[] {
+  const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
+  if (ledger.get(busy, uid) !== undefined) return [];
+  const heads: (Head & { readonly rank: number })[] = [];
+  const nextGroup = `SELECT app, tools FROM runs WHERE uid = ? AND state = 'queued' AND (app, tools) > (?, ?)
+    ORDER BY app, tools LIMIT 1`;
+  for (
+    let group = ledger.get(nextGroup, uid, "", "");
+    group !== undefined;
+    group = ledger.get(nextGroup, uid, String(group.app), String(group.tools))
+  ) {
+    const [app, tools] = [String(group.app), String(group.tools)];
+    const head = ledger.get(
+      `SELECT seq, user, lane, silent, rank FROM runs WHERE uid = ? AND app = ? AND tools = ? AND state = 'queued'
+       AND kept_for IS NULL AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
+      uid,
+      app,
+      tools,
+    );
+    if (head === undefined) continue;
+    const slot = slotOf(Number(head.silent) === 1, head.lane as Lane);
+    heads.push({ app, tools, slot, user: String(head.user), seq: Number(head.seq), rank: Number(head.rank) });
+  }
+  const recovered = heads.find(({ rank }) => rank === ranks.recovered);
+  return recovered === undefined ? heads : [recovered];
+}
+
+export function slotOf(isSilent: boolean, lane: Lane): Slot {
+  return isSilent ? "none" : lane;
+}
+
+/** For each slot the next run of this app, and of none in particular; without sessions that could not be locked just now. */
+export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
+  const isAny = ledger.get(anyReady) ?? {};
+  const apps = new Set(["", ledger.options.app]);
+  return slots
+    .filter((slot) => Number(isAny[slot]) === 1)
+    .flatMap((slot) => [...apps].flatMap((app) => firstReady(ledger, app, slot, leftOut) ?? []));
+}
+
+/** In which slots there is anything at all: asked again and again while there is nothing, so it is one look. */
+const anyReady = `SELECT ${slots
+  .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
+  .join(", ")}`;
+
+function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
+  const users = ledger.all(
+    "SELECT user, turn FROM ready_users WHERE app = ? AND slot = ? AND count > 0 ORDER BY turn, user LIMIT ?",
+    app,
+    slot,
+    leftOut.size + 1,
+  );
+  const without = JSON.stringify([...leftOut]);
+  for (const { user, turn } of users) {
+    const found = ledger.get(
+      `SELECT uid, turn, seq FROM ready WHERE app = ? AND slot = ? AND user = ?
+       AND uid NOT IN (SELECT value FROM json_each(?)) ORDER BY turn, seq LIMIT 1`,
+      app,
+      slot,
+      String(user),
+      without,
+    );
+    if (found === undefined) continue;
+    const { uid, turn: sessionTurn, seq } = found;
+    return {
+      uid: String(uid),
+      user: String(user),
+      slot,
+      seq: Number(seq),
+      userTurn: Number(turn),
+      sessionTurn: Number(sessionTurn),
+    };
+  }
+  return null;
+}
+
+/** This user and this session had their turn; the others come first now. */
+export function recordTurn(
+  ledger: RunLedger,
+  { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
+): void {
+  const last = Number(
+    ledger.get("SELECT max(turn) AS turn FROM ready_users WHERE slot = ?", slot)?.turn ?? 0,
+  );
+  ledger.run("UPDATE ready_users SET turn = ? WHERE slot = ? AND user = ?", last + 1, slot, user);
+  ledger.run("INSERT OR REPLACE INTO turns (uid, slot, turn) VALUES (?, ?, ?)", uid, slot, last + 1);
+}
+
+/** Slots in use, and those that a run whose wait is over is to have before any new claim. */
+export function takenSlots(
+  ledger: RunLedger,
+  resuming: "and resuming" | "only running",
+): Record<Lane, number> {
+  const also = resuming === "and resuming" ? "OR resuming = 1" : "";
+  const counts = ledger.all(
+    `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
+     WHERE state IN ('running', 'waiting') AND silent = 0 AND (state = 'running' ${also}) GROUP BY lane`,
+  );
+  const taken = Object.fromEntries(lanes.map((lane) => [lane, 0])) as Record<Lane, number>;
+  for (const { lane, count } of counts) taken[lane as Lane] = Number(count);
+  return taken;
+}

@@ -1,0 +1,157 @@
+import type { Outcome, RunState, RunWaits, SessionWork } from "../contract.ts";
+import { ranks } from "../lanes.ts";
+import { findMissingHere } from "./claim-eligibility.ts";
+import type { RunLedger } from "./run-ledger.ts";
+import { jsonOrNull, numberOrNull } from "./run-ledger.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * What goes on in sessions, by two questions for all of them together: a list asks for a whole page. Notes and other silent
+ * input are no work.
+ */
+export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map<string, SessionWork> {
+  const page = JSON.stringify([...new Set(uids)]);
+  const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
+  const bounds = new Map(ledger.all(firstAndLast, page).map((row) => [String(row.uid), row]));
+  return new Map(uids.map((uid) => [uid, describeWork(open.get(uid) ?? [], bounds.get(uid))]));
+}
+
+/** `CROSS JOIN`: from the page to its runs, and not through all runs that are open for each of the page. */
+const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
+  FROM json_each(?) AS page CROSS JOIN runs INDEXED BY runs_open ON runs.uid = page.value
+  WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
+
+/** When the first run began, and the last that ended: each is one look into an index, however many there were. */
+const firstAndLast = `SELECT page.value AS uid,
+    (SELECT started_at FROM runs INDEXED BY runs_session
+     WHERE uid = page.value AND silent = 0 AND started_at IS NOT NULL ORDER BY seq LIMIT 1) AS first_at,
+    last.state, last.ended_at, CASE last.state WHEN 'merged' THEN last.outcome END AS outcome
+  FROM json_each(?) AS page LEFT JOIN runs AS last ON last.seq =
+    (SELECT seq FROM runs INDEXED BY runs_last
+     WHERE uid = page.value AND ended_at IS NOT NULL AND silent = 0 ORDER BY ended_at DESC, seq DESC LIMIT 1)`;
+
+function describeWork(open: readonly Row[], bounds: Row | undefined): SessionWork {
+  const { current, queued } = turnsIn(open);
+  return {
+    status: current === null ? statusOf(bounds) : shown[current.state],
+    startedAt: numberOrNull(bounds?.first_at),
+    endedAt: current === null ? numberOrNull(bounds?.ended_at) : null,
+    runId: current?.runId ?? null,
+    queued,
+  };
+}
+
+type OpenState = Extract<RunState, "queued" | "running" | "waiting" | "sleeping">;
+
+const shown = {
+  queued: "queued",
+  running: "running",
+  waiting: "waiting",
+  sleeping: "waiting",
+} as const satisfies Record<OpenState, SessionWork["status"]>;
+
+const byWeight: readonly OpenState[] = ["running", "waiting", "sleeping", "queued"];
+
+function turnsIn(open: readonly Row[]): {
+  readonly current: { readonly runId: string; readonly state: OpenState } | null;
+  readonly queued: number;
+} {
+  // What is kept for a run is a part of that one.
+  const turns = open.filter(({ kept_for }) => kept_for === null);
+  const state = byWeight.find((each) => turns.some((row) => row.state === each));
+  const head = turns.find((row) => row.state === state);
+  const queued = turns.filter((row) => row.state === "queued" && row.started_at === null).length;
+  const current = state === undefined || head === undefined ? null : { runId: String(head.run_id), state };
+  return { current, queued };
+}
+
+/** How the last run ended; merged input as the turn that took it. */
+function statusOf(last: Row | undefined): SessionWork["status"] {
+  const state = last?.state === "merged" ? jsonOrNull<Outcome>(last.outcome)?.state : last?.state;
+  return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
+}
+
+/** What runs wait for now, by four looks however many they are. Those that are unknown are left out. */
+export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
+  const rows = ledger.all(
+    `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
+    JSON.stringify(runIds),
+  );
+  const idsIn = (name: string, ...states: readonly RunState[]) =>
+    rows.filter(({ state }) => states.includes(state as RunState)).map((row) => String(row[name]));
+  const busy = busyIn(ledger, idsIn("uid", "queued"));
+  const edges = edgesFrom(ledger, idsIn("run_id", "waiting", "sleeping"));
+  const apps = appsWaitedFor(ledger, rows);
+  return new Map(
+    rows.map((row) => {
+      const waits = {
+        runIds: waitedFor(row, busy, edges),
+        wakeAt: row.state === "sleeping" ? numberOrNull(row.wake_at) : null,
+        ...(apps.get(String(row.run_id)) ?? { app: null, missingTools: [] }),
+        ...(row.owner !== null && ledger.options.isGone(String(row.owner)) ? { isOwnerGone: true } : {}),
+      };
+      return [String(row.run_id), waits];
+    }),
+  );
+}
+
+/** The apps that queued runs wait for because this process cannot claim them. */
+function appsWaitedFor(
+  ledger: RunLedger,
+  rows: readonly Record<string, unknown>[],
+): ReadonlyMap<string, Pick<RunWaits, "app" | "missingTools">> {
+  const waiting = rows.filter((row) => row.state === "queued" && row.app !== "" && row.kept_for === null);
+  if (waiting.length === 0) return new Map();
+  const ids = JSON.stringify(waiting.map(({ run_id }) => run_id));
+  const runs = ledger.rows("run_id IN (SELECT value FROM json_each(?))", ids);
+  return new Map(
+    runs.flatMap((run) => {
+      const lacking = findMissingHere(ledger, run);
+      return lacking === null ? [] : [[run.runId, { app: lacking.app, missingTools: lacking.tools }]];
+    }),
+  );
+}
+
+/** Of one run; of one that is unknown, nothing. */
+export function listWaitedRuns(ledger: RunLedger, runId: string): readonly string[] {
+  return readWaits(ledger, [runId]).get(runId)?.runIds ?? [];
+}
+
+type Edges = ReadonlyMap<string, readonly string[]>;
+
+/** A queued run waits for the run that works in its session, and for a turn there that lost its owner midway. */
+function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
+  switch (row.state as RunState) {
+    case "merged":
+      return [String(row.merged_into)];
+    case "queued": {
+      const before = (busy.get(String(row.uid)) ?? []).filter((id) => id !== row.run_id);
+      return row.kept_for === null ? before : [...before, String(row.kept_for)];
+    }
+    default:
+      return edges.get(String(row.run_id)) ?? [];
+  }
+}
+
+function busyIn(ledger: RunLedger, uids: readonly string[]): Edges {
+  const sql = `SELECT uid AS at, run_id AS id FROM runs ${among("uid")} AND state IN ('running', 'waiting')
+    UNION ALL SELECT uid, run_id FROM runs ${among("uid")} AND state = 'queued' AND rank = ${ranks.recovered}`;
+  return pairs(ledger, sql, uids);
+}
+
+function edgesFrom(ledger: RunLedger, runIds: readonly string[]): Edges {
+  const sql = `SELECT from_run AS at, to_run AS id FROM run_waits ${among("from_run")} AND arrived = 0`;
+  return pairs(ledger, sql, runIds);
+}
+
+function pairs(ledger: RunLedger, sql: string, names: readonly string[]): Edges {
+  if (names.length === 0) return new Map();
+  const found = Map.groupBy(ledger.all(sql, JSON.stringify(names)), ({ at }) => String(at));
+  return new Map([...found].map(([at, rows]) => [at, rows.map(({ id }) => String(id))]));
+}
+
+/** One text, and so one prepared query, for any number of names. */
+function among(column: string): string {
+  return `WHERE ${column} IN (SELECT value FROM json_each(?1))`;
+}
