@@ -54,7 +54,7 @@ export type {
   RunQuery,
   RunState,
   RunUsage,
-} from "./runs/contract.ts";
+} from "./runs/run.ts";
 export { sessionTools } from "./session-tools.ts";
 export type {
   MountedGateway,

@@ -192,6 +192,7 @@ export interface ChildSequel {
   readonly deliverTo?: DeliveryTarget;
 }
 
+/** How a run ended. */
 export interface Outcome {
   readonly state: EndState;
   /** A stable error code, unless the run succeeded. */
@@ -205,6 +206,7 @@ export interface Outcome {
   readonly output?: unknown;
 }
 
+/** The tokens and cost of a run. */
 export interface RunUsage
   extends Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens"> {
   /** Absent if any price is unknown. */
@@ -284,6 +286,7 @@ export interface Claim {
   readonly endedSilent: readonly string[];
 }
 
+/** Which runs a list shows. */
 export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly sessionUid?: string;
@@ -377,6 +380,7 @@ export interface Approval extends ApprovalRequest {
   readonly by: string | null;
 }
 
+/** Which approvals a list shows. */
 export interface ApprovalQuery {
   readonly runId?: string;
   readonly sessionUid?: string;
@@ -396,8 +400,10 @@ export interface OutboxRequest {
   readonly idempotencyKey: string;
 }
 
+/** `dead`: given up after retries. `dropped`: cancelled by an operator. */
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
+/** A message to a channel, with the state of its delivery. */
 export interface OutboxRow extends OutboxRequest {
   readonly outboxId: string;
   readonly state: OutboxState;
