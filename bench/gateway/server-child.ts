@@ -31,7 +31,7 @@ async function openWhole(folder: string): Promise<Told> {
   const file = join(folder, "..", "bench-gateway.yaml");
   writeFileSync(file, "defaults: { model: rehearsal/basic }\nlogging: { level: error }\n");
   const where = { cwd: folder, root: folder, file, env: {} };
-  const open = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces });
+  const open = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces });
   if (!open.isMine) throw new Error("another gateway runs on this folder");
   return { url: open.url, token: readFileSync(join(folder, "token"), "utf8").trim() };
 }

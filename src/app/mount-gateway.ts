@@ -50,7 +50,7 @@ export async function mountGateway(
     ...parts,
     version,
     heavy: dispatch.heavy,
-    during: (act) => act(serving),
+    acquire: () => ({ deps: serving, [Symbol.dispose]: () => undefined }),
   });
   const { host, port, trustProxy } = config.gateway;
   const server = await mountServer({

@@ -53,8 +53,8 @@ export interface McpDoorParts extends Pick<HubParts, "tokens" | "subscribe" | "d
   readonly version: string;
   /** The heavy calls of the process: those that come by MCP count too. */
   readonly heavy: HeavyCalls;
-  /** Does something on what serves now, which is not closed before that is over. */
-  during<T>(act: (deps: ServingDeps) => Promise<T>): Promise<T>;
+  /** What serves now. It stays open until the lease is disposed of. */
+  acquire(): Disposable & { readonly deps: ServingDeps };
 }
 
 export interface McpDoor {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { EditorCommand, ServerContext } from "../acp/server/context.ts";
+import type { AcpParts, EditorCommand } from "../acp/server/contract.ts";
 import { serveAcpStdio } from "../acp/server/serve-stdio.ts";
 import { SkeinError } from "../core/errors.ts";
 import { thrownText } from "../core/text.ts";
@@ -9,7 +9,7 @@ import { examples } from "./command.ts";
 import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import { speaking } from "./gateway/stdio-protocol.ts";
+import { withProtocolStreams } from "./gateway/stdio-protocol.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import type { SlashName } from "./slash-commands.ts";
@@ -27,25 +27,25 @@ export function registerAcp(command: Command, { terminal, version }: CommandCont
  * state first; asked once more, it ends at once.
  */
 async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  await speaking(terminal, (spoken) =>
+  await withProtocolStreams(terminal, (streams) =>
     // Named, so that a folder is begun where there is none.
-    withSkeinCalls(spoken.terminal, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(contextOf(spoken.terminal, open, version, options), spoken),
+    withSkeinCalls(streams.terminal, options, { workers: true, ref: "main" }, (open) =>
+      serveAcpStdio(partsOf(streams.terminal, open, version, options), streams),
     ),
   );
 }
 
-/** No event reports what other processes on the folder do, so it is polled as often as the runs. */
-const pollMs = 250;
+/** As often as runs are looked after: who has the folder is told by no event what other processes do there. */
+const lookMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
 
-function contextOf(
+function partsOf(
   terminal: Terminal,
   open: OpenSkeinCalls,
   version: string,
   options: GlobalOptions,
-): ServerContext {
+): AcpParts {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
     const problem = "An editor has to read and to write, and the token may not do both";
@@ -54,11 +54,11 @@ function contextOf(
   return {
     version,
     calls,
-    scope: reader,
-    canCall: may,
+    whose: reader,
+    may,
     commands: editorCommands(terminal, open),
     cwd: terminal.cwd,
-    ...(open.store === null ? {} : { pollMs }),
+    ...(open.store === null ? {} : { lookMs }),
     report: (error) => tell(terminal, options, thrownText(error)),
   };
 }

@@ -13,13 +13,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { tokenSchema } from "../gateway/auth/token-table.ts";
 import { findRunning } from "../gateway/running-file.ts";
-import type {
-  AcpAgentsPayload,
-  DoctorPayload,
-  FindingPayload,
-  McpServerPayload,
-} from "../protocol/command-payloads.ts";
-import type { MaintenanceDecisionPayload } from "../protocol/upkeep.ts";
+import type { AcpAgentsPayload, DoctorPayload, FindingPayload, MaintenanceDecisionPayload, McpServerPayload } from "../protocol/upkeep.ts";
 import { decisionPayload, explainedPayload } from "../sessions/explain-maintenance.ts";
 import { findTrashed, resolveSession } from "../sessions/find-session.ts";
 import { runMaintenance } from "../sessions/maintain.ts";

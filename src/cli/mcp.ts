@@ -3,8 +3,8 @@ import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
-import type { McpApp, McpCall } from "../gateway/mcp/mcp-context.ts";
-import { mcpAskerOf, skeinMcpApp } from "../gateway/mcp/mcp-context.ts";
+import type { McpCall, McpParts } from "../gateway/mcp/mcp-context.ts";
+import { askerOf, skeinParts } from "../gateway/mcp/mcp-context.ts";
 import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
 import { localPrincipal } from "../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
@@ -16,8 +16,8 @@ import { connectRunning } from "./connection/running-gateway.ts";
 import { eventOf } from "./connection/watch-run.ts";
 import { defaultAgent, loadSettings, tell } from "./connection/with-folder.ts";
 import { withSkein } from "./connection/with-skein-calls.ts";
-import type { Spoken } from "./gateway/stdio-protocol.ts";
-import { speaking } from "./gateway/stdio-protocol.ts";
+import type { ProtocolStreams } from "./gateway/stdio-protocol.ts";
+import { withProtocolStreams } from "./gateway/stdio-protocol.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 
@@ -33,11 +33,11 @@ export function registerMcp(command: Command, { terminal, version }: CommandCont
  * state first; asked once more, it ends at once.
  */
 async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  await speaking(terminal, (spoken) => serve(spoken, version, options));
+  await withProtocolStreams(terminal, (streams) => serve(streams, version, options));
 }
 
-async function serve(spoken: Spoken, version: string, options: GlobalOptions): Promise<void> {
-  const { terminal } = spoken;
+async function serve(streams: ProtocolStreams, version: string, options: GlobalOptions): Promise<void> {
+  const { terminal } = streams;
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const known = {
@@ -53,11 +53,11 @@ async function serve(spoken: Spoken, version: string, options: GlobalOptions): P
     // Named, so that a folder is begun where there is none.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(spoken, { ...localPrincipal, user }, skeinMcpApp(skein, known)),
+      speak(streams, { ...localPrincipal, user }, skeinParts(skein, known)),
     );
   }
   try {
-    await speak(spoken, principalOf(running.hello, options), partsOver(running, known));
+    await speak(streams, principalOf(running.hello, options), partsOver(running, known));
   } finally {
     await running.close();
   }
@@ -69,8 +69,8 @@ function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
-async function speak(spoken: Spoken, principal: Principal, parts: McpApp): Promise<void> {
-  await serveMcpStdio(parts, mcpAskerOf(principal, parts.defaultAgentId), spoken);
+async function speak(streams: ProtocolStreams, principal: Principal, parts: McpParts): Promise<void> {
+  await serveMcpStdio(parts, askerOf(principal, parts.defaultAgentId), streams);
 }
 
 /**
@@ -79,8 +79,8 @@ async function speak(spoken: Spoken, principal: Principal, parts: McpApp): Promi
  */
 export function partsOver(
   calls: WatchedCalls,
-  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpApp {
+  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpParts {
   return {
     ...known,
     callTool: (name, args, call) => invoke(calls, name, args, call),

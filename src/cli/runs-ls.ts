@@ -10,15 +10,7 @@ import { allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./comm
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import {
-  isLost,
-  shownAge,
-  shownApp,
-  shownCost,
-  shownCount,
-  shownState,
-  whyItWaits,
-} from "./output/format.ts";
+import { isLost, shownAge, shownApp, shownCost, shownCount, shownState, whyItWaits } from "./output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
 import { commandLine, userColumn, whoseRows } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";

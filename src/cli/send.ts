@@ -11,14 +11,7 @@ import type { CommandContext } from "./command.ts";
 import { examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
 import { readImages, readNamedImages } from "./connection/read-images.ts";
 import { spokenTo } from "./connection/resolve-session.ts";
-import {
-  abortAll,
-  leftTo,
-  runOf,
-  settledWithClaimed,
-  tellOfApprovals,
-  untilEnded,
-} from "./connection/wait-for-runs.ts";
+import { abortAll, leftTo, runOf, settledWithClaimed, tellOfApprovals, untilEnded } from "./connection/wait-for-runs.ts";
 import { ShownRun } from "./connection/watch-run.ts";
 import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";

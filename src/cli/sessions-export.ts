@@ -123,7 +123,7 @@ const chunk = 256 * 1024;
  * Writes a file of our own piece by piece, for its owner to read alone: whole or not at all. One that is there is left
  * alone unless told to replace it. How many bytes it has.
  */
-export function writePieces(
+function writePieces(
   path: string,
   pieces: Iterable<string>,
   { replace = false }: { readonly replace?: boolean } = {},

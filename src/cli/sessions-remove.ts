@@ -3,13 +3,7 @@ import { displayKey } from "../core/references.ts";
 import type { RedactedPayload } from "../protocol/session-changes.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp, yesOption } from "./command.ts";
-import {
-  exactName,
-  exactTrashedName,
-  findEntry,
-  resolveRef,
-  resolveTrashed,
-} from "./connection/resolve-session.ts";
+import { exactName, exactTrashedName, findEntry, resolveRef, resolveTrashed } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";

@@ -7,8 +7,8 @@ import type { SmallPieces } from "../../test/support/small-gateway.ts";
 import { smallPieces } from "../../test/support/small-gateway.ts";
 import { StartSchema } from "../protocol/command-payloads.ts";
 import { temporaryFolder } from "../testing/support/temporary-folder.ts";
-import { untilStopped } from "./gateway/stop-requests.ts";
-import type { Outside } from "./output/terminal.ts";
+import type { ProcessSignals } from "./gateway/stop-requests.ts";
+import { awaitStop } from "./gateway/stop-requests.ts";
 import { startCommand } from "./start.ts";
 
 /** Runs the command in a folder until `stop` is called. */
@@ -20,7 +20,7 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
     out += text;
   };
   const terminal = { ...silentTerminal(cwd), out: print };
-  const outside = {
+  const signals = {
     onStop: (stop: (why: string) => void) => {
       heard.resolve(stop);
       return () => undefined;
@@ -28,7 +28,7 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
     onReload: () => () => undefined,
     exit: (code: number) => void exits.push(code),
   };
-  const done = startCommand(terminal, { dir: "root", ...options }, { version: "1.2.3", pieces, outside });
+  const done = startCommand(terminal, { dir: "root", ...options }, { version: "1.2.3", pieces, signals });
   const stop = async () => {
     (await heard.promise)("enough");
     await done;
@@ -103,7 +103,7 @@ describe("the command", () => {
     let now = 0;
     let atOnce = 0;
     let stop: (why: string) => void = () => undefined;
-    const outside: Outside = {
+    const signals: ProcessSignals = {
       onStop: (given) => {
         stop = given;
         return () => undefined;
@@ -111,15 +111,15 @@ describe("the command", () => {
       onReload: () => () => undefined,
       exit: () => undefined,
     };
-    const { asked } = untilStopped(
-      outside,
+    const { requested } = awaitStop(
+      signals,
       () => void atOnce++,
       () => now,
     );
     stop("SIGINT");
     now += 499;
     stop("SIGINT");
-    expect({ why: await asked, atOnce }).toEqual({ why: "SIGINT", atOnce: 0 });
+    expect({ why: await requested, atOnce }).toEqual({ why: "SIGINT", atOnce: 0 });
     now += 1;
     stop("SIGINT");
     expect(atOnce).toBe(1);

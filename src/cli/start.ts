@@ -10,11 +10,12 @@ import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
 import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
-import { processOutside, untilStopped } from "./gateway/stop-requests.ts";
+import type { ProcessSignals } from "./gateway/stop-requests.ts";
+import { awaitStop, processSignals } from "./gateway/stop-requests.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
-import type { Outside, Terminal } from "./output/terminal.ts";
+import type { Terminal } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 
 export function registerStart(command: Command, { terminal, version }: CommandContext): void {
@@ -32,9 +33,9 @@ export function registerStart(command: Command, { terminal, version }: CommandCo
       ),
     )
     .action(async () => {
-      const outside = terminal.outside ?? processOutside();
+      const signals = processSignals();
       const { gatewayPieces } = await import("../app/gateway-pieces.ts");
-      await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, outside });
+      await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, signals });
     });
 }
 
@@ -59,29 +60,33 @@ export interface StartOptions extends GlobalOptions {
 export interface StartSurroundings {
   readonly version: string;
   readonly pieces: GatewayPieces;
-  readonly outside: Outside;
+  readonly signals: ProcessSignals;
 }
 
 /** Opens the gateway of a folder, says how it is reached, and stays until it is told to stop. */
 export async function startCommand(
   terminal: Terminal,
   options: StartOptions,
-  { version, pieces, outside }: StartSurroundings,
+  { version, pieces, signals }: StartSurroundings,
 ): Promise<void> {
   const { host, port, expose } = options;
   // Heard from the first moment on: who is told to stop while it starts stops as soon as it has.
-  const stop = untilStopped(outside, () => outside.exit(0));
+  const stop = awaitStop(signals, () => signals.exit(0));
   try {
-    const asked = { ...(host && { host }), ...(port !== undefined && { port }), ...(expose && { expose }) };
+    const overrides = {
+      ...(host && { host }),
+      ...(port !== undefined && { port }),
+      ...(expose && { expose }),
+    };
     const where = loadOptions(terminal, options);
-    const reloaded = (file: string | null) =>
+    const onReload = (file: string | null) =>
       options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
-    const gateway = await openGateway({ where, asked, version, pieces, reloaded });
+    const gateway = await openGateway({ where, overrides, version, pieces, onReload });
     if (gateway.isMine)
       for (const warning of gateway.warnings)
         terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(warning)}\n`);
     tellWhere(terminal, options, gateway);
-    if (gateway.isMine) await stay(terminal, options, gateway, stop.asked, outside);
+    if (gateway.isMine) await stay(terminal, options, gateway, stop.requested, signals);
   } finally {
     stop.end();
   }
@@ -91,21 +96,21 @@ async function stay(
   terminal: Terminal,
   options: StartOptions,
   gateway: OpenGateway,
-  asked: Promise<string>,
-  outside: Outside,
+  requested: Promise<string>,
+  signals: ProcessSignals,
 ): Promise<void> {
-  const stopReloading = outside.onReload(() => void gateway.reload());
+  const stopReloading = signals.onReload(() => void gateway.reload());
   // Nothing else may hold the process: sockets come and go, timers do not count.
   const held = setInterval(() => undefined, 2 ** 30);
   try {
-    const why = await asked;
+    const why = await requested;
     if (options.json !== true) terminal.out(`Stopping (${why}); a second signal exits at once.\n`);
   } finally {
     clearInterval(held);
     stopReloading();
   }
   // What is left over goes on at the next start.
-  if (!(await gateway.close(outside.graceMs))) outside.exit(0);
+  if (!(await gateway.close())) signals.exit(0);
 }
 
 function tellWhere(terminal: Terminal, options: StartOptions, gateway: OpenGateway | AlreadyRunning): void {

@@ -67,7 +67,7 @@ writeFileSync(
   `defaults: { model: rehearsal/basic }\nlogging: { level: error, file: ${join(home, "log")} }\n`,
 );
 const where = { cwd: home, root, env: { HOME: home } };
-const opened = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces });
+const opened = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces });
 if (!opened.isMine) throw new Error("another gateway runs on this folder");
 process.on("message", (word) => {
   if (word === "sample") process.send?.({ sample: sample() });

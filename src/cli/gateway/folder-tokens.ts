@@ -14,29 +14,29 @@ import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";
 
-/** The tokens of a folder, which a gateway has for as long as its process lives, whatever is reloaded. */
+/** The tokens of a folder. They stay open for the life of the gateway, across reloads. */
 export interface FolderTokens {
   readonly root: string;
   readonly tokens: Tokens;
-  /** The admin token was made by this start. */
+  /** This start created the admin token. */
   readonly isFirst: boolean;
-  /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
+  /** One sentence for each database that was lost or rebuilt since the last start. */
   readonly losses: readonly string[];
   /** What opening the folder did to session files, such as adopting them. */
   readonly recoveries: readonly Recovery[];
-  /** Counts what is pending in `work.db`, so that a later start can say what was lost with it. */
+  /** Records how much is pending in `work.db`, so that a later start can report what was lost with it. */
   count(): void;
-  /** A link for a page at this address, good once and for ten minutes. */
+  /** A link to this address with a code that is valid once, for ten minutes. */
   link(url: string): string;
-  /** Runs alone among all processes of the folder. */
+  /** Runs under the folder's lock between processes. */
   exclusively<T>(act: () => T): T;
   close(): Promise<void>;
 }
 
 /**
- * Returns a function that counts what is pending in `work.db` into a file beside it, if that may have changed. The next start
- * reads the file when the database is gone. It is not synced: an old count is good enough. The admin token does not count,
- * because it is in a file of its own. `checkInPlace` keeps it from writing into another folder at the same path.
+ * Returns a function that writes the counts of pending work into a file beside `work.db`, if they changed. The next start reads
+ * the file if the database is gone. It is not synced, because an old count is good enough. The admin token is not counted,
+ * because it has its own file. `checkInPlace` prevents writing into another folder at the same path.
  */
 function workCounter(
   root: string,
@@ -63,7 +63,7 @@ function workCounter(
   };
 }
 
-/** `processCwd`: where sessions work when neither they nor their agent name a folder. */
+/** `processCwd`: the working directory of sessions that name none and whose agent names none. */
 export async function openFolderTokens(
   loaded: LoadedConfig,
   clock: Clock,
@@ -106,7 +106,7 @@ export async function openFolderTokens(
   }
 }
 
-/** The address with a code that signs a browser in. A full disk keeps no code: then it is the address alone. */
+/** On a full disk no code can be stored; then the link is the address alone. */
 function linkTo(url: string, tokens: Tokens, tokenId: string): string {
   try {
     return `${url}/#code=${createLinkCode(tokens, { tokenId })}`;

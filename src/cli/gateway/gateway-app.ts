@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "../../app/pieces.ts";
+import type { GatewayPieces, McpDoor, OpenHub } from "../../app/pieces.ts";
 import { redactorOf } from "../../app/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -12,92 +12,92 @@ import { thrownText } from "../../core/text.ts";
 import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
 import type { HubStats } from "../../gateway/events/subscriber.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
-import type { ServerApp, ServerSettings } from "../../gateway/server/server-options.ts";
+import type { ServerParts, ServerSettings } from "../../gateway/server/server-options.ts";
 import type { ReloadPayload } from "../../protocol/upkeep.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { createLog } from "../../telemetry/log.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
-import type { ReloadOutcome, ReloadRequest, SeenFiles } from "./reload-config.ts";
-import { FileWatch, Reloading, seeConfig } from "./reload-config.ts";
-import type { Grace, Serving } from "./serving.ts";
-import { Current, openServing } from "./serving.ts";
+import type { Generation, Grace } from "./generation.ts";
+import { CurrentGeneration, openGeneration } from "./generation.ts";
+import type { FileSnapshot, ReloadOutcome, ReloadRequest } from "./reload-config.ts";
+import { ConfigReloader, FileWatcher, snapshotConfigFiles } from "./reload-config.ts";
 
-export interface InsideOptions {
+export interface GatewayAppOptions {
   readonly where: LoadOptions;
   readonly version: string;
   readonly settings: ServerSettings;
   readonly pieces: GatewayPieces;
   readonly folder: FolderTokens;
   readonly loaded: LoadedConfig;
-  /** The files of the configuration, as they were when it was about to be read. */
-  readonly seen: SeenFiles;
+  /** The configuration files as they were just before they were read. */
+  readonly snapshot: FileSnapshot;
   readonly clock: Clock;
-  /** Told each time that a changed configuration was taken in. */
-  readonly reloaded?: (file: string | null) => void;
+  /** Called after each applied reload. */
+  readonly onReload?: (file: string | null) => void;
 }
 
-/** What is replaced by a reload gives its runs back where they next stand written, which one long tool call can hold up. */
-const replaced: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
+/** A replaced generation hands over its runs at their next durable state, which a long tool call can delay. */
+const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
- * Everything of a gateway but its port. Calls are `unavailable` until `begin`, so that it can listen, and know that it is the
- * only one, before anything works on the folder.
+ * A gateway without its port. Calls are `unavailable` until `start`, so that the gateway can listen, and make sure that it is
+ * the only one, before anything works on the folder.
  */
-export class Inside {
-  readonly #options: InsideOptions;
+export class GatewayApp {
+  readonly #options: GatewayAppOptions;
   readonly #bus: EventBus;
   readonly #hub: OpenHub;
   readonly #mcp: McpDoor;
-  readonly #figures = new GatewayFigures();
-  readonly #watch: FileWatch;
+  readonly #metrics = new GatewayMetrics();
+  readonly #watcher: FileWatcher;
   readonly dispatch: Dispatch;
   #log: Log;
-  #seen: SeenFiles;
-  #current: Current<Serving> | null = null;
-  #reloading: Reloading<Serving> | null = null;
+  #snapshot: FileSnapshot;
+  #current: CurrentGeneration<Generation> | null = null;
+  #reloader: ConfigReloader<Generation> | null = null;
 
-  static async open(options: InsideOptions): Promise<Inside> {
-    return new Inside(options, await openGatewayLog(options.loaded));
+  static async open(options: GatewayAppOptions): Promise<GatewayApp> {
+    return new GatewayApp(options, await openGatewayLog(options.loaded));
   }
 
-  private constructor(options: InsideOptions, log: Log) {
-    const { pieces, version, folder, clock, seen } = options;
+  private constructor(options: GatewayAppOptions, log: Log) {
+    const { pieces, version, folder, clock } = options;
     this.#options = options;
     this.#log = log;
-    this.#seen = seen;
+    this.#snapshot = options.snapshot;
     this.#bus = new EventBus(this.#report);
-    this.#watch = new FileWatch({
-      changed: () => void this.reloadChanged(),
-      failed: (path, error) => this.log("warn", `${path} is not watched: ${thrownText(error)}`),
+    this.#watcher = new FileWatcher({
+      onChange: () => void this.reloadChanged(),
+      onError: (path, error) => this.log("warn", `${path} is not watched: ${thrownText(error)}`),
     });
+    const acquire = () => this.#acquire();
     this.dispatch = new Dispatch({
-      handlers: () => this.#serving().handlers,
-      during: (method, call) => this.#during(() => this.#figures.calling(method, call)),
-      mcpServers: () => Object.keys(this.#serving().deps.config.mcpServers),
+      handlers: () => this.#generation().handlers,
+      acquire,
+      onEnd: (method, outcome) => this.#metrics.countCall(method, outcome),
+      mcpServers: () => Object.keys(this.#generation().deps.config.mcpServers),
       newErrorId: randomUUID,
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
-    const first = redactorOf(options.loaded);
+    const firstRedactor = redactorOf(options.loaded);
     const parts = {
       tokens: folder.tokens,
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
-      deps: () => this.#serving().deps,
-      redactor: () => this.#current?.get().deps.redactor ?? first,
+      deps: () => this.#generation().deps,
+      redactor: () => this.#current?.get().deps.redactor ?? firstRedactor,
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
-    const during = <T>(act: (deps: ServingDeps) => Promise<T>) => this.#during(({ deps }) => act(deps));
-    this.#mcp = pieces.openMcp({ ...parts, version, heavy: this.dispatch.heavy, during });
+    this.#mcp = pieces.openMcp({ ...parts, version, heavy: this.dispatch.heavy, acquire });
   }
 
-  readonly log: ServerApp["log"] = (level, message, fields) => this.#log.write(level, message, fields);
+  readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);
 
   readonly #report = (error: unknown): void => this.log("error", thrownText(error));
 
-  /** What the server stands on. */
-  serverParts(): ServerApp {
+  serverParts(): ServerParts {
     const { version, settings, pieces, folder, clock } = this.#options;
     return {
       version,
@@ -109,62 +109,48 @@ export class Inside {
       exchange: (code) => exchangeLinkCode(folder.tokens, code),
       webhook: (channelId) => this.#webhook(channelId),
       mcp: (request, principal) => this.#mcp.handle(request, principal),
-      wanted: (params, principal, userId) =>
-        this.#during(({ deps }) => pieces.wanted(deps, params, principal, userId)),
-      metrics: async () =>
-        this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.stats()),
+      wanted: async (params, principal, userId) => {
+        using lease = this.#acquire();
+        return await pieces.wanted(lease.deps, params, principal, userId);
+      },
+      metrics: async () => {
+        using lease = this.#acquire();
+        return this.#metrics.append(await lease.skein.metrics(), this.#hub.stats());
+      },
       problems: () => this.#problems(),
       log: this.log,
     };
   }
 
-  /** Opens the first Skein, and takes in changes of the configuration from then on. */
-  async begin(): Promise<void> {
+  /** Opens the first generation and starts to watch the configuration. */
+  async start(): Promise<void> {
     const { loaded, where } = this.#options;
-    const current = new Current(await this.#open(loaded), this.#report);
+    const current = new CurrentGeneration(await this.#open(loaded), this.#report);
     this.#current = current;
-    this.#reloading = new Reloading({
+    this.#reloader = new ConfigReloader({
       current,
       load: () => {
-        this.#seen = seeConfig(where);
+        this.#snapshot = snapshotConfigFiles(where);
         return loadConfig(where);
       },
-      open: (next) => this.#reopen(next),
+      open: (next) => this.#openNext(next),
       log: this.log,
-      grace: replaced,
+      grace: replacedGrace,
     });
-    this.#watch.watch(this.#seen);
+    this.#watcher.watch(this.#snapshot);
   }
 
-  /** Applies a changed configuration, except for commands that no operator accepted. A mistake is logged. */
+  /** Applies a changed configuration, except for commands that no operator accepted. Errors are logged. */
   async reloadChanged(): Promise<void> {
     await this.#reload({ acceptsCommands: false });
   }
 
-  /** Applies the whole configuration, as an operator asked for. */
-  async #reloadAll(): Promise<ReloadPayload> {
-    const outcome = await this.#reload({ acceptsCommands: true });
-    if (outcome === null) throw startingError();
-    if (!outcome.isDone) throw outcome.error;
-    const { loaded, commands, restartNeeded } = outcome;
-    return { ...present({ file: loaded.file }), commands: [...commands], restartNeeded: [...restartNeeded] };
-  }
-
-  async #reload(how: ReloadRequest): Promise<ReloadOutcome | null> {
-    const outcome = await this.#reloading?.reload(how);
-    if (outcome === undefined) return null;
-    this.#figures.reloaded(outcome.isDone ? "done" : "refused");
-    if (!outcome.isDone) return outcome;
-    this.#watch.watch(this.#seen);
-    this.#options.reloaded?.(outcome.loaded.file);
-    return outcome;
-  }
-
-  /** `false`: something that was replaced is still under way. */
+  /** `false`: some calls or runs have not ended. */
   async close(graceMs: number): Promise<boolean> {
-    this.#watch.close();
-    await this.#reloading?.close();
-    this.#watch.close();
+    this.#watcher.close();
+    await this.#reloader?.close();
+    // A reload that was running may have started to watch again.
+    this.#watcher.close();
     const isClean = (await this.#current?.close({ runsMs: graceMs, callsMs: 0 })) ?? true;
     await this.#mcp.close().catch(this.#report);
     this.#hub.close();
@@ -173,16 +159,36 @@ export class Inside {
     return isClean;
   }
 
-  #serving(): Serving {
+  /** Applies the whole configuration, because an operator asked for it. */
+  async #reloadAll(): Promise<ReloadPayload> {
+    const outcome = await this.#reload({ acceptsCommands: true });
+    if (outcome === null) throw startingError();
+    if (!outcome.isDone) throw outcome.error;
+    const { loaded, commands, restartNeeded } = outcome;
+    return { ...present({ file: loaded.file }), commands: [...commands], restartNeeded: [...restartNeeded] };
+  }
+
+  async #reload(request: ReloadRequest): Promise<ReloadOutcome | null> {
+    const outcome = await this.#reloader?.reload(request);
+    if (outcome === undefined) return null;
+    this.#metrics.countReload(outcome.isDone ? "done" : "refused");
+    if (!outcome.isDone) return outcome;
+    this.#watcher.watch(this.#snapshot);
+    this.#options.onReload?.(outcome.loaded.file);
+    return outcome;
+  }
+
+  #generation(): Generation {
     if (this.#current !== null) return this.#current.get();
     throw startingError();
   }
 
-  /** Does something on what serves now, which is not closed before that is over. */
-  async #during<T>(act: (serving: Serving) => Promise<T>): Promise<T> {
-    const serving = this.#serving();
-    serving.checkInPlace();
-    return serving.calls.during(() => act(serving));
+  /** The current generation, which is not closed before the lease is disposed of. */
+  #acquire(): Pick<Generation, "skein" | "deps"> & Disposable {
+    const { skein, deps, leases, checkInPlace } = this.#generation();
+    checkInPlace();
+    const lease = leases.acquire();
+    return { skein, deps, [Symbol.dispose]: () => lease[Symbol.dispose]() };
   }
 
   async #problems(): Promise<readonly string[]> {
@@ -191,30 +197,34 @@ export class Inside {
     return found.map(({ message }) => `${message}.`);
   }
 
-  #webhook(channelId: string): ReturnType<ServerApp["webhook"]> {
-    const { skein, calls, checkInPlace } = this.#serving();
+  #webhook(channelId: string): ReturnType<ServerParts["webhook"]> {
+    const { skein, leases, checkInPlace } = this.#generation();
     checkInPlace();
-    const take = skein.webhook(channelId);
-    return take === null ? null : (request) => calls.during(() => take(request));
+    const receive = skein.webhook(channelId);
+    if (receive === null) return null;
+    return async (request) => {
+      using _lease = leases.acquire();
+      return await receive(request);
+    };
   }
 
-  #open(loaded: LoadedConfig): Promise<Serving> {
+  #open(loaded: LoadedConfig): Promise<Generation> {
     const { where, pieces, folder } = this.#options;
     const { emit } = this.#bus;
     const reload = () => this.#reloadAll();
-    return openServing({ where, loaded, tokens: folder.tokens, pieces, reload, emit });
+    return openGeneration({ where, loaded, tokens: folder.tokens, pieces, reload, emit });
   }
 
-  /** With the log that the new configuration wants. */
-  async #reopen(loaded: LoadedConfig): Promise<Serving> {
-    // Opening makes the folder where there is none, and this one was there.
-    if (loaded.config.store.path === this.#options.folder.root) this.#serving().checkInPlace();
+  /** Opens the next generation with the log that its configuration names. */
+  async #openNext(loaded: LoadedConfig): Promise<Generation> {
+    // Opening creates a missing folder, which must not happen to one that was moved away.
+    if (loaded.config.store.path === this.#options.folder.root) this.#generation().checkInPlace();
     const log = await openGatewayLog(loaded);
     try {
-      const serving = await this.#open(loaded);
+      const generation = await this.#open(loaded);
       this.#log.close();
       this.#log = log;
-      return serving;
+      return generation;
     } catch (error) {
       log.close();
       throw error;
@@ -229,71 +239,55 @@ function startingError(): SkeinError {
   });
 }
 
-/** What the gateway itself has to say, where and as weighty as the configuration wants it. */
 function openGatewayLog(loaded: LoadedConfig): Promise<Log> {
   const { level, file } = loaded.config.logging;
   const redactor = redactorOf(loaded);
   return createLog({ level, destination: file ?? 2, redact: (text) => redactor.redact(text).text });
 }
 
-/** What a gateway counts beside its Skein, as Prometheus reads it. Methods are of a table, so labels are few. */
-class GatewayFigures {
+/** The gateway's own Prometheus metrics. Method names come from a table, so the labels are few. */
+class GatewayMetrics {
   readonly #calls = new Map<string, number>();
   readonly #reloads = new Map<string, number>();
 
-  /** Counts how a call ends. */
-  async calling<T>(method: string, call: () => Promise<T>): Promise<T> {
-    let outcome = "error";
-    try {
-      const result = await call();
-      outcome = "ok";
-      return result;
-    } finally {
-      count(this.#calls, `method="${method}",outcome="${outcome}"`);
-    }
+  countCall(method: string, outcome: "ok" | "error"): void {
+    increment(this.#calls, `{method="${method}",outcome="${outcome}"}`);
   }
 
-  reloaded(outcome: "done" | "refused"): void {
-    count(this.#reloads, `outcome="${outcome}"`);
+  countReload(outcome: "done" | "refused"): void {
+    increment(this.#reloads, `{outcome="${outcome}"}`);
   }
 
-  /** Behind what the Skein has counted. */
-  join(
+  /** Adds them to the metrics of the Skein. */
+  append(
     metrics: { readonly contentType: string; readonly body: string } | null,
     { subscriptions, sent, dropped, droppedReaders }: HubStats,
   ): { readonly contentType: string; readonly body: string } | null {
     if (metrics === null) return null;
-    const own = [
-      ...lines("skein_gateway_subscriptions", "gauge", "Who is told of events", of(subscriptions)),
-      ...lines("skein_gateway_events_sent_total", "counter", "Events that went out", of(sent)),
-      ...lines(
-        "skein_gateway_events_dropped_total",
-        "counter",
-        "Events left out for slow readers",
-        of(dropped),
-      ),
-      ...lines(
+    const table = [
+      ["skein_gateway_subscriptions", "gauge", "Open event subscriptions", subscriptions],
+      ["skein_gateway_events_sent_total", "counter", "Events sent to readers", sent],
+      ["skein_gateway_events_dropped_total", "counter", "Events dropped for slow readers", dropped],
+      [
         "skein_gateway_readers_dropped_total",
         "counter",
-        "Readers that were given up",
-        of(droppedReaders),
-      ),
-      ...lines("skein_gateway_calls_total", "counter", "Calls of methods that have ended", this.#calls),
-      ...lines("skein_gateway_reloads_total", "counter", "Changes of the configuration", this.#reloads),
-    ];
-    return { ...metrics, body: `${metrics.body.trimEnd()}\n\n${own.join("\n")}\n` };
+        "Readers disconnected because they were too slow",
+        droppedReaders,
+      ],
+      ["skein_gateway_calls_total", "counter", "Method calls that have ended", this.#calls],
+      ["skein_gateway_reloads_total", "counter", "Configuration reloads", this.#reloads],
+    ] as const;
+    const lines = table.flatMap(([name, kind, help, values]) => [
+      `# HELP ${name} ${help}`,
+      `# TYPE ${name} ${kind}`,
+      ...(typeof values === "number"
+        ? [`${name} ${values}`]
+        : [...values].map(([labels, value]) => `${name}${labels} ${value}`)),
+    ]);
+    return { ...metrics, body: `${metrics.body.trimEnd()}\n\n${lines.join("\n")}\n` };
   }
 }
 
-function of(value: number): ReadonlyMap<string, number> {
-  return new Map([["", value]]);
-}
-
-function count(values: Map<string, number>, labels: string): void {
+function increment(values: Map<string, number>, labels: string): void {
   values.set(labels, (values.get(labels) ?? 0) + 1);
-}
-
-function lines(name: string, kind: string, help: string, values: ReadonlyMap<string, number>): string[] {
-  const each = [...values].map(([labels, value]) => `${name}${labels === "" ? "" : `{${labels}}`} ${value}`);
-  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...each];
 }

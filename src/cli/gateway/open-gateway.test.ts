@@ -45,8 +45,11 @@ afterEach(async () => {
 
 const where = () => ({ cwd: folder.path, root: dir, env: { HOME: folder.path } });
 
-async function open(asked: object = { port: 0 }, more: object = {}): Promise<OpenGateway | AlreadyRunning> {
-  const gateway = await openGateway({ where: where(), asked, version: "1.2.3", pieces, ...more });
+async function open(
+  overrides: object = { port: 0 },
+  more: object = {},
+): Promise<OpenGateway | AlreadyRunning> {
+  const gateway = await openGateway({ where: where(), overrides, version: "1.2.3", pieces, ...more });
   if (gateway.isMine) opened.push(gateway);
   return gateway;
 }

@@ -14,23 +14,22 @@ import type { Server, ServerSettings } from "../../gateway/server/server-options
 import { describeRecovery } from "../../store/files/recover.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
 import { openFolderTokens } from "./folder-tokens.ts";
-import type { InsideOptions } from "./gateway-app.ts";
-import { Inside } from "./gateway-app.ts";
+import type { GatewayAppOptions } from "./gateway-app.ts";
+import { GatewayApp } from "./gateway-app.ts";
 import { isTaken, portError } from "./port.ts";
-import { seeConfig } from "./reload-config.ts";
-import { beating, startUpkeep } from "./upkeep.ts";
+import { snapshotConfigFiles } from "./reload-config.ts";
+import { keepAnnounced, startUpkeep } from "./upkeep.ts";
 
 interface GatewayOptions {
-  /** Where the configuration and its folder are looked for. */
   readonly where: LoadOptions;
-  /** Said on the command line; goes before the configuration. */
-  readonly asked?: { readonly host?: string; readonly port?: number; readonly expose?: boolean };
+  /** From the command line; overrides the configuration. */
+  readonly overrides?: { readonly host?: string; readonly port?: number; readonly expose?: boolean };
   readonly version: string;
   readonly pieces: GatewayPieces;
   readonly clock?: Clock;
-  /** Told each time that a changed configuration was taken in. */
-  readonly reloaded?: (file: string | null) => void;
-  /** When it looks after the folder for the first time; by default after a minute. */
+  /** Called after each applied reload. */
+  readonly onReload?: (file: string | null) => void;
+  /** The delay until the first round of maintenance; by default a minute. */
   readonly upkeepAfterMs?: number;
 }
 
@@ -44,35 +43,35 @@ export interface AlreadyRunning {
 export interface OpenGateway {
   readonly isMine: true;
   readonly url: string;
-  /** For a page, good once and for ten minutes. */
+  /** Valid once, for ten minutes. */
   readonly link: string;
   readonly root: string;
   readonly startedAt: number;
-  /** The admin token was made by this start. */
+  /** This start created the admin token. */
   readonly isFirst: boolean;
-  /** For the operator: databases that were lost or rebuilt since the last start, and a `gateway.json` that has no room. */
+  /** For the operator: databases that were lost or rebuilt since the last start, and a `gateway.json` that cannot be written. */
   readonly warnings: readonly string[];
   /** Applies a changed configuration, except for new commands: those wait for `skein reload` or a restart. */
   reload(): Promise<unknown>;
-  /** Takes nothing new, lets runs come to a written state, closes everything. `false`: something is still under way. */
+  /** Refuses new requests, lets runs reach a durable state, and closes everything. `false`: some calls or runs have not ended. */
   close(graceMs?: number): Promise<boolean>;
 }
 
-const usualGraceMs = 30_000;
-/** What is nearly done at a stop is waited for, and no longer. */
-const nearlyDoneMs = 2000;
+const defaultGraceMs = 30_000;
+/** How long a stop waits for requests and maintenance that have started. */
+const drainMs = 2000;
 
-/** A gateway on a folder, unless one runs there already. */
+/** Opens the gateway of a folder, unless one runs there already. */
 export async function openGateway(options: GatewayOptions): Promise<OpenGateway | AlreadyRunning> {
-  const { where, asked = {}, clock = systemClock } = options;
-  const seen = seeConfig(where);
+  const { where, overrides = {}, clock = systemClock } = options;
+  const snapshot = snapshotConfigFiles(where);
   const loaded = await loadConfig(where);
-  const settings = settingsOf(loaded, asked);
+  const settings = settingsOf(loaded, overrides);
   checkBinding(settings.host, settings.isExposed);
   const folder = await openFolderTokens(loaded, clock, where.cwd);
   try {
     const running = findRunning(folder.root, clock);
-    const opened = running ?? (await start({ ...options, clock, seen, loaded, settings, folder }));
+    const opened = running ?? (await start({ ...options, clock, snapshot, loaded, settings, folder }));
     if ("isMine" in opened) return opened;
     const link = folder.link(opened.url);
     await folder.close();
@@ -85,63 +84,63 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway 
 
 function settingsOf(
   { config: { gateway } }: LoadedConfig,
-  asked: NonNullable<GatewayOptions["asked"]>,
+  overrides: NonNullable<GatewayOptions["overrides"]>,
 ): ServerSettings {
-  const { host = gateway.host, port = gateway.port, expose = gateway.expose } = asked;
+  const { host = gateway.host, port = gateway.port, expose = gateway.expose } = overrides;
   const { allowedHosts, trustProxy } = gateway;
   return { host, port, isExposed: expose, allowedHosts, trustProxy };
 }
 
-/** Of two that start at once one gets the port or the file; the other one is told which. */
-async function start(options: GatewayOptions & InsideOptions): Promise<OpenGateway | RunningGateway> {
+/** If two gateways start at once, one gets the port and the file, and the other returns the running one. */
+async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenGateway | RunningGateway> {
   const { clock, folder, settings, upkeepAfterMs } = options;
-  const inside = await Inside.open(options);
+  const app = await GatewayApp.open(options);
   let server: Server | null = null;
   try {
-    server = await options.pieces.listen(inside.serverParts());
+    server = await options.pieces.listen(app.serverParts());
     const { url } = server;
     const claim = () => claimRunning(folder.root, { url, clock, exclusively: folder.exclusively });
     const claimed = claim();
     if (claimed.isMine)
-      return await served(inside, {
+      return await serve(app, {
         server,
         folder,
         claim,
         mine: claimed.mine,
         ...present({ upkeepAfterMs }),
       });
-    await abandon(server, inside);
+    await abandon(server, app);
     return claimed.running;
   } catch (error) {
-    await abandon(server, inside);
-    // The port may be that of a start that was a moment quicker.
-    const other = isTaken(error) ? await soonRunning(folder.root, clock) : findRunning(folder.root, clock);
+    await abandon(server, app);
+    // The port may belong to a gateway of this folder that started a moment earlier.
+    const other = isTaken(error) ? await waitForRunning(folder.root, clock) : findRunning(folder.root, clock);
     if (other !== null) return other;
     throw await portError(error, settings);
   }
 }
 
-const lookMs = 50;
-const looks = 30;
+const pollMs = 50;
+const maxPolls = 30;
 
-/** Who has the port may be just about to say so in the folder: between the two lies a write that a busy disk holds up. */
-async function soonRunning(root: string, clock: Clock): Promise<RunningGateway | null> {
-  for (let left = looks; ; left -= 1) {
+/** A gateway writes its file after it has the port; a busy disk can delay that. */
+async function waitForRunning(root: string, clock: Clock): Promise<RunningGateway | null> {
+  for (let left = maxPolls; ; left -= 1) {
     const found = findRunning(root, clock);
     if (found !== null || left === 0) return found;
-    await sleep(lookMs);
+    await sleep(pollMs);
   }
 }
 
-async function abandon(server: Server | null, inside: Inside): Promise<void> {
+async function abandon(server: Server | null, app: GatewayApp): Promise<void> {
   try {
     await server?.close();
   } finally {
-    await inside.close(0);
+    await app.close(0);
   }
 }
 
-interface Served {
+interface ServeParts {
   readonly server: Server;
   readonly folder: FolderTokens;
   readonly upkeepAfterMs?: number;
@@ -149,21 +148,21 @@ interface Served {
   claim(): ReturnType<typeof claimRunning>;
 }
 
-async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
+async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   const { server, folder, mine, claim, upkeepAfterMs } = parts;
-  const known = beating(mine, () => {
+  const announcement = keepAnnounced(mine, () => {
     const again = claim();
-    if (!again.isMine) inside.log("warn", `another gateway runs on this folder: ${again.running.url}`);
+    if (!again.isMine) app.log("warn", `another gateway runs on this folder: ${again.running.url}`);
     return again.isMine ? again.mine : null;
   });
   try {
-    await inside.begin();
+    await app.start();
   } catch (error) {
-    known.release();
+    announcement.release();
     throw error;
   }
-  const { log, dispatch } = inside;
-  const { beat, isAnnounced } = known;
+  const { log, dispatch } = app;
+  const { beat, isAnnounced } = announcement;
   const upkeep = { tokens: folder.tokens, dispatch, beat, isAnnounced, count: folder.count, log };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
   for (const recovery of folder.recoveries) {
@@ -174,13 +173,13 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stops");
-    // From here on requests are refused; those that are nearly done are let finish before their ground goes.
+    // New requests are refused from here on. Those that have started may finish before the generation closes.
     const drained = server.drain(graceMs).catch((error: unknown) => log("error", String(error)));
     try {
-      await within(nearlyDoneMs, Promise.all([drained, endUpkeep()]));
-      return await inside.close(graceMs);
+      await within(drainMs, Promise.all([drained, endUpkeep()]));
+      return await app.close(graceMs);
     } finally {
-      await letGo(known, drained, server, folder);
+      await releaseAll(announcement, drained, server, folder);
     }
   };
   return {
@@ -191,31 +190,33 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     startedAt: mine.startedAt,
     isFirst: folder.isFirst,
     warnings:
-      mine.unwritten === null ? folder.losses : [...folder.losses, unannounced(mine.unwritten, folder)],
-    reload: () => inside.reloadChanged(),
-    close: (graceMs = usualGraceMs) => {
+      mine.unwritten === null
+        ? folder.losses
+        : [...folder.losses, unannouncedWarning(mine.unwritten, folder)],
+    reload: () => app.reloadChanged(),
+    close: (graceMs = defaultGraceMs) => {
       closing ??= close(graceMs);
       return closing;
     },
   };
 }
 
-function unannounced(problem: string, { root }: FolderTokens): string {
-  const found = `${runningPath(root)} could not be written (${problem}): commands do not find this gateway`;
+function unannouncedWarning(problem: string, { root }: FolderTokens): string {
+  const found = `${runningPath(root)} could not be written (${problem}): commands cannot find this gateway`;
   const advice = "Make room on its disk, and the gateway writes the file by itself";
   return `${found}. ${advice}. Until then, start no second gateway and run no \`skein doctor --fix\` there.`;
 }
 
-/** However one of them fares, the next is let go of. */
-async function letGo(
-  known: { release(): void },
+/** Each step runs even if the one before it fails. */
+async function releaseAll(
+  announcement: { release(): void },
   drained: Promise<unknown>,
   server: Server,
   folder: FolderTokens,
 ): Promise<void> {
   try {
-    known.release();
-    await within(nearlyDoneMs, drained);
+    announcement.release();
+    await within(drainMs, drained);
   } finally {
     await server.close().finally(() => folder.close());
   }

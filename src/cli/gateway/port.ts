@@ -6,12 +6,12 @@ import { findRunning } from "../../gateway/running-file.ts";
 import type { ServerSettings } from "../../gateway/server/server-options.ts";
 import type { FindingPayload } from "../../protocol/command-payloads.ts";
 
-/** Why it cannot listen there, with what to do; everything else as it is. */
+/** An error of listening with its remedy; any other error unchanged. */
 export async function portError(
   error: unknown,
   { host, port }: Pick<ServerSettings, "host" | "port">,
 ): Promise<unknown> {
-  // The server may have told it in words of its own already.
+  // The server may have wrapped the system's error.
   const system = error instanceof SkeinError ? error.cause : error;
   const reason = reasons[(system as { readonly code?: string } | undefined)?.code ?? ""];
   if (reason === undefined) return error;
@@ -19,13 +19,13 @@ export async function portError(
   return new SkeinError("unavailable", { problem, advice }, { cause: system });
 }
 
-/** Whether somebody listens there already, as the system said it or as the server did. */
+/** Whether another program has the port. */
 export function isTaken(error: unknown): boolean {
   const { code, cause } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
   return code === "EADDRINUSE" || cause?.code === "EADDRINUSE";
 }
 
-/** How long a program on the port may take to say that it is a gateway. */
+/** How long the program on the port may take to answer. */
 const answerMs = 1000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
@@ -35,7 +35,7 @@ async function isGateway(host: string, port: number): Promise<boolean> {
     const answer = await fetch(`http://${name}:${port}/`, { signal: AbortSignal.timeout(answerMs) });
     return (await answer.text()).startsWith(welcomeLine);
   } catch {
-    return false; // another protocol, or nothing that answers in time
+    return false; // another protocol, or no answer in time
   }
 }
 
@@ -43,24 +43,24 @@ type Reason = (host: string, port: number, isSkein: boolean) => readonly [proble
 
 const reasons: Readonly<Record<string, Reason>> = {
   EADDRINUSE: (host, port, isSkein) => [
-    `Port ${port} at ${host} is taken by ${isSkein ? "the Skein gateway of another folder" : "another program"}`,
-    "End that one, or listen elsewhere: --port <number>, 0 for any that is free, or gateway.port in the configuration",
+    `Port ${port} at ${host} is in use by ${isSkein ? "the Skein gateway of another folder" : "another program"}`,
+    "Stop it, or use another port: --port <number> (0 for any free one), or gateway.port in the configuration",
   ],
   EACCES: (host, port) => [
-    `Port ${port} at ${host} is not for this user`,
-    "Take one from 1024 on: --port <number>, or gateway.port in the configuration",
+    `Port ${port} at ${host} needs more rights than this user has`,
+    "Use a port from 1024 on: --port <number>, or gateway.port in the configuration",
   ],
   EADDRNOTAVAIL: (host) => [
     `This machine has no address ${host}`,
-    "Name one that it has: --host <address>, or gateway.host in the configuration",
+    "Use one of its addresses: --host <address>, or gateway.host in the configuration",
   ],
   ENOTFOUND: (host) => [
-    `The name ${host} stands for no address`,
-    "Name an address of this machine: --host <address>, or gateway.host in the configuration",
+    `The name ${host} has no address`,
+    "Use an address of this machine: --host <address>, or gateway.host in the configuration",
   ],
 };
 
-/** Whether a gateway could listen where the configuration says, or does already. */
+/** Findings about the configured address: the running gateway, or why none could listen there. */
 export async function checkPort({
   gateway,
   store,
@@ -85,13 +85,15 @@ export async function checkPort({
     await tryListening(host, port);
     return [];
   } catch (error) {
-    const told = await portError(error, gateway);
-    if (!(told instanceof SkeinError)) throw told;
-    return [finding("warning", told.message.slice(0, -told.remedy.length).trim(), told.remedy)];
+    const described = await portError(error, gateway);
+    if (!(described instanceof SkeinError)) throw described;
+    return [
+      finding("warning", described.message.slice(0, -described.remedy.length).trim(), described.remedy),
+    ];
   }
 }
 
-/** For a moment; nobody is let in. */
+/** Listens for a moment and accepts no connection. */
 export function tryListening(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());

@@ -3,20 +3,20 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
-import { FileWatch, seeFiles } from "./reload-config.ts";
+import { FileWatcher, snapshotFiles } from "./reload-config.ts";
 
 let folder: TemporaryFolder;
-let watching: FileWatch;
+let watching: FileWatcher;
 let changes: number;
 let failures: string[];
 beforeEach(() => {
   folder = temporaryFolder();
   changes = 0;
   failures = [];
-  watching = new FileWatch({
+  watching = new FileWatcher({
     quietMs: 20,
-    changed: () => changes++,
-    failed: (path) => failures.push(path),
+    onChange: () => changes++,
+    onError: (path) => failures.push(path),
   });
 });
 afterEach(() => {
@@ -30,7 +30,7 @@ const heard = () => expect.poll(() => changes);
 describe("files that are watched", () => {
   test("[GST10] written, replaced, taken away and put back: each is heard", async () => {
     writeFileSync(at("skein.yaml"), "a");
-    watching.watch(seeFiles([at("skein.yaml"), at(".env")]));
+    watching.watch(snapshotFiles([at("skein.yaml"), at(".env")]));
     writeFileSync(at("skein.yaml"), "b");
     await heard().toBe(1);
     writeFileSync(at("new"), "c");
@@ -46,7 +46,7 @@ describe("files that are watched", () => {
 
   test("[GST10] what is written as it was, and other files, are not", async () => {
     writeFileSync(at("skein.yaml"), "a");
-    watching.watch(seeFiles([at("skein.yaml")]));
+    watching.watch(snapshotFiles([at("skein.yaml")]));
     writeFileSync(at("skein.yaml"), "a");
     writeFileSync(at("other"), "x");
     writeFileSync(at("skein.yaml"), "b");
@@ -65,7 +65,7 @@ describe("files that are watched", () => {
     }
     symlinkSync("one", at("..data"));
     symlinkSync("..data/skein.yaml", at("skein.yaml"));
-    watching.watch(seeFiles([at("skein.yaml")]));
+    watching.watch(snapshotFiles([at("skein.yaml")]));
     symlinkSync("two", at("..next"));
     renameSync(at("..next"), at("..data"));
     await heard().toBe(1);
@@ -73,7 +73,7 @@ describe("files that are watched", () => {
 
   test("[GST10] a folder that is not there is told, and hinders nobody", async () => {
     writeFileSync(at("skein.yaml"), "a");
-    watching.watch(seeFiles([at("gone/skein.yaml"), at("skein.yaml")]));
+    watching.watch(snapshotFiles([at("gone/skein.yaml"), at("skein.yaml")]));
     expect(failures).toEqual([at("gone")]);
     writeFileSync(at("skein.yaml"), "b");
     await heard().toBe(1);

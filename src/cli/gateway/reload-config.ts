@@ -10,17 +10,16 @@ import { rootOf } from "../../config/root.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { ServerApp } from "../../gateway/server/server-options.ts";
-import type { Configured, Current, Grace } from "./serving.ts";
+import type { ServerParts } from "../../gateway/server/server-options.ts";
+import type { Configured, CurrentGeneration, Grace } from "./generation.ts";
 
-interface ReloadParts<T extends Configured> {
-  readonly current: Current<T>;
-  /** Reads the configuration again. */
+interface ReloaderOptions<T extends Configured> {
+  readonly current: CurrentGeneration<T>;
   load(): Promise<LoadedConfig>;
-  /** Opens what is to serve next, beside what serves now. */
+  /** Opens the next generation while the current one still serves. */
   open(loaded: LoadedConfig): Promise<T>;
-  readonly log: ServerApp["log"];
-  /** How long what is replaced may take to come to its end. */
+  readonly log: ServerParts["log"];
+  /** For the generation that is replaced. */
   readonly grace: Grace;
 }
 
@@ -39,17 +38,17 @@ export type ReloadOutcome =
     }
   | { readonly isDone: false; readonly error: unknown };
 
-/** Takes in a changed configuration; one with a mistake changes nothing. One reload at a time, in order. */
-export class Reloading<T extends Configured> {
-  readonly #parts: ReloadParts<T>;
+/** Applies changed configurations, one at a time and in order. A configuration with an error changes nothing. */
+export class ConfigReloader<T extends Configured> {
+  readonly #options: ReloaderOptions<T>;
   #last: Promise<unknown> = Promise.resolve();
-  #isOver = false;
+  #isClosed = false;
   /** The configuration whose commands an operator accepted, by a start or by a reload. */
   #accepted: LoadedConfig;
 
-  constructor(parts: ReloadParts<T>) {
-    this.#parts = parts;
-    this.#accepted = parts.current.get().loaded;
+  constructor(options: ReloaderOptions<T>) {
+    this.#options = options;
+    this.#accepted = options.current.get().loaded;
   }
 
   reload(request: ReloadRequest): Promise<ReloadOutcome> {
@@ -58,20 +57,20 @@ export class Reloading<T extends Configured> {
     return next;
   }
 
-  /** What is under way is finished; nothing is reloaded any more. */
+  /** Waits for the reload that has started; later ones are refused. */
   async close(): Promise<void> {
-    this.#isOver = true;
+    this.#isClosed = true;
     await this.#last;
   }
 
   async #reload({ acceptsCommands }: ReloadRequest): Promise<ReloadOutcome> {
-    const { current, load, open, log, grace } = this.#parts;
+    const { current, load, open, log, grace } = this.#options;
     const before = current.get().loaded;
     try {
-      if (this.#isOver) throw stoppingError();
+      if (this.#isClosed) throw stoppingError();
       if (before.file !== null && !existsSync(before.file)) throw goneError(before.file);
       const loaded = await load();
-      const needed = restartNeeded(before.config, loaded.config);
+      const needed = findRestartSettings(before.config, loaded.config);
       if (needed.length > 0) {
         log("warn", `a restart is needed for ${needed.join(", ")}; until then the old values hold`, {
           settings: needed,
@@ -79,8 +78,8 @@ export class Reloading<T extends Configured> {
       }
       const held = holdCommands(this.#accepted, loaded);
       const { waiting: commands = [] } = held;
-      const next = keepingPlace(acceptsCommands ? loaded : held, before);
-      current.swap(await open(next), grace);
+      const next = keepStoreAndAddress(acceptsCommands ? loaded : held, before);
+      current.replace(await open(next), grace);
       if (acceptsCommands) this.#accepted = loaded;
       else for (const setting of commands) log("warn", waitingText(setting), { setting });
       log("info", "configuration reloaded", { file: loaded.file });
@@ -108,25 +107,28 @@ function goneError(file: string): SkeinError {
   return new SkeinError("conflict", { problem: `${file} is gone`, advice });
 }
 
-/** With the folder and the address that the process has. */
-function keepingPlace(loaded: LoadedConfig, { config: { store, gateway } }: LoadedConfig): LoadedConfig {
+/** The folder and the address cannot change while the process runs. */
+function keepStoreAndAddress(
+  loaded: LoadedConfig,
+  { config: { store, gateway } }: LoadedConfig,
+): LoadedConfig {
   return { ...loaded, config: Object.freeze({ ...loaded.config, store, gateway }) };
 }
 
 /**
- * The files that a configuration comes from, or could come from once they are there. Asked for before it is read, so that no
- * change falls between.
+ * The files that the configuration comes from, or could come from once they exist. Taken before the configuration is read, so
+ * that no change is missed.
  */
-export function seeConfig(where: LoadOptions): SeenFiles {
+export function snapshotConfigFiles(where: LoadOptions): FileSnapshot {
   const cwd = resolve(where.cwd);
   const root = rootOf(where).path;
   const file = where.file === undefined ? findConfigFile(cwd, root) : resolve(cwd, where.file);
-  if (file !== null) return seeFiles([file, join(dirname(file), ".env")]);
-  return seeFiles([cwd, root].flatMap((folder) => configNames.map((name) => join(folder, name))));
+  if (file !== null) return snapshotFiles([file, join(dirname(file), ".env")]);
+  return snapshotFiles([cwd, root].flatMap((folder) => configNames.map((name) => join(folder, name))));
 }
 
-/** Settings that a running gateway cannot change, by their paths: where it listens, and on which folder. */
-function restartNeeded(before: Config, after: Config): readonly string[] {
+/** Changed settings that need a restart: the address and the folder. */
+function findRestartSettings(before: Config, after: Config): readonly string[] {
   const store = before.store.path === after.store.path ? [] : ["store"];
   const names = Object.keys(before.gateway) as (keyof Config["gateway"])[];
   const changed = names.filter(
@@ -135,47 +137,47 @@ function restartNeeded(before: Config, after: Config): readonly string[] {
   return [...store, ...changed.map((name) => `gateway.${name}`)];
 }
 
-interface WatchOptions {
-  /** Told once things are quiet for so long; by default 200. */
+interface FileWatcherOptions {
+  /** How long the files must stay unchanged before a change is reported; by default 200. */
   readonly quietMs?: number;
-  changed(): void;
-  /** A folder that cannot be watched. */
-  failed(folder: string, error: unknown): void;
+  onChange(): void;
+  /** A folder cannot be watched. */
+  onError(folder: string, error: unknown): void;
 }
 
-/** Files, and what they held when somebody was about to read them. */
-export interface SeenFiles {
+/** Files with a hash of their content. */
+export interface FileSnapshot {
   readonly files: readonly string[];
-  readonly held: string;
+  readonly hash: string;
 }
 
-export function seeFiles(files: readonly string[]): SeenFiles {
-  return { files, held: contentsOf(files) };
+export function snapshotFiles(files: readonly string[]): FileSnapshot {
+  const sum = createHash("sha256");
+  for (const file of files) sum.update(`${file}\0${readText(file) ?? ""}\0`);
+  return { files, hash: sum.digest("hex") };
 }
 
 /**
- * Watches files by their folders, because editors put a new file in the place of the old one; they need not be there yet.
- * Tells of nothing where what they hold is as before.
+ * Watches files through their folders, because editors replace files instead of writing them. The files need not exist yet.
+ * Reports a change only if the content differs.
  */
-export class FileWatch {
-  readonly #options: WatchOptions;
-  #files: readonly string[] = [];
-  #held = "";
+export class FileWatcher {
+  readonly #options: FileWatcherOptions;
+  #snapshot: FileSnapshot = { files: [], hash: "" };
   #watchers: readonly FSWatcher[] = [];
   #quiet: NodeJS.Timeout | null = null;
 
-  constructor(options: WatchOptions) {
+  constructor(options: FileWatcherOptions) {
     this.#options = options;
   }
 
-  /** From now on these. What has changed in them since they were seen is told like every later change. */
-  watch({ files, held }: SeenFiles): void {
+  /** Watches these files from now on. A change since the snapshot is reported too. */
+  watch(snapshot: FileSnapshot): void {
     this.close();
-    this.#files = files;
-    this.#held = held;
-    const folders = [...new Set(files.map((file) => dirname(file)))];
+    this.#snapshot = snapshot;
+    const folders = [...new Set(snapshot.files.map((file) => dirname(file)))];
     this.#watchers = folders.flatMap((folder) => this.#watchFolder(folder));
-    this.#stir();
+    this.#compareLater();
   }
 
   close(): void {
@@ -186,47 +188,38 @@ export class FileWatch {
   }
 
   #watchFolder(folder: string): readonly FSWatcher[] {
-    const names = new Set(this.#files.map((file) => basename(file)));
-    // A folder that is mounted whole changes by a link in it, "..data".
-    const concerns = (name: string | null) => name === null || names.has(name) || name.startsWith("..");
+    const names = new Set(this.#snapshot.files.map((file) => basename(file)));
+    // Kubernetes replaces a mounted folder through a link in it, "..data".
+    const matches = (name: string | null) => name === null || names.has(name) || name.startsWith("..");
     try {
-      const watcher = watch(
-        folder,
-        { persistent: false },
-        (_, name) => void (concerns(name) && this.#stir()),
-      );
-      watcher.on("error", (error) => this.#options.failed(folder, error));
+      const onEvent = (_: string, name: string | null) => void (matches(name) && this.#compareLater());
+      const watcher = watch(folder, { persistent: false }, onEvent);
+      watcher.on("error", (error) => this.#options.onError(folder, error));
       return [watcher];
     } catch (error) {
-      this.#options.failed(folder, error);
+      this.#options.onError(folder, error);
       return [];
     }
   }
 
-  #stir(): void {
+  #compareLater(): void {
     if (this.#quiet !== null) clearTimeout(this.#quiet);
-    this.#quiet = setTimeout(() => this.#look(), this.#options.quietMs ?? 200).unref();
+    this.#quiet = setTimeout(() => this.#compare(), this.#options.quietMs ?? 200).unref();
   }
 
-  #look(): void {
+  #compare(): void {
     this.#quiet = null;
-    const held = contentsOf(this.#files);
-    if (held === this.#held) return;
-    this.#held = held;
-    this.#options.changed();
+    const now = snapshotFiles(this.#snapshot.files);
+    if (now.hash === this.#snapshot.hash) return;
+    this.#snapshot = now;
+    this.#options.onChange();
   }
 }
 
-function contentsOf(files: readonly string[]): string {
-  const sum = createHash("sha256");
-  for (const file of files) sum.update(`${file}\0${textOf(file) ?? ""}\0`);
-  return sum.digest("hex");
-}
-
-function textOf(file: string): string | null {
+function readText(file: string): string | null {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    return null; // not there, or about to be replaced
+    return null; // missing, or about to be replaced
   }
 }

@@ -8,7 +8,7 @@ test("[GMC11] what others write to the output goes to stderr, until it is releas
   const err = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const guard = new StdoutGuard();
   process.stdout.write("theirs");
-  guard.ours(() => process.stdout.write("ours"));
+  guard.allow(() => process.stdout.write("ours"));
   process.stdout.write("theirs too");
   guard.release();
   process.stdout.write("after");

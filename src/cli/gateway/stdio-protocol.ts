@@ -2,25 +2,28 @@ import type { Readable } from "node:stream";
 import { Writable } from "node:stream";
 import type { StdioStreams } from "../../gateway/mcp/serve-stdio.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { onStopAsked } from "../output/terminal.ts";
-import { untilStopped } from "./stop-requests.ts";
+import { onStopRequest } from "../output/terminal.ts";
+import { awaitStop } from "./stop-requests.ts";
 
-/** A terminal over which nothing but a protocol is spoken. */
-export interface Spoken extends StdioStreams {
-  /** What it prints is of the protocol. */
+/** The standard streams of this process, reserved for one protocol. */
+export interface ProtocolStreams extends StdioStreams {
+  /** Its output belongs to the protocol. */
   readonly terminal: Terminal;
 }
 
 /**
- * Keeps the standard streams for one protocol. Asked to stop, the signal says so; asked once more, the process ends at once.
- * Hosts end the input and ask to stop a moment later: that is heard until `act` is through.
+ * Reserves the standard streams for one protocol while `act` runs. A stop request aborts the signal; a second one ends the
+ * process. Hosts end the input and send a stop request a moment later, so requests are handled until `act` has ended.
  */
-export async function speaking(terminal: Terminal, act: (spoken: Spoken) => Promise<void>): Promise<void> {
+export async function withProtocolStreams(
+  terminal: Terminal,
+  act: (streams: ProtocolStreams) => Promise<void>,
+): Promise<void> {
   const guard = new StdoutGuard();
   const leaving = new AbortController();
-  const stop = untilStopped({ onStop: onStopAsked }, () => process.exit(0));
-  void stop.asked.then(() => leaving.abort());
-  const ours = { ...terminal, out: (text: string) => guard.ours(() => terminal.out(text)) };
+  const stop = awaitStop({ onStop: onStopRequest }, () => process.exit(0));
+  void stop.requested.then(() => leaving.abort());
+  const ours = { ...terminal, out: (text: string) => guard.allow(() => terminal.out(text)) };
   try {
     await act({
       terminal: ours,
@@ -34,7 +37,7 @@ export async function speaking(terminal: Terminal, act: (spoken: Spoken) => Prom
   }
 }
 
-/** The output of a terminal as a stream, for a protocol that is spoken over it. */
+/** The output of a terminal as a stream. */
 function rawOutput(terminal: Terminal): Writable {
   return new Writable({
     decodeStrings: false,
@@ -45,28 +48,25 @@ function rawOutput(terminal: Terminal): Writable {
   });
 }
 
-/**
- * Keeps the standard output of this process for one writer: what anything else writes there goes to the standard error
- * instead, so that a protocol that is spoken over it stays whole.
- */
+/** Reserves the standard output for one writer: what anything else writes goes to the standard error, so that the protocol is not corrupted. */
 export class StdoutGuard {
   readonly #write = process.stdout.write;
-  #isOurs = false;
+  #isAllowed = false;
 
   constructor() {
     const toStdout = this.#write.bind(process.stdout) as (...args: readonly unknown[]) => boolean;
     const toStderr = process.stderr.write.bind(process.stderr) as typeof toStdout;
     process.stdout.write = ((...args: readonly unknown[]) =>
-      this.#isOurs ? toStdout(...args) : toStderr(...args)) as typeof process.stdout.write;
+      this.#isAllowed ? toStdout(...args) : toStderr(...args)) as typeof process.stdout.write;
   }
 
-  /** What is written within reaches the output. */
-  ours(write: () => void): void {
-    this.#isOurs = true;
+  /** Writes inside the callback reach the output. */
+  allow(write: () => void): void {
+    this.#isAllowed = true;
     try {
       write();
     } finally {
-      this.#isOurs = false;
+      this.#isAllowed = false;
     }
   }
 

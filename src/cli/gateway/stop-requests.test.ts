@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { LookUp, SeenProcess } from "./stop-requests.ts";
-import { isLeftAlone, startedByNpm } from "./stop-requests.ts";
+import type { LookUp, ProcessInfo } from "./stop-requests.ts";
+import { findNpmParents, isOrphaned } from "./stop-requests.ts";
 
 const npm = { npm_lifecycle_event: "start" };
 
@@ -9,12 +9,12 @@ function table(rows: Record<number, readonly [parent: number, command: string, s
   return (pid) => {
     const row = rows[pid];
     if (row === undefined) return null;
-    const seen: SeenProcess = { pid, parent: row[0], command: row[1], started: row[2] ?? `t${pid}` };
+    const seen: ProcessInfo = { pid, parent: row[0], command: row[1], started: row[2] ?? `t${pid}` };
     return seen;
   };
 }
 
-const pids = (line: readonly SeenProcess[] | null) => line?.map(({ pid }) => pid) ?? null;
+const pids = (line: readonly ProcessInfo[] | null) => line?.map(({ pid }) => pid) ?? null;
 
 describe("who started the gateway", () => {
   test.each([
@@ -27,26 +27,26 @@ describe("who started the gateway", () => {
     ["node\0/home/npm-lover/x.js\0", false],
     ["node\0/srv/npmish/server.js\0", false],
   ])("[GST6] %j is npm: %s", (command, isNpm) => {
-    expect(pids(startedByNpm(npm, 7, table({ 7: [1, command] })))).toEqual(isNpm ? [7] : null);
+    expect(pids(findNpmParents(npm, 7, table({ 7: [1, command] })))).toEqual(isNpm ? [7] : null);
   });
 
   test("[GST6] the line goes up to npm, past the shells between", () => {
     const all = table({ 9: [8, "sh\0-c\0node x"], 8: [5, "npm start\0"], 5: [1, "bash\0"] });
-    expect(pids(startedByNpm(npm, 9, all))).toEqual([9, 8]);
-    expect(startedByNpm({}, 9, all)).toBe(null);
-    expect(startedByNpm({ npm_lifecycle_event: "" }, 9, all)).toBe(null);
+    expect(pids(findNpmParents(npm, 9, all))).toEqual([9, 8]);
+    expect(findNpmParents({}, 9, all)).toBe(null);
+    expect(findNpmParents({ npm_lifecycle_event: "" }, 9, all)).toBe(null);
   });
 
   test("[GST6] without npm above it nobody's end is its own", () => {
-    expect(startedByNpm(npm, 1, table({ 1: [0, "systemd\0"] }))).toBe(null);
-    expect(startedByNpm(npm, 5, table({ 5: [1, "bash\0"], 1: [0, "init\0"] }))).toBe(null);
+    expect(findNpmParents(npm, 1, table({ 1: [0, "systemd\0"] }))).toBe(null);
+    expect(findNpmParents(npm, 5, table({ 5: [1, "bash\0"], 1: [0, "init\0"] }))).toBe(null);
   });
 
   test("[GST6] where nobody can be looked up, the parent alone counts", () => {
-    const line = startedByNpm(npm, 40, () => null);
+    const line = findNpmParents(npm, 40, () => null);
     expect(pids(line)).toEqual([40]);
-    expect(isLeftAlone(line ?? [], 40, () => null)).toBe(false);
-    expect(isLeftAlone(line ?? [], 1, () => null)).toBe(true);
+    expect(isOrphaned(line ?? [], 40, () => null)).toBe(false);
+    expect(isOrphaned(line ?? [], 1, () => null)).toBe(true);
   });
 
   const before = { 9: [8, "sh\0"], 8: [5, "npm start\0"], 5: [1, "bash\0"] } as const;
@@ -59,7 +59,7 @@ describe("who started the gateway", () => {
     ["npm's pid is another's", 9, { ...before, 8: [5, "npm start\0", "later"] }, true],
     ["the shell that called npm is gone", 9, { ...before, 8: [1, "npm start\0"] }, true],
   ] as const)("[GST6] %s", (_, parent, now, isAlone) => {
-    const line = startedByNpm(npm, 9, table(before));
-    expect(isLeftAlone(line ?? [], parent, table(now))).toBe(isAlone);
+    const line = findNpmParents(npm, 9, table(before));
+    expect(isOrphaned(line ?? [], parent, table(now))).toBe(isAlone);
   });
 });

@@ -1,16 +1,24 @@
 import { readFileSync } from "node:fs";
-import type { Outside } from "../output/terminal.ts";
-import { onStopAsked } from "../output/terminal.ts";
+import { onStopRequest } from "../output/terminal.ts";
 
-/** The outside of this process: its signals, and whoever started it. */
-export function processOutside(): Outside {
-  // Looked for at once: who is gone later was there now.
-  const line = startedByNpm(process.env, process.ppid);
+/** Requests from outside the process to stop or to reload. */
+export interface ProcessSignals {
+  /** Calls `stop` for every request, with the reason for the log. Returns a function that unsubscribes. */
+  onStop(stop: (why: string) => void): () => void;
+  onReload(reload: () => void): () => void;
+  /** Ends the process at once. */
+  exit(code: number): void;
+}
+
+/** The signals of this process, and the exit of npm if npm started it. */
+export function processSignals(): ProcessSignals {
+  // Looked up at once, while the parents still exist.
+  const chain = findNpmParents(process.env, process.ppid);
   const hasTerminal = process.stdin.isTTY === true || process.stdout.isTTY === true;
   return {
     onStop: (stop) => {
-      const ends = [onStopAsked(stop), ...stopsWithParents(line, stop)];
-      // A terminal that is closed ends what runs in it. Without one, the signal has been free for reloads since ever.
+      const ends = [onStopRequest(stop), ...stopWithParents(chain, stop)];
+      // With a terminal, SIGHUP means that it was closed. Without one, daemons use it for reloads.
       if (hasTerminal) ends.push(onSignal("SIGHUP", () => stop("SIGHUP")));
       return () => {
         for (const end of ends) end();
@@ -21,8 +29,10 @@ export function processOutside(): Outside {
   };
 }
 
-function stopsWithParents(line: Line | null, stop: (why: string) => void): (() => void)[] {
-  return line === null ? [] : [watchParents(line, () => stop("npm, or the shell that started it, is gone"))];
+function stopWithParents(chain: ParentChain | null, stop: (why: string) => void): (() => void)[] {
+  return chain === null
+    ? []
+    : [watchParents(chain, () => stop("npm, or the shell that started it, is gone"))];
 }
 
 function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {
@@ -30,71 +40,67 @@ function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {
   return () => void process.off(signal, listener);
 }
 
-/** npm hands on a signal that the terminal has sent to everybody: so soon it is not a second one. */
-const sameMs = 500;
+/** npm forwards a signal that the terminal already sent to the whole group; within this time it is the same request. */
+const sameRequestMs = 500;
 
-/**
- * Resolves with why it is to stop. A second request, that is not the first one heard twice, calls `atOnce`.
- */
-export function untilStopped(
-  outside: Pick<Outside, "onStop">,
-  atOnce: () => void,
+/** Resolves `requested` with the reason to stop. A second request calls `exitNow`. */
+export function awaitStop(
+  signals: Pick<ProcessSignals, "onStop">,
+  exitNow: () => void,
   now: () => number = () => performance.now(),
-): { readonly asked: Promise<string>; end(): void } {
-  const asked = Promise.withResolvers<string>();
+): { readonly requested: Promise<string>; end(): void } {
+  const requested = Promise.withResolvers<string>();
   let first: number | null = null;
-  const end = outside.onStop((why) => {
+  const end = signals.onStop((why) => {
     if (first === null) {
       first = now();
-      asked.resolve(why);
-    } else if (now() - first >= sameMs) atOnce();
+      requested.resolve(why);
+    } else if (now() - first >= sameRequestMs) exitNow();
   });
-  return { asked: asked.promise, end };
+  return { requested: requested.promise, end };
 }
 
-/**
- * Whether npm, or the shell that called it, is still there. npm that is killed tells its script nothing: without this the
- * gateway would go on with nobody to end it. Who starts `skein start` without npm keeps it until a signal ends it.
- */
-
-export interface SeenProcess {
+export interface ProcessInfo {
   readonly pid: number;
   readonly parent: number;
-  /** In the kernel's own count; a pid that is used again has another. */
+  /** The kernel's start time, which differs if the pid is reused. */
   readonly started: string;
   readonly command: string;
 }
 
-/** `null`: there is none, or this system does not say. */
-export type LookUp = (pid: number) => SeenProcess | null;
+/** `null`: no such process, or the system does not tell. */
+export type LookUp = (pid: number) => ProcessInfo | null;
 
-/** From the process above this one up to npm; the last one's parent is the shell that called it. */
-export type Line = readonly SeenProcess[];
+/** From the parent of this process up to npm. */
+export type ParentChain = readonly ProcessInfo[];
 
-const mostSteps = 8;
+const maxParents = 8;
 const npmNames = /(?:^|[/\\\0\s])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.[cm]?js)?(?=[\0\s]|$)/;
 
-/** Who started this process, if npm did; `null`: nobody whose end would be its own. */
-export function startedByNpm(
+/**
+ * The parents up to npm, if npm started this process. A killed npm sends its script no signal, so the gateway would run on with
+ * nobody to stop it.
+ */
+export function findNpmParents(
   env: Readonly<Record<string, string | undefined>>,
   parent: number,
-  lookUp: LookUp = seenInProc,
-): Line | null {
+  lookUp: LookUp = readProcess,
+): ParentChain | null {
   if ((env.npm_lifecycle_event ?? "") === "") return null;
-  const line: SeenProcess[] = [];
-  for (let pid = parent; pid > 0 && line.length < mostSteps; pid = line.at(-1)?.parent ?? 0) {
+  const line: ProcessInfo[] = [];
+  for (let pid = parent; pid > 0 && line.length < maxParents; pid = line.at(-1)?.parent ?? 0) {
     const seen = lookUp(pid);
     if (seen === null) break;
     line.push(seen);
     if (npmNames.test(seen.command)) return line;
   }
-  // Where nobody can be looked up, the parent alone is known: a shell that only runs a script is replaced by it.
+  // Without /proc only the parent's pid is known.
   const isUnknown = line.length === 0 && parent > 1;
   return isUnknown ? [{ pid: parent, parent: 0, started: "", command: "" }] : null;
 }
 
-/** Whether one of them is gone, or npm has another parent than at the start. */
-export function isLeftAlone(line: Line, parent: number, lookUp: LookUp = seenInProc): boolean {
+/** Whether one of them has exited, or has another parent now. */
+export function isOrphaned(line: ParentChain, parent: number, lookUp: LookUp = readProcess): boolean {
   if (parent !== line[0]?.pid) return true;
   return line.some(({ pid, parent: before, started }) => {
     if (started === "") return false;
@@ -104,30 +110,30 @@ export function isLeftAlone(line: Line, parent: number, lookUp: LookUp = seenInP
   });
 }
 
-/** Calls back once when nobody is left; returns a function that ends the watch. */
+/** Calls `gone` once when this process is orphaned. Returns a function that stops watching. */
 export function watchParents(
-  line: Line,
+  line: ParentChain,
   gone: () => void,
-  { everyMs = 500, parent = () => process.ppid, lookUp = seenInProc as LookUp } = {},
+  { everyMs = 500, parent = () => process.ppid, lookUp = readProcess as LookUp } = {},
 ): () => void {
   const timer = setInterval(() => {
-    if (!isLeftAlone(line, parent(), lookUp)) return;
+    if (!isOrphaned(line, parent(), lookUp)) return;
     clearInterval(timer);
     gone();
   }, everyMs).unref();
   return () => clearInterval(timer);
 }
 
-/** As Linux tells it; elsewhere nobody is seen. */
-export function seenInProc(pid: number): SeenProcess | null {
+/** Reads /proc, which only Linux has. */
+export function readProcess(pid: number): ProcessInfo | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in the second field may hold blanks and brackets.
+    // The name in the second field may contain blanks and brackets.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state = "", parent = "", started = ""] = [fields[0], fields[1], fields[19]];
     if (/^[ZX]$/.test(state)) return null;
     return { pid, parent: Number(parent), started, command: readFileSync(`/proc/${pid}/cmdline`, "utf8") };
   } catch {
-    return null; // it is gone, or this system has no such files
+    return null; // exited, or no /proc
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
 import type { Handlers } from "../../gateway/methods/dispatch.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
-import { beating, lookAfter, startUpkeep } from "./upkeep.ts";
+import { keepAnnounced, runMaintenance, startUpkeep } from "./upkeep.ts";
 
 const never = new AbortController().signal;
 const day = 24 * 3_600_000;
@@ -39,7 +39,7 @@ describe("what a gateway does by itself", () => {
     books.now += 20 * day;
     tokens.create({ name: "lately", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
     books.now += 11 * day;
-    await lookAfter(all, never);
+    await runMaintenance(all, never);
     expect(tokens.list().map(({ name }) => name)).toEqual(["kept", "lately"]);
     expect(lines).toEqual([]);
   });
@@ -47,13 +47,13 @@ describe("what a gateway does by itself", () => {
   test("[GST11] maintenance is done by the method that people call, and told; a warning once", async () => {
     let given: unknown = { mode: "warn", decisions: [decision], done: [] };
     const all = parts(() => given);
-    const said = await lookAfter(all, never);
-    expect(await lookAfter(all, never, said)).toBe(said);
+    const said = await runMaintenance(all, never);
+    expect(await runMaintenance(all, never, said)).toBe(said);
     expect(all.lines).toEqual([
       expect.stringMatching(/^warn: maintenance would change 1 sessions; .*enforce/),
     ]);
     given = { mode: "enforce", decisions: [decision, decision], done: [decision] };
-    await lookAfter(all, never, said);
+    await runMaintenance(all, never, said);
     expect(all.lines.at(-1)).toBe("info: maintenance changed 1 of 2 sessions");
   });
 
@@ -61,7 +61,7 @@ describe("what a gateway does by itself", () => {
     const all = parts(() => {
       throw new Error("the disk is full");
     });
-    await lookAfter(all, never);
+    await runMaintenance(all, never);
     expect(all.lines).toEqual(["error: maintenance failed: the disk is full"]);
   });
 
@@ -100,7 +100,7 @@ describe("what a gateway does by itself", () => {
       release: () => void made.push(`${name} released`),
     });
     const next = [claim("second", true), null];
-    const known = beating(claim("first", true, false), () => {
+    const known = keepAnnounced(claim("first", true, false), () => {
       made.push("claimed");
       return next.shift() ?? null;
     });

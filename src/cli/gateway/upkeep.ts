@@ -4,33 +4,33 @@ import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Dispatch } from "../../gateway/methods/dispatch.ts";
 import { localPrincipal } from "../../gateway/methods/local-calls.ts";
 import type { RunningClaim } from "../../gateway/running-file.ts";
-import type { ServerApp } from "../../gateway/server/server-options.ts";
+import type { ServerParts } from "../../gateway/server/server-options.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 
 interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
-  /** Says anew that the gateway runs; `false`: another one does. */
+  /** Renews `gateway.json`; `false`: another gateway has it. */
   beat(): boolean;
-  /** `false`: the disk has no room for `gateway.json`. */
+  /** `false`: `gateway.json` could not be written. */
   isAnnounced(): boolean;
-  /** Writes down how much there would be to lose. */
+  /** Records how much work is pending, for the case that `work.db` is lost. */
   count(): void;
-  readonly log: ServerApp["log"];
-  /** Until the first round; by default a minute. */
+  readonly log: ServerParts["log"];
+  /** The delay until the first round; by default a minute. */
   readonly firstMs?: number;
 }
 
 const beatMs = 20_000;
 const saveMs = 1000;
-const usualFirstMs = 60_000;
+const defaultFirstMs = 60_000;
 const everyMs = 3_600_000;
-/** Tokens that are over are listed for so long. */
+/** How long expired tokens stay in lists. */
 const expiredMs = 30 * 24 * 3_600_000;
 
-/** What a gateway does by itself, time and again. Returns a function that ends it, and what is under way. */
+/** Starts the periodic work of a gateway. Returns a function that stops it and waits for the current round. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
-  const over = new AbortController();
+  const stopped = new AbortController();
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
   // Retried until it works: a restart before that would let a revoked token in again.
   const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
@@ -42,28 +42,28 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
     countWork();
   }, saveMs).unref();
   const rounds = (async () => {
-    let said = "";
-    for (let wait = parts.firstMs ?? usualFirstMs; ; wait = everyMs) {
-      await after(wait, undefined, { ref: false, signal: over.signal });
-      said = await lookAfter(parts, over.signal, said);
+    let logged = "";
+    for (let wait = parts.firstMs ?? defaultFirstMs; ; wait = everyMs) {
+      await after(wait, undefined, { ref: false, signal: stopped.signal });
+      logged = await runMaintenance(parts, stopped.signal, logged);
     }
   })().catch((error: unknown) => {
-    if (!over.signal.aborted) parts.log("error", `upkeep ended: ${thrownText(error)}`);
+    if (!stopped.signal.aborted) parts.log("error", `upkeep ended: ${thrownText(error)}`);
   });
   return async () => {
     clearInterval(beats);
     clearInterval(saves);
     attempt(parts, "tokens", () => parts.tokens.saveRevocations());
-    over.abort();
+    stopped.abort();
     await rounds;
   };
 }
 
-/** One round. What goes wrong in it is logged, and tried again in the next. Gives what it said of maintenance. */
-export async function lookAfter(
+/** One round. Errors are logged; the next round tries again. Returns the logged text. */
+export async function runMaintenance(
   { tokens, dispatch, log }: Pick<UpkeepParts, "tokens" | "dispatch" | "log">,
   signal: AbortSignal,
-  saidBefore = "",
+  loggedBefore = "",
 ): Promise<string> {
   attempt({ log }, "tokens", () => void tokens.forgetExpired(tokens.clock.now() - expiredMs));
   try {
@@ -72,17 +72,18 @@ export async function lookAfter(
     if (decisions.length === 0) return "";
     const isWarning = mode === "warn";
     const text = isWarning
-      ? `maintenance would change ${decisions.length} sessions; session.maintenance.mode: enforce lets it`
+      ? `maintenance would change ${decisions.length} sessions; set session.maintenance.mode to enforce to let it`
       : `maintenance changed ${done.length} of ${decisions.length} sessions`;
-    // A warning that nobody heeds is not said anew each hour.
-    if (!isWarning || text !== saidBefore) log(isWarning ? "warn" : "info", text);
+    // The same warning is not repeated every hour.
+    if (!isWarning || text !== loggedBefore) log(isWarning ? "warn" : "info", text);
     return text;
   } catch (error) {
     if (!signal.aborted) log("error", `maintenance failed: ${thrownText(error)}`);
-    return saidBefore;
+    return loggedBefore;
   }
 }
 
+/** Logs an error instead of throwing it: an error in a timer would end the gateway. */
 function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): void {
   try {
     act();
@@ -91,10 +92,7 @@ function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => voi
   }
 }
 
-/**
- * As `attempt`, for what is retried each second: a failure that lasts is logged once. Nothing is thrown, because a timer has no
- * caller: an error there would end the gateway.
- */
+/** Like `attempt`, for work that is retried every second: a lasting failure is logged once. */
 function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): () => void {
   let logged = "";
   return () => {
@@ -109,8 +107,8 @@ function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () =
   };
 }
 
-/** Beats; where the file is gone or another's, tries to have it again. `false`: another gateway has it. */
-export function beating(
+/** Keeps `gateway.json` up to date, and claims it again if it was removed or replaced. */
+export function keepAnnounced(
   claim: RunningClaim,
   again: () => RunningClaim | null,
 ): {

@@ -184,7 +184,7 @@ export function exitOnSignals(): void {
 }
 
 /** Tells somebody that the process is asked to stop, by Ctrl-C or SIGTERM, instead of ending it. */
-export function onStopAsked(stopper: (signal: string) => void): () => void {
+export function onStopRequest(stopper: (signal: string) => void): () => void {
   stoppers.push(stopper);
   return () => void stoppers.splice(stoppers.lastIndexOf(stopper), 1);
 }

@@ -6,8 +6,8 @@ import { loadConfig } from "../../config/load.ts";
 import type { Handlers } from "../../gateway/methods/dispatch.ts";
 import type { App } from "../../sessions/app.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
-import type { Grace } from "./serving.ts";
-import { CallsUnderWay, Current, openServing } from "./serving.ts";
+import type { Grace } from "./generation.ts";
+import { CurrentGeneration, Leases, openGeneration } from "./generation.ts";
 
 test("[GST15] a run whose time was over before the start: readers hear of its end", async () => {
   using folder = temporaryFolder();
@@ -26,7 +26,7 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
   await before.close();
   const where = { cwd: folder.path, root: dir, env: { HOME: folder.path, SKEIN_LOGGING__LEVEL: "silent" } };
   const heard: string[] = [];
-  const serving = await openServing({
+  const serving = await openGeneration({
     where,
     loaded: await loadConfig(where),
     tokens: new TokenBooks().tokens,
@@ -41,15 +41,18 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
 });
 
 test("[GST9] who waits for calls has the shortest time that anybody gave them", async () => {
-  const calls = new CallsUnderWay();
-  const held = Promise.withResolvers<void>();
-  const call = calls.during(() => held.promise);
-  await Promise.all([calls.idle(3_600_000), calls.idle(1), calls.idle(3_600_000)]);
-  expect(calls.count).toBe(1);
-  const waiting = calls.idle(3_600_000);
-  held.resolve();
-  await Promise.all([waiting, call]);
-  expect(calls.count).toBe(0);
+  const leases = new Leases();
+  const lease = leases.acquire();
+  await Promise.all([
+    leases.waitUntilIdle(3_600_000),
+    leases.waitUntilIdle(1),
+    leases.waitUntilIdle(3_600_000),
+  ]);
+  expect(leases.count).toBe(1);
+  const waiting = leases.waitUntilIdle(3_600_000);
+  lease[Symbol.dispose]();
+  await waiting;
+  expect(leases.count).toBe(0);
 });
 
 const grace: Grace = { runsMs: 1000, callsMs: 500 };
@@ -68,21 +71,27 @@ function one(name: string) {
 describe("what serves now", () => {
   test("[GST9] a swap is seen at once, and what was replaced is closed in its own time", async () => {
     const [first, second] = [one("first"), one("second")];
-    const current = new Current(first, () => undefined);
-    expect({ name: current.get().name, leaving: current.leaving }).toEqual({ name: "first", leaving: 0 });
-    current.swap(second, grace);
-    expect({ name: current.get().name, leaving: current.leaving }).toEqual({ name: "second", leaving: 1 });
+    const current = new CurrentGeneration(first, () => undefined);
+    expect({ name: current.get().name, leaving: current.retiredCount }).toEqual({
+      name: "first",
+      leaving: 0,
+    });
+    current.replace(second, grace);
+    expect({ name: current.get().name, leaving: current.retiredCount }).toEqual({
+      name: "second",
+      leaving: 1,
+    });
     expect({ first: first.asked, second: second.asked }).toEqual({ first: [grace], second: [] });
     first.end();
-    await expect.poll(() => current.leaving).toBe(0);
+    await expect.poll(() => current.retiredCount).toBe(0);
     expect(second.asked).toEqual([]);
   });
 
   test("[GST9] closing waits for those that went before, and says so where they do not end", async () => {
     const [first, second, third] = [one("1"), one("2"), one("3")];
-    const current = new Current(first, () => undefined);
-    current.swap(second, grace);
-    current.swap(third, grace);
+    const current = new CurrentGeneration(first, () => undefined);
+    current.replace(second, grace);
+    current.replace(third, grace);
     let isClean: boolean | null = null;
     const closing = current.close({ runsMs: 2000, callsMs: 0 }).then((clean) => {
       isClean = clean;
@@ -95,7 +104,7 @@ describe("what serves now", () => {
     ]);
     third.end();
     second.end();
-    await expect.poll(() => current.leaving).toBe(1);
+    await expect.poll(() => current.retiredCount).toBe(1);
     expect(isClean).toBe(null);
     first.end();
     await closing;
@@ -105,8 +114,8 @@ describe("what serves now", () => {
   test("[GST9] one that cannot be closed is told, and holds up nobody", async () => {
     const told: unknown[] = [];
     const [first, second] = [one("1"), one("2")];
-    const current = new Current(first, (error) => told.push(error));
-    current.swap(second, grace);
+    const current = new CurrentGeneration(first, (error) => told.push(error));
+    current.replace(second, grace);
     first.fail(new Error("no"));
     second.end();
     expect(await current.close(grace)).toBe(true);
@@ -115,7 +124,7 @@ describe("what serves now", () => {
 
   test("[GST9] one that takes too long is left behind", async () => {
     const stuck = one("1");
-    const current = new Current(stuck, () => undefined, 0);
+    const current = new CurrentGeneration(stuck, () => undefined, 0);
     expect(await current.close({ runsMs: 0, callsMs: 0 })).toBe(false);
     stuck.end();
   });

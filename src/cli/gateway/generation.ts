@@ -1,0 +1,163 @@
+import { skeinDeps } from "../../app/call-deps.ts";
+import type { GatewayPieces, ServingDeps } from "../../app/pieces.ts";
+import type { SkeinInside } from "../../app.ts";
+import { openSkein } from "../../app.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { LoadOptions } from "../../config/root.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import { TimeLeft, within } from "../../core/within.ts";
+import type { Tokens } from "../../gateway/auth/tokens.ts";
+import type { Handlers } from "../../gateway/methods/dispatch.ts";
+import type { Skein } from "../../sessions/skein.ts";
+import type { FilesStore } from "../../store/files/store.ts";
+
+/** One Skein of a gateway with its handlers, as one configuration defines them. A reload opens the next generation. */
+export interface Generation extends Configured {
+  readonly skein: Skein;
+  readonly deps: ServingDeps;
+  readonly handlers: Handlers;
+  /** Every use of the generation holds a lease, so that it is not closed while in use. */
+  readonly leases: Leases;
+  /** Reasons not to give it work now. */
+  health(): ReturnType<FilesStore["upkeep"]["health"]>;
+  /** Throws `unavailable` once the root folder was moved or deleted. */
+  checkInPlace(): void;
+}
+
+interface GenerationOptions {
+  readonly where: LoadOptions;
+  readonly loaded: LoadedConfig;
+  readonly tokens: Tokens;
+  readonly pieces: Pick<GatewayPieces, "handlers">;
+  readonly reload: NonNullable<ServingDeps["reload"]>;
+  /** Receives every event, from the first one until the generation is closed. */
+  emit(event: SkeinEvent): void;
+}
+
+export async function openGeneration(options: GenerationOptions): Promise<Generation> {
+  const { where, loaded, tokens, pieces, reload, emit } = options;
+  const { cwd, env } = where;
+  const inside = Promise.withResolvers<SkeinInside & { unsubscribe(): void }>();
+  const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
+    inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
+  );
+  const { store, runs, worker, files, unsubscribe } = await inside.promise;
+  const leases = new Leases();
+  const close = async ({ runsMs, callsMs }: Grace) => {
+    // The worker stops claiming runs first; calls that have started still get their answers.
+    await Promise.all([worker.close(runsMs), leases.waitUntilIdle(callsMs)]);
+    await skein.close({ graceMs: 0 });
+    unsubscribe();
+  };
+  try {
+    // Always opened on a folder, never in memory.
+    const { health, checkInPlace } = (store as FilesStore).upkeep;
+    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, reload };
+    return { skein, deps, handlers: pieces.handlers(deps), leases, loaded, health, checkInPlace, close };
+  } catch (error) {
+    await close({ runsMs: 0, callsMs: 0 });
+    throw error;
+  }
+}
+
+/** Counts the users of something that must not be closed while it is in use. */
+export class Leases {
+  #count = 0;
+  #idle = Promise.withResolvers<void>();
+  #waiting: { readonly left: TimeLeft; readonly idle: Promise<unknown> } | null = null;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  acquire(): Disposable {
+    this.#count++;
+    return { [Symbol.dispose]: () => this.#release() };
+  }
+
+  /** Waits for at most this long. While one call waits, another one can only shorten its time. */
+  async waitUntilIdle(graceMs: number): Promise<void> {
+    if (this.#count === 0) return;
+    this.#waiting?.left.shorten(graceMs);
+    this.#waiting ??= this.#wait(new TimeLeft(graceMs));
+    await this.#waiting.idle;
+  }
+
+  #release(): void {
+    this.#count--;
+    if (this.#count > 0) return;
+    this.#idle.resolve();
+    this.#idle = Promise.withResolvers();
+  }
+
+  #wait(left: TimeLeft) {
+    const idle = left.wait(this.#idle.promise).finally(() => {
+      this.#waiting = null;
+    });
+    return { left, idle };
+  }
+}
+
+/** How long closing may take. */
+export interface Grace {
+  /** For runs to reach a state that is on disk. */
+  readonly runsMs: number;
+  /** For calls that have started. */
+  readonly callsMs: number;
+}
+
+interface Closable {
+  /** Called again while closing, it has the shorter time. */
+  close(grace: Grace): Promise<void>;
+}
+
+export interface Configured extends Closable {
+  readonly loaded: LoadedConfig;
+}
+
+/** The generation that serves now, and the replaced ones until they are closed. */
+export class CurrentGeneration<T extends Closable> {
+  #value: T;
+  readonly #retired = new Map<T, Promise<void>>();
+  readonly #report: (error: unknown) => void;
+  /** Time for closing itself, after the grace has passed. */
+  readonly #unwindMs: number;
+
+  constructor(first: T, report: (error: unknown) => void, unwindMs = 10_000) {
+    this.#value = first;
+    this.#report = report;
+    this.#unwindMs = unwindMs;
+  }
+
+  get(): T {
+    return this.#value;
+  }
+
+  get retiredCount(): number {
+    return this.#retired.size;
+  }
+
+  replace(next: T, grace: Grace): void {
+    const old = this.#value;
+    this.#value = next;
+    this.#retire(old, grace);
+  }
+
+  /** Closes all generations. `false`: some were not closed in time. */
+  async close(grace: Grace): Promise<boolean> {
+    for (const each of [...this.#retired.keys(), this.#value]) this.#retire(each, grace);
+    const maxMs = Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs;
+    return within(maxMs, Promise.all(this.#retired.values()));
+  }
+
+  #retire(old: T, grace: Grace): void {
+    const report = this.#retired.has(old) ? () => undefined : this.#report; // once
+    const closing: Promise<void> = old
+      .close(grace)
+      .catch(report)
+      .finally(() => {
+        if (this.#retired.get(old) === closing) this.#retired.delete(old);
+      });
+    this.#retired.set(old, closing);
+  }
+}
