@@ -52,7 +52,7 @@ async function start(): Promise<number> {
   console.log(hints);
   if (taken !== null)
     console.log(
-      `Port ${taken} is taken by another program, so a free one is used. npm start -- --port <number> names one.\n`,
+      `Port ${taken} is in use by another program, so a free one is used. Choose one with npm start -- --port <number>.\n`,
     );
   const places = ["--dir", ".skein", ...(file === undefined ? [] : ["--config", file])];
   const ports = taken === null ? [] : ["--port", "0"];

@@ -13,7 +13,7 @@ import { withProtocolStreams } from "./gateway/stdio-protocol.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import type { SlashName } from "./slash-commands.ts";
-import { acts, ChatSession, slashCommands } from "./slash-commands.ts";
+import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.ts";
 
 export function registerAcp(command: Command, { terminal, version }: CommandContext): void {
   command
@@ -79,7 +79,7 @@ const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
 function editorCommands(terminal: Terminal, open: OpenSkeinCalls): EditorCommand[] {
   return Object.entries(offered).flatMap(([each, method]) => {
     const name = each as SlashName;
-    const { usage, about } = slashCommands[name];
+    const { usage, about } = slashCommandTable[name];
     const [, hint = null] = /\[(.*)\]/.exec(usage) ?? [];
     const run: EditorCommand["run"] = (key, rest, signal) =>
       done(terminal, open, name, { key, rest, signal });
@@ -101,7 +101,7 @@ async function done(
   const { userId } = open.reader;
   const session = new ChatSession(open, { key, ...(userId === undefined ? {} : { userId }) }, {});
   const printing = { ...terminal, out, err: out, color: { out: false, err: false } };
-  await acts[name](
+  await slashHandlers[name](
     { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined, signal },
     rest,
   );

@@ -10,11 +10,11 @@ import { tokenTables } from "../gateway/auth/token-table.ts";
 import type { BackupPayload, RestorePayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
-import { askRunningConfig } from "./connection/running-gateway.ts";
+import { fetchGatewayConfig } from "./connection/running-gateway.ts";
 import { tell, withFolder } from "./connection/with-folder.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
-import { counted, shownBytes } from "./output/format.ts";
+import { formatBytes, pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { commandLine } from "./output/global-options.ts";
 import { withProgress } from "./output/progress.ts";
@@ -55,7 +55,7 @@ async function backupCommand(terminal: Terminal, target: string, options: Global
       leftOut: leftOutOf("the restored folder", done.configuration),
     };
     answer(terminal, options, payload, [
-      `copied ${counted(done.files, "file")}, ${shownBytes(done.bytes)}, to ${folder}`,
+      `copied ${pluralize(done.files, "file")}, ${formatBytes(done.bytes)}, to ${folder}`,
       ["configuration", file === null ? "none: no file was found" : `${file}, as ${done.configuration}`],
       ...payload.leftOut.map(leftOutLine),
       ["restore it", commandLine(terminal, {}, ["restore", folder, "--dir", "./restored"])],
@@ -94,7 +94,7 @@ async function restoreCommand(terminal: Terminal, backup: string, options: Globa
   };
   const config = configuration === null ? {} : { config: join(folder, configuration) };
   answer(terminal, options, payload, [
-    `restored ${counted(files.length, "file")}, ${shownBytes(bytes)}, to ${folder}, as of ${createdAt}`,
+    `restored ${pluralize(files.length, "file")}, ${formatBytes(bytes)}, to ${folder}, as of ${createdAt}`,
     ...(store === null ? [] : [["changed", `store in ${configuration} is ${store} now`] as const]),
     ...payload.leftOut.map(leftOutLine),
     ["start it", commandLine(terminal, { dir: folder, ...config }, ["start"])],
@@ -107,7 +107,7 @@ async function findConfiguration(
   options: GlobalOptions,
   { config, file }: LoadedConfig,
 ): Promise<string | null> {
-  const found = await askRunningConfig(terminal, options, config.store.path)
+  const found = await fetchGatewayConfig(terminal, options, config.store.path)
     .then((running) => (running === null ? file : (running.file ?? null)))
     .catch((error: unknown) => {
       if (!(error instanceof CallError || error instanceof SkeinError)) throw error;

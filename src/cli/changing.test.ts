@@ -6,7 +6,15 @@ import { Check } from "typebox/value";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { familyTree, seedFolder, seedNow } from "../../test/support/cli-folder.ts";
-import { CompactedSchema, DeletedSchema, ForkedSchema, RedactedSchema, ResetSchema, SessionStateSchema, UserRemovedSchema } from "../protocol/session-changes.ts";
+import {
+  CompactedSchema,
+  DeletedSchema,
+  ForkedSchema,
+  RedactedSchema,
+  ResetSchema,
+  SessionStateSchema,
+  UserRemovedSchema,
+} from "../protocol/session-changes.ts";
 import { RefusalSchema, RepairSchema } from "../protocol/session-payloads.ts";
 import type { Terminal } from "./output/terminal.ts";
 

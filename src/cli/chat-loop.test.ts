@@ -77,7 +77,7 @@ function chatting(typed = false) {
     config,
     loaded,
     place: home,
-    toType: (...words: readonly string[]) => words.join(" "),
+    nextCommand: (...words: readonly string[]) => words.join(" "),
     may: () => true,
     claimedRequests: () => [],
   };

@@ -6,14 +6,14 @@ import { stringifyJson } from "../core/json.ts";
 import { present } from "../core/present.ts";
 import { escapeToLine, thrownText } from "../core/text.ts";
 import { turnEventOf } from "../sessions/turn-handle.ts";
-import { runOf, settled, untilEnded } from "./connection/wait-for-runs.ts";
-import { Heard } from "./connection/watch-run.ts";
-import { counted, shownApp, shownTime } from "./output/format.ts";
+import { getRun, waitUntilEnded, waitUntilSettled } from "./connection/wait-for-runs.ts";
+import { RunEvents } from "./connection/watch-run.ts";
+import { describeApp, formatTime, pluralize } from "./output/format.ts";
 import type { Terminal, TerminalInput } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 import { shortKey, TurnPrinter } from "./output/turn-printer.ts";
 import type { ChatSession } from "./slash-commands.ts";
-import { acts, readSlash } from "./slash-commands.ts";
+import { parseSlash, slashHandlers } from "./slash-commands.ts";
 
 /** A second Ctrl-C within this time leaves. */
 const twiceMs = 2000;
@@ -26,7 +26,7 @@ export class Chat {
   readonly #terminal: Terminal;
   readonly #session: ChatSession;
   readonly #printer: TurnPrinter;
-  readonly #heard: Heard;
+  readonly #heard: RunEvents;
   readonly #isTyped: boolean;
   readonly #lines: Lines;
   readonly #leaving = new AbortController();
@@ -59,7 +59,7 @@ export class Chat {
     const { calls, reader } = session.open;
     const { userId } = reader;
     const filter = { events: ["run.*", "approval.*"], ...present({ userId }) };
-    this.#heard = new Heard(calls.events(filter), userId, (event) => this.#watch(event));
+    this.#heard = new RunEvents(calls.events(filter), userId, (event) => this.#watch(event));
     this.#lines = new Lines(input, {
       line: (text) => {
         this.#waiting.push(text);
@@ -110,7 +110,7 @@ export class Chat {
     this.#isFinishing = true;
     const { signal } = this.#leaving;
     try {
-      for (const rootId of this.#roots) await settled(this.#session.open, rootId, signal);
+      for (const rootId of this.#roots) await waitUntilSettled(this.#session.open, rootId, signal);
     } catch (error) {
       if (!signal.aborted) this.#fail(thrownText(error));
     }
@@ -125,7 +125,7 @@ export class Chat {
     try {
       const answer = /^\s*(?:(y|yes)|n|no)\s*$/i.exec(line);
       const asked = this.#asked[0];
-      const slash = readSlash(line);
+      const slash = parseSlash(line);
       if (asked !== undefined && slash === null) {
         if (answer === null) this.#ask(asked.name, asked.approvalId);
         else await this.#resolve(asked.approvalId, answer[1] === undefined ? "denied" : "approved");
@@ -136,7 +136,7 @@ export class Chat {
       } else {
         const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
         const note = (text: string) => this.#printer.note(text);
-        await acts[slash.name](
+        await slashHandlers[slash.name](
           { session: this.#session, terminal, note, leave: () => this.#leave() },
           slash.rest,
         );
@@ -162,13 +162,13 @@ export class Chat {
 
   async #end(runId: string): Promise<void> {
     const { open } = this.#session;
-    const waiting = await runOf(open, runId);
+    const waiting = await getRun(open, runId);
     if (waiting?.waitsForApp !== undefined) {
-      const command = open.toType("runs", "release", runId);
-      return this.#printer.note(`waits for ${shownApp(waiting)}; ${command} lets any process run it`);
+      const command = open.nextCommand("runs", "release", runId);
+      return this.#printer.note(`waits for ${describeApp(waiting)}; ${command} lets any process run it`);
     }
-    const { state, reply = "", error } = await untilEnded(open, runId, this.#leaving.signal);
-    const run = await runOf(open, runId);
+    const { state, reply = "", error } = await waitUntilEnded(open, runId, this.#leaving.signal);
+    const run = await getRun(open, runId);
     if (run !== null) this.#roots.add(run.rootId);
     await this.#heard.caughtUp(run?.mergedInto ?? runId);
     this.#printer.endLine();
@@ -206,8 +206,8 @@ export class Chat {
     this.#watchApprovals(event, "");
     if (event.type === "run.sleeping") {
       const { length } = event.waitingFor;
-      const what = length === 0 ? "what has already come in" : counted(length, "run");
-      this.#printer.note(`sleeps for ${what}, until ${shownTime(event.wakeAt)} UTC at the latest`);
+      const what = length === 0 ? "what has already come in" : pluralize(length, "run");
+      this.#printer.note(`sleeps for ${what}, until ${formatTime(event.wakeAt)} UTC at the latest`);
     }
     if (event.type === "run.sleeping" || event.type === "run.ended") {
       this.#active.delete(runId);

@@ -7,8 +7,8 @@ import { parseModel } from "../transcript/parse-model.ts";
 import { Chat } from "./chat-loop.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, newSessionHelp, thinkingLevels } from "./command.ts";
-import { readNamedImages } from "./connection/read-images.ts";
-import { spokenTo } from "./connection/resolve-session.ts";
+import { readMentionedImages } from "./connection/read-images.ts";
+import { resolveOrNew } from "./connection/resolve-session.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { CommandFailed } from "./output/errors.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
@@ -49,10 +49,10 @@ async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions
   if (model !== undefined) parseModel(model);
   await withSkeinCalls(terminal, options, { workers: true, ref }, async (open) => {
     const level = thinking === true ? undefined : thinking;
-    const to = await spokenTo(open, ref);
+    const to = await resolveOrNew(open, ref);
     const sending = present({ model, thinking: level });
     const session = new ChatSession(open, to, sending, (named, text) =>
-      readNamedImages(terminal, options, open, named, text),
+      readMentionedImages(terminal, options, open, named, text),
     );
     // Events name sessions by their keys.
     const key = (await session.details())?.key ?? keyMeant(ref, open.asker);

@@ -9,7 +9,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { family, run, withoutFigures } from "../../test/support/cli.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
-import { ContextPayloadSchema, HistorySchema, RefusalSchema, TreeSchema } from "../protocol/session-payloads.ts";
+import {
+  ContextPayloadSchema,
+  HistorySchema,
+  RefusalSchema,
+  TreeSchema,
+} from "../protocol/session-payloads.ts";
 import { drawTree } from "./output/print-session.ts";
 import { oneLine } from "./output/terminal.ts";
 
@@ -67,7 +72,7 @@ describe("the command line", () => {
     expect(exit).toBe(0);
   });
 
-  const misuse: string[][] = [
+  const usageError: string[][] = [
     ["nonsense"],
     ["sessions"],
     ["sessions", "show"],
@@ -83,7 +88,7 @@ describe("the command line", () => {
     ["sessions", "show", "main.jsonl", "--before", "nope"],
   ];
 
-  test.each([...misuse.map((args) => [args, 2] as const), ...failures.map((args) => [args, 1] as const)])(
+  test.each([...usageError.map((args) => [args, 2] as const), ...failures.map((args) => [args, 1] as const)])(
     "[CLI1] [CLI2] %j --json refuses in JSON with exit code %d",
     async (args, code) => {
       const { out, err, exit } = await run([...args, "--json"]);

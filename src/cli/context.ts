@@ -14,7 +14,7 @@ import { isFileName, resolveRef } from "./connection/resolve-session.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadSettings } from "./connection/with-folder.ts";
 import { printFindings } from "./output/answer.ts";
-import { counted, shownCount } from "./output/format.ts";
+import { formatCount, pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { commandLine } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
@@ -175,18 +175,18 @@ const partNames = {
 /** A bar for each part that has something in it, as long as its share of the whole. */
 function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void {
   const { total, window } = tokens;
-  const share = window === undefined ? "" : ` of ${shownCount(window)} (${percent(total, window)})`;
-  row(terminal, "tokens", `about ${shownCount(total)}${share}`);
+  const share = window === undefined ? "" : ` of ${formatCount(window)} (${percent(total, window)})`;
+  row(terminal, "tokens", `about ${formatCount(total)}${share}`);
   if (window !== undefined && total > window)
     row(terminal, "", "more than the window: a run would compact first");
   const rows = Object.entries(partNames)
     .map(([part, name]) => ({ name, count: tokens[part as keyof typeof partNames] ?? 0 }))
     .filter(({ count }) => count > 0);
-  const widths = rows.map(({ count }) => shownCount(count).length);
+  const widths = rows.map(({ count }) => formatCount(count).length);
   const width = Math.max(0, ...widths);
   for (const { name, count } of rows) {
     const bar = "█".repeat(Math.max(1, Math.round((barWidth * count) / total)));
-    const text = `${pad(name, 14)}${shownCount(count).padStart(width)}  ${bar}`;
+    const text = `${pad(name, 14)}${formatCount(count).padStart(width)}  ${bar}`;
     terminal.out(`${" ".repeat(titleWidth)}${oneLineOfParts(text, terminal.columns - titleWidth)}\n`);
   }
 }
@@ -214,7 +214,7 @@ function printChanges(terminal: Terminal, changes: ContextPayload["changes"]): v
     terminal.out(`  ${oneLine(text, longestNote)}\n`);
   }
   const left = changes.length - mostChanges;
-  if (left > 0) terminal.out(`  and ${counted(left, "change")} more; --json shows them all\n`);
+  if (left > 0) terminal.out(`  and ${pluralize(left, "change")} more; --json shows them all\n`);
 }
 
 /** The body of the request, for people and for programs that read JSON. */

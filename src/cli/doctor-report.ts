@@ -1,5 +1,11 @@
 import { escapeUnprintable } from "../core/text.ts";
-import type { AcpAgentPayload, AcpAgentsPayload, DoctorPayload, FindingPayload, McpServerPayload } from "../protocol/upkeep.ts";
+import type {
+  AcpAgentPayload,
+  AcpAgentsPayload,
+  DoctorPayload,
+  FindingPayload,
+  McpServerPayload,
+} from "../protocol/upkeep.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { commandLine } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";

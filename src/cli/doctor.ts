@@ -13,7 +13,13 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { tokenSchema } from "../gateway/auth/token-table.ts";
 import { findRunning } from "../gateway/running-file.ts";
-import type { AcpAgentsPayload, DoctorPayload, FindingPayload, MaintenanceDecisionPayload, McpServerPayload } from "../protocol/upkeep.ts";
+import type {
+  AcpAgentsPayload,
+  DoctorPayload,
+  FindingPayload,
+  MaintenanceDecisionPayload,
+  McpServerPayload,
+} from "../protocol/upkeep.ts";
 import { decisionPayload, explainedPayload } from "../sessions/explain-maintenance.ts";
 import { findTrashed, resolveSession } from "../sessions/find-session.ts";
 import { runMaintenance } from "../sessions/maintain.ts";
@@ -22,7 +28,7 @@ import type { CheckFinding } from "../store/files/check.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
-import { askRunningConfig } from "./connection/running-gateway.ts";
+import { fetchGatewayConfig } from "./connection/running-gateway.ts";
 import { loadOptions, processFolder } from "./connection/with-folder.ts";
 import { acpFindings, mcpFindings, printDoctor } from "./doctor-report.ts";
 import { checkPort } from "./gateway/port.ts";
@@ -120,7 +126,7 @@ async function askGateway(
     fixed: false,
   });
   try {
-    const { waiting: settings = [] } = (await askRunningConfig(terminal, options, root)) ?? {};
+    const { waiting: settings = [] } = (await fetchGatewayConfig(terminal, options, root)) ?? {};
     const what = "The running gateway has not applied this command, because it is new or changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
     return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };

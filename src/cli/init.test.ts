@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -121,8 +129,8 @@ describe("what init writes", () => {
     const { file } = await initJson(["--dir", "deep/er"]);
     expect(file).toBe(join(folder, "deep/er/skein.yaml"));
     expect(existsSync(file)).toBe(true);
-    const misuse = await init(["--config", "x.yaml"]);
-    expect([misuse.exit, misuse.err]).toEqual([2, expect.stringContaining("--dir names the folder")]);
+    const usageError = await init(["--config", "x.yaml"]);
+    expect([usageError.exit, usageError.err]).toEqual([2, expect.stringContaining("--dir names the folder")]);
   });
 
   test("[CLI32] for people it says what was written, what was found, and what to do next", async () => {

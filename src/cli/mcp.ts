@@ -12,8 +12,8 @@ import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { ToolCalled } from "../sessions/app.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
-import { connectRunning } from "./connection/running-gateway.ts";
-import { eventOf } from "./connection/watch-run.ts";
+import { connectToGateway } from "./connection/running-gateway.ts";
+import { toSkeinEvent } from "./connection/watch-run.ts";
 import { defaultAgent, loadSettings, tell } from "./connection/with-folder.ts";
 import { withSkein } from "./connection/with-skein-calls.ts";
 import type { ProtocolStreams } from "./gateway/stdio-protocol.ts";
@@ -48,7 +48,7 @@ async function serve(streams: ProtocolStreams, version: string, options: GlobalO
     isCurrent: () => true,
     report: (error: unknown) => tell(terminal, options, thrownText(error)),
   };
-  const running = await connectRunning(terminal, options, config.store.path);
+  const running = await connectToGateway(terminal, options, config.store.path);
   if (running === null) {
     // Named, so that a folder is begun where there is none.
     const { user = null } = options;
@@ -57,7 +57,7 @@ async function serve(streams: ProtocolStreams, version: string, options: GlobalO
     );
   }
   try {
-    await speak(streams, principalOf(running.hello, options), partsOver(running, known));
+    await speak(streams, principalOf(running.hello, options), gatewayMcpParts(running, known));
   } finally {
     await running.close();
   }
@@ -77,7 +77,7 @@ async function speak(streams: ProtocolStreams, principal: Principal, parts: McpP
  * What MCP stands on where a gateway runs: every call is one of `tools.invoke`. Which run a call waits for is not told there,
  * so that no progress is.
  */
-export function partsOver(
+export function gatewayMcpParts(
   calls: WatchedCalls,
   known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
 ): McpParts {
@@ -92,7 +92,7 @@ export function partsOver(
       const stream = calls.events(present({ userId }));
       const hear = async () => {
         for await (const received of stream) {
-          const event = eventOf(received, userId);
+          const event = toSkeinEvent(received, userId);
           if (event !== null) listener(event);
         }
       };

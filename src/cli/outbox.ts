@@ -9,14 +9,14 @@ import { allUsersOption, examples, upTo } from "./command.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
-import { safeText, shownAge, shownTime } from "./output/format.ts";
+import { formatAge, formatTime, safeText } from "./output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { whoseRows } from "./output/global-options.ts";
+import { userFilter } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";
 import { printTable } from "./output/table.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { printJson } from "./output/terminal.ts";
-import { withUser } from "./runs-ls.ts";
+import { withUserColumn } from "./runs-ls.ts";
 
 const exampleId = "5c224981-9b64-8106-b76d-d75fd672f22c";
 
@@ -61,7 +61,7 @@ const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"
 /** Lists messages on their way to channels, the last first. */
 async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
   const wanted = options.state?.split(",").map(stateOf);
-  const whose = whoseRows(options);
+  const whose = userFilter(options);
   await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, asker }) => {
     const payload = await calls.call("outbox.list", {
       ...present({ states: wanted, limit: options.limit }),
@@ -71,7 +71,7 @@ async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promi
     if (options.json === true) printJson(terminal, payload);
     else if (payload.count === 0)
       terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
-    else printTable(terminal, options.allUsers === true ? withUser(shown) : shown, payload.messages);
+    else printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, payload.messages);
   });
 }
 
@@ -87,12 +87,12 @@ function columns(shown: (key: string) => string, now: number): Column<OutboxRowP
   return [
     { title: "MESSAGE", text: ({ outboxId }) => outboxId, whole: true },
     { title: "STATE", text: ({ state }) => state },
-    { title: "TO", text: whither, least: 10 },
+    { title: "TO", text: describeTarget, least: 10 },
     { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true, spare: 3 },
     { title: "TRIES", text: ({ attempts }) => String(attempts), align: "right", spare: 2 },
     { title: "TEXT", text: ({ text }) => text, least: 12, spare: 4 },
     { title: "ERROR", text: (row) => whyQueued(row) ?? row.lastError ?? "", least: 12, spare: 1 },
-    { title: "AGE", text: ({ createdAt }) => shownAge(now - createdAt), align: "right" },
+    { title: "AGE", text: ({ createdAt }) => formatAge(now - createdAt), align: "right" },
   ];
 }
 
@@ -104,17 +104,17 @@ function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string |
     : `waits for the app ${app}, which has the channel ${target.channel}`;
 }
 
-function whither({ target: { channel, to, threadId } }: OutboxRowPayload): string {
+function describeTarget({ target: { channel, to, threadId } }: OutboxRowPayload): string {
   return [channel, to, threadId].filter((part) => part !== undefined).join(" ");
 }
 
 async function showOutbox(terminal: Terminal, outboxId: string, options: GlobalOptions): Promise<void> {
-  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, toType }) => {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, nextCommand }) => {
     const { userId } = reader;
     const { messages } = await calls.call("outbox.list", { outboxId, ...present({ userId }) });
     const [payload] = messages;
     if (payload === undefined) {
-      const advice = `See what is there with ${toType("outbox", "ls")}`;
+      const advice = `See what is there with ${nextCommand("outbox", "ls")}`;
       throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
     }
     answer(terminal, options, payload, linesOf(payload));
@@ -125,13 +125,13 @@ async function showOutbox(terminal: Terminal, outboxId: string, options: GlobalO
 function linesOf(row: OutboxRowPayload): AnswerLine[] {
   const told: [string, string | undefined][] = [
     ["state", row.state],
-    ["to", whither(row)],
+    ["to", describeTarget(row)],
     ["session", `${row.sessionKey} (${row.sessionId})`],
     ["run", row.runId],
-    ["written", shownTime(row.createdAt)],
+    ["written", formatTime(row.createdAt)],
     ["tries", String(row.attempts)],
-    ["next", row.nextAt === undefined ? undefined : shownTime(row.nextAt)],
-    ["ended", row.endedAt === undefined ? undefined : shownTime(row.endedAt)],
+    ["next", row.nextAt === undefined ? undefined : formatTime(row.nextAt)],
+    ["ended", row.endedAt === undefined ? undefined : formatTime(row.endedAt)],
     ["waits", whyQueued(row)],
     ["error", row.lastError],
   ];
@@ -152,6 +152,6 @@ async function settleOutbox(
       payload.state === "queued"
         ? "waits to be sent by the next process that runs this folder"
         : `is ${payload.state}`;
-    answer(terminal, options, payload, [`the message to ${whither(payload)} ${done}`]);
+    answer(terminal, options, payload, [`the message to ${describeTarget(payload)} ${done}`]);
   });
 }

@@ -10,9 +10,17 @@ import { allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./comm
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import { isLost, shownAge, shownApp, shownCost, shownCount, shownState, whyItWaits } from "./output/format.ts";
+import {
+  describeApp,
+  formatAge,
+  formatCost,
+  formatCount,
+  isLostRun,
+  stateText,
+  waitReason,
+} from "./output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { commandLine, userColumn, whoseRows } from "./output/global-options.ts";
+import { commandLine, userColumn, userFilter } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";
 import { printTable } from "./output/table.ts";
 import type { Terminal } from "./output/terminal.ts";
@@ -94,7 +102,7 @@ async function runList(
 ): Promise<RunListPayload> {
   const { session, limit = defaultLimit, before: first } = options;
   const { calls } = open;
-  const whose = whoseRows(options);
+  const whose = userFilter(options);
   const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
   const runs: RunRowPayload[] = [];
   for (let before = first; ; ) {
@@ -116,16 +124,16 @@ function printRuns(
   const now = terminal.now();
   const shown = columns((key) => displayKey(key, asker), approvals, now);
   if (runs.length === 0) terminal.out("no runs\n");
-  else printTable(terminal, options.allUsers === true ? withUser(shown) : shown, runs);
+  else printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, runs);
   if (nextBefore !== undefined) printNote(terminal, `more: --before ${nextBefore}`);
-  for (const { runId, preview, userId } of runs.filter(isLost)) {
+  for (const { runId, preview, userId } of runs.filter(isLostRun)) {
     terminal.out(
       `${paint(terminal, "red", "lost")}  ${oneLine(preview, Math.max(20, terminal.columns - 10))}\n`,
     );
     printCommand(terminal, { ...options, ...present({ user: userId }) }, ["runs", "retry", runId]);
   }
   for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined)) {
-    const text = `${shownApp(run)} runs it: ${run.preview}`;
+    const text = `${describeApp(run)} runs it: ${run.preview}`;
     terminal.out(
       `${paint(terminal, "yellow", "waits")}  ${oneLine(text, Math.max(20, terminal.columns - 10))}\n`,
     );
@@ -150,7 +158,7 @@ function printApprovals(
 }
 
 /** Behind the ID, which commands take. */
-export function withUser<Row extends { readonly userId?: string }>([
+export function withUserColumn<Row extends { readonly userId?: string }>([
   id,
   ...columns
 ]: readonly Column<Row>[]): Column<Row>[] {
@@ -164,18 +172,18 @@ function columns(
 ): Column<RunRowPayload>[] {
   return [
     { title: "RUN", text: ({ runId }) => runId, whole: true },
-    { title: "STATE", text: shownState },
+    { title: "STATE", text: stateText },
     { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true },
     { title: "LANE", text: ({ lane }) => lane, spare: 4 },
-    { title: "WAITS", text: (run) => whyItWaits(run, approvals), least: 16 },
+    { title: "WAITS", text: (run) => waitReason(run, approvals), least: 16 },
     { title: "TOKENS", text: ({ usage }) => tokens(usage.totalTokens), align: "right", spare: 2 },
-    { title: "COST", text: ({ usage }) => shownCost(usage.costUsd ?? null), align: "right", spare: 1 },
-    { title: "AGE", text: ({ createdAt }) => shownAge(now - createdAt), align: "right" },
+    { title: "COST", text: ({ usage }) => formatCost(usage.costUsd ?? null), align: "right", spare: 1 },
+    { title: "AGE", text: ({ createdAt }) => formatAge(now - createdAt), align: "right" },
   ];
 }
 
 function tokens(count: number): string {
-  return count === 0 ? "" : shownCount(count);
+  return count === 0 ? "" : formatCount(count);
 }
 
 /** The command that answers for what stands above it. User IDs may hold anything. */
@@ -192,7 +200,7 @@ interface ApprovalsListOptions extends GlobalOptions, AllUsersOption {
 /** Lists tool calls that wait for an answer, newest first. */
 async function listApprovals(terminal: Terminal, options: ApprovalsListOptions): Promise<void> {
   const { session, all, limit } = options;
-  const whose = whoseRows(options);
+  const whose = userFilter(options);
   await withSkeinCalls(terminal, options, { workers: false }, async (open) => {
     const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
     const query = present({ sessionKey, limit, open: all === true ? false : undefined });
@@ -207,9 +215,9 @@ async function listApprovals(terminal: Terminal, options: ApprovalsListOptions):
         { title: "TOOL", text: ({ toolName }) => toolName },
         { title: "SESSION", text: ({ sessionKey: key }) => displayKey(key, open.asker), whole: true },
         { title: "RUN", text: ({ runId }) => runId, whole: true },
-        { title: "AGE", text: ({ requestedAt }) => shownAge(now - requestedAt), align: "right" },
+        { title: "AGE", text: ({ requestedAt }) => formatAge(now - requestedAt), align: "right" },
       ];
-      printTable(terminal, options.allUsers === true ? withUser(shown) : shown, payload.approvals);
+      printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, payload.approvals);
       const pending = payload.approvals.filter(({ answer }) => answer === undefined);
       printApprovals(terminal, pending, options);
     }

@@ -7,7 +7,14 @@ import { run } from "../../test/support/cli.ts";
 import { acceptIn, seedRuns, withRuns } from "../../test/support/cli-runs.ts";
 import { systemClock } from "../core/clock.ts";
 import { EventBus } from "../core/events.ts";
-import { AbortedSchema, ApprovalSchema, OutboxListSchema, OutboxRowSchema, RunListSchema, RunSchema } from "../protocol/runs.ts";
+import {
+  AbortedSchema,
+  ApprovalSchema,
+  OutboxListSchema,
+  OutboxRowSchema,
+  RunListSchema,
+  RunSchema,
+} from "../protocol/runs.ts";
 import { RunWatcher } from "../sessions/run-watcher.ts";
 
 let home = "";
@@ -103,16 +110,18 @@ describe("runs", () => {
         root: first.root,
         startedBy: first.runId,
       });
-      const settled = new RunWatcher(runs, new EventBus(), systemClock).untilSettled(first.root.rootId);
+      const waitUntilSettled = new RunWatcher(runs, new EventBus(), systemClock).untilSettled(
+        first.root.rootId,
+      );
       let isSettled = false;
-      void settled.then(() => {
+      void waitUntilSettled.then(() => {
         isSettled = true;
       });
       await runs.abort(first.runId);
       await runs.get(first.runId);
       expect(isSettled).toBe(false);
       await runs.abort(second.run.runId);
-      await settled;
+      await waitUntilSettled;
     });
   });
 });

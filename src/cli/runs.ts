@@ -7,7 +7,7 @@ import { examples } from "./command.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
-import { isLost, safeText, shownCost, shownState, shownTime, whyItWaits } from "./output/format.ts";
+import { formatCost, formatTime, isLostRun, safeText, stateText, waitReason } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { registerRunsLs } from "./runs-ls.ts";
@@ -89,23 +89,23 @@ function linesOf({ run, input, approvals: asked, notes }: RunPayload): AnswerLin
   const approvals = asked.filter((each) => each.answer === undefined);
   const { usage, error } = run;
   const told: [string, string | undefined][] = [
-    ["state", shownState(run)],
-    ["waits", whyItWaits(run, approvals)],
+    ["state", stateText(run)],
+    ["waits", waitReason(run, approvals)],
     ["session", `${run.sessionKey} (${run.sessionId})`],
-    ["said", isLost(run) ? input : run.preview],
+    ["said", isLostRun(run) ? input : run.preview],
     ["lane", `${run.lane}, ${run.kind}, ${run.queueMode}`],
     ["model", run.model],
     ["root", run.hops === 0 ? run.rootId : `${run.rootId} (${run.hops} hops)`],
     ["started by", run.startedBy],
-    ["accepted", shownTime(run.createdAt)],
-    ["started", run.startedAt === undefined ? undefined : shownTime(run.startedAt)],
-    ["ended", run.endedAt === undefined ? undefined : shownTime(run.endedAt)],
+    ["accepted", formatTime(run.createdAt)],
+    ["started", run.startedAt === undefined ? undefined : formatTime(run.startedAt)],
+    ["ended", run.endedAt === undefined ? undefined : formatTime(run.endedAt)],
     ["retry of", run.retryOf],
     ["retried as", run.retriedAs],
     ["app", run.app],
     ["owner lost", run.lost === undefined ? undefined : String(run.lost)],
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
-    ["cost", usage.costUsd === undefined ? "unknown" : shownCost(usage.costUsd)],
+    ["cost", usage.costUsd === undefined ? "unknown" : formatCost(usage.costUsd)],
     ["error", error === undefined ? undefined : `${error.message} [${error.code}]`],
     ...notes.map(({ note }): [string, string] => ["changed", note]),
     ...approvals.map(({ approvalId, toolName }): [string, string] => ["asks", `${toolName} (${approvalId})`]),

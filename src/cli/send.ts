@@ -9,16 +9,23 @@ import type { AcceptedPayload, RunRowPayload, SentPayload } from "../protocol/ru
 import type { QueueMode } from "../runs/contract.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
-import { readImages, readNamedImages } from "./connection/read-images.ts";
-import { spokenTo } from "./connection/resolve-session.ts";
-import { abortAll, leftTo, runOf, settledWithClaimed, tellOfApprovals, untilEnded } from "./connection/wait-for-runs.ts";
-import { ShownRun } from "./connection/watch-run.ts";
+import { readImages, readMentionedImages } from "./connection/read-images.ts";
+import { resolveOrNew } from "./connection/resolve-session.ts";
+import {
+  abortAll,
+  announceApprovals,
+  getRun,
+  leftForText,
+  waitUntilClaimedSettled,
+  waitUntilEnded,
+} from "./connection/wait-for-runs.ts";
+import { RunPrinter } from "./connection/watch-run.ts";
 import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { answer } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
-import { shownApp } from "./output/format.ts";
+import { describeApp } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { paint, printJson } from "./output/terminal.ts";
@@ -83,21 +90,21 @@ async function sendCommand(
   const text = await textOf(terminal, words);
   const how = await sendOptions(terminal, options);
   await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, async (open) => {
-    const to = await spokenTo(open, ref);
-    const named = await readNamedImages(terminal, options, open, to, text);
+    const to = await resolveOrNew(open, ref);
+    const named = await readMentionedImages(terminal, options, open, to, text);
     const attachments = [...(how.attachments ?? []), ...named];
     const said = { ...to, message: text, ...how, ...(attachments.length === 0 ? {} : { attachments }) };
     if (waits) return follow(terminal, open, said, options);
     const { runId, sessionKey } = await open.calls.call("sessions.send", said);
-    const run = await runOf(open, runId);
+    const run = await getRun(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };
-    const { toType, store } = open;
-    const left = `it waits for ${toType("start")}, or for the next message to this session`;
+    const { nextCommand, store } = open;
+    const left = `it waits for ${nextCommand("start")}, or for the next message to this session`;
     answer(terminal, options, payload, [
       `accepted; ${store === null ? "the gateway answers it" : left}`,
       ["run", runId],
-      ["see", toType("runs", "show", runId)],
+      ["see", nextCommand("runs", "show", runId)],
     ]);
   });
 }
@@ -105,17 +112,17 @@ async function sendCommand(
 /** The session is that of an app: its process answers, and how long that takes nobody can tell. */
 function leaveToApp(
   terminal: Terminal,
-  { toType }: OpenSkeinCalls,
+  { nextCommand }: OpenSkeinCalls,
   run: RunRowPayload,
   options: GlobalOptions,
 ): void {
   const { runId, sessionKey, waitsForApp } = run;
   const payload: AcceptedPayload = { runId, status: "accepted", sessionKey, ...present({ waitsForApp }) };
   answer(terminal, options, payload, [
-    `accepted; it waits for ${shownApp(run)}, which defines the agent ${run.agentId}`,
+    `accepted; it waits for ${describeApp(run)}, which defines the agent ${run.agentId}`,
     ["run", runId],
-    ["see", toType("runs", "show", runId)],
-    ["release", toType("runs", "release", runId)],
+    ["see", nextCommand("runs", "show", runId)],
+    ["release", nextCommand("runs", "release", runId)],
   ]);
 }
 
@@ -152,7 +159,7 @@ async function follow(
   const isShown = !json && terminal.isWatched;
   const notes = !json && (terminal.isWatched || terminal.redraws) ? "err" : null;
   const printer = new TurnPrinter(terminal, { notes, text: isShown, thinking: false });
-  const shown = isShown || notes !== null ? new ShownRun(printer, open, said) : null;
+  const shown = isShown || notes !== null ? new RunPrinter(printer, open, said) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
   // Once: the next Ctrl-C ends the process, and what is left goes on in the next one.
@@ -161,20 +168,20 @@ async function follow(
     printer.note("aborting; Ctrl-C again leaves");
     void abort(open, accepted.promise).catch((error: unknown) => printer.note(String(error), "✗"));
   });
-  const approvals = await tellOfApprovals(terminal, open, options);
+  const approvals = await announceApprovals(terminal, open, options);
   try {
     await shown?.ready;
     const { runId } = await open.calls.call("sessions.send", said);
     accepted.resolve(runId);
-    const run = await runOf(open, runId);
+    const run = await getRun(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
     shown?.begin(runId, run?.mergedInto);
-    const sent = await untilEnded(open, runId);
+    const sent = await waitUntilEnded(open, runId);
     const isThere = (await shown?.end(sent.reply ?? "")) === true && isShown;
     if (!json && sent.reply !== undefined && !isThere) printer.answer(sent.reply);
-    const left = run === null ? [] : await settledWithClaimed(open, run.rootId);
-    if (left.length > 0) tell(terminal, options, leftTo(left));
-    report(terminal, sent, json, open.toType("runs", "show", runId));
+    const left = run === null ? [] : await waitUntilClaimedSettled(open, run.rootId);
+    if (left.length > 0) tell(terminal, options, leftForText(left));
+    report(terminal, sent, json, open.nextCommand("runs", "show", runId));
   } catch (error) {
     accepted.reject(error);
     throw error;
@@ -190,7 +197,7 @@ async function abort(open: OpenSkeinCalls, accepted: Promise<string>): Promise<v
   const runId = await accepted;
   const { userId } = open.reader;
   await open.calls.call("runs.abort", { runId, ...present({ userId }) });
-  const run = await runOf(open, runId);
+  const run = await getRun(open, runId);
   if (run !== null) await abortAll(open, run.rootId);
 }
 

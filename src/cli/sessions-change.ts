@@ -5,7 +5,7 @@ import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp } from "./command.ts";
-import { exactName, findEntry, resolveRef } from "./connection/resolve-session.ts";
+import { exactKey, resolveEntry, resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
@@ -92,7 +92,7 @@ async function renameCommand(
     });
   }
   await withCalls(terminal, options, async (open) => {
-    const key = exactName(await resolveRef(open, ref));
+    const key = exactKey(await resolveRef(open, ref));
     const called = name?.trim() ?? "";
     const wish = name === undefined ? { label: label ?? null } : { name: called === "" ? null : called };
     const done = await open.calls.call("sessions.rename", { key, ...wish, ...open.reader });
@@ -114,12 +114,12 @@ async function archiveCommand(
   options: GlobalOptions & { readonly undo?: boolean },
 ): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const key = exactName(await resolveRef(open, name));
+    const key = exactKey(await resolveRef(open, name));
     const archived = options.undo !== true;
     const done = await open.calls.call("sessions.archive", { key, archived, ...open.reader });
     const shown = displayKey(done.key, open.asker);
     const lines: AnswerLine[] = archived
-      ? [`${shown} is archived`, ["undo", open.toType("sessions", "archive", name, "--undo")]]
+      ? [`${shown} is archived`, ["undo", open.nextCommand("sessions", "archive", name, "--undo")]]
       : [`${shown} is in lists again`];
     answer(terminal, options, done, lines);
   });
@@ -169,9 +169,9 @@ async function forkCommand(terminal: Terminal, name: string, options: ForkOption
   await withCalls(terminal, options, async (open) => {
     const { calls, reader, asker } = open;
     const from = await resolveRef(open, name);
-    const key = exactName(from);
+    const key = exactKey(from);
     const entryId =
-      options.at === undefined ? null : await findEntry(open, { key, ...open.reader }, options.at);
+      options.at === undefined ? null : await resolveEntry(open, { key, ...open.reader }, options.at);
     const made = await calls.call("sessions.fork", {
       key,
       ...present({ entryId, sessionId }),
@@ -185,7 +185,7 @@ async function forkCommand(terminal: Terminal, name: string, options: ForkOption
 
 async function resetCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const key = exactName(await resolveRef(open, name));
+    const key = exactKey(await resolveRef(open, name));
     const done = await open.calls.call("sessions.reset", { key, ...open.reader });
     answer(terminal, options, done, [
       `${displayKey(done.key, open.asker)} begins anew`,

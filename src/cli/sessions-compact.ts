@@ -7,7 +7,7 @@ import type { CompactedPayload } from "../protocol/session-changes.ts";
 import { compactByHand } from "../sessions/compact-now.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp } from "./command.ts";
-import { findEntryId, findSession, resolveRef } from "./connection/resolve-session.ts";
+import { findSession, resolveEntryInStore, resolveRef } from "./connection/resolve-session.ts";
 import { withFolder } from "./connection/with-folder.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { answer } from "./output/answer.ts";
@@ -70,7 +70,7 @@ async function byHand(
   await withFolder(terminal, options, async (folder) => {
     const { store, scope, asker } = folder;
     const record = await findSession(folder, name);
-    const keepFrom = await findEntryId(folder, record, given.keepFrom);
+    const keepFrom = await resolveEntryInStore(folder, record, given.keepFrom);
     const done = await compactByHand(store.sessions, scope, record, { summary, keepFrom });
     tellOf(terminal, options, done, displayKey(record.key, asker));
   });

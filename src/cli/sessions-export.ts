@@ -12,11 +12,11 @@ import { sessionKeyOf } from "../sessions/history.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, refHelp } from "./command.ts";
-import { codeIn, findSession, isFileName, resolveRef } from "./connection/resolve-session.ts";
+import { errorCodeOf, findSession, isFileName, resolveRef } from "./connection/resolve-session.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { withFolder } from "./connection/with-folder.ts";
 import { answer } from "./output/answer.ts";
-import { shownBytes } from "./output/format.ts";
+import { formatBytes } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { pathFrom, printJson } from "./output/terminal.ts";
@@ -81,7 +81,7 @@ async function exportByCall(
     try {
       return await open.calls.call("sessions.export", { key, ...as, ...open.reader });
     } catch (error) {
-      if (codeIn(error) === "too_large") return null;
+      if (errorCodeOf(error) === "too_large") return null;
       throw error;
     }
   });
@@ -94,7 +94,7 @@ function write(terminal: Terminal, about: About, pieces: Iterable<string>, optio
     const file = pathFrom(terminal, options.output);
     const bytes = writePieces(file, pieces, { replace: options.force === true });
     const payload: ExportPayload = { ...about, file, bytes };
-    answer(terminal, options, payload, [`wrote ${shownBytes(bytes)} to ${file}`]);
+    answer(terminal, options, payload, [`wrote ${formatBytes(bytes)} to ${file}`]);
   } else if (options.json === true) {
     const payload: ExportPayload = { ...about, content: [...pieces].join("") };
     printJson(terminal, payload);

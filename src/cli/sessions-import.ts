@@ -19,7 +19,7 @@ import { defaultAgent, processFolder } from "./connection/with-folder.ts";
 import type { FoundSource } from "./import-sources.ts";
 import { findSources, importOverCalls } from "./import-sources.ts";
 import { CommandFailed } from "./output/errors.ts";
-import { counted } from "./output/format.ts";
+import { pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { withProgress } from "./output/progress.ts";
 import { printTable } from "./output/table.ts";
@@ -79,19 +79,19 @@ async function importCommand(
   const settings = settingsFrom(terminal, options);
   const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
   checkNamesOne(settings, found);
-  const { done, toType } = await withCalls(
+  const { done, nextCommand } = await withCalls(
     terminal,
     options,
     async (open) => ({
       done: await withProgress(terminal, "Importing", (update) =>
         importFound(terminal, open, found, { from, isDry, settings }, update),
       ),
-      toType: open.toType,
+      nextCommand: open.nextCommand,
     }),
     isDry ? "scratch" : "create",
   );
   if (options.json === true) printJson(terminal, done);
-  else printImport(terminal, done, { isDry, toType });
+  else printImport(terminal, done, { isDry, nextCommand });
   return done.failed.length === 0 && done.imported.length + (done.skipped?.length ?? 0) > 0;
 }
 
@@ -169,13 +169,13 @@ const longest = 2000;
 function printImport(
   terminal: Terminal,
   { imported, skipped = [], ignored = [], failed }: ImportPayload,
-  { isDry, toType }: { readonly isDry: boolean; readonly toType: ToType },
+  { isDry, nextCommand }: { readonly isDry: boolean; readonly nextCommand: ToType },
 ): void {
   const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
   const title = (text: string) => terminal.out(`\n${paint(terminal, "bold", text)}\n`);
   const entries = imported.reduce((sum, each) => sum + each.entries, 0);
   const verb = isDry ? "would import" : "imported";
-  line(`${verb} ${counted(imported.length, "session")} with ${counted(entries, "entry", "entries")}`);
+  line(`${verb} ${pluralize(imported.length, "session")} with ${pluralize(entries, "entry", "entries")}`);
   if (imported.length + skipped.length + ignored.length + failed.length === 0)
     line("no file with a session was found there");
   if (imported.length > 0) {
@@ -201,11 +201,11 @@ function printImport(
   if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; --json shows them all`);
   if (skipped.length > 0) title("Skipped");
   for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
-    terminal.out(`  ${counted(rows.length, "session")}: ${why}${remedyFor(toType, why, rows)}\n`);
+    terminal.out(`  ${pluralize(rows.length, "session")}: ${why}${remedyFor(nextCommand, why, rows)}\n`);
   }
   if (ignored.length > 0) title("Ignored");
   for (const [why, rows] of Map.groupBy(ignored, (each) => each.why))
-    terminal.out(`  ${counted(rows.length, "file")} ${why}\n`);
+    terminal.out(`  ${pluralize(rows.length, "file")} ${why}\n`);
   if (failed.length > 0) title("Failed");
   for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
 }
@@ -232,9 +232,15 @@ function sumUp(losses: readonly Loss[]): Loss[] {
 }
 
 /** What to do about sessions that were skipped because they are in the trash. */
-function remedyFor(toType: ToType, why: string, rows: readonly { readonly sessionId: string }[]): string {
+function remedyFor(
+  nextCommand: ToType,
+  why: string,
+  rows: readonly { readonly sessionId: string }[],
+): string {
   if (why !== "in the trash") return "";
-  const restore = rows.slice(0, mostShown).map(({ sessionId }) => toType("sessions", "restore", sessionId));
-  const rest = rows.length > mostShown ? [toType("sessions", "ls", "--trash")] : [];
+  const restore = rows
+    .slice(0, mostShown)
+    .map(({ sessionId }) => nextCommand("sessions", "restore", sessionId));
+  const rest = rows.length > mostShown ? [nextCommand("sessions", "ls", "--trash")] : [];
   return `; restore with${[...restore, ...rest].map((command) => `\n    ${command}`).join("")}`;
 }

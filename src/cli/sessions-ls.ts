@@ -9,10 +9,18 @@ import type { CommandContext } from "./command.ts";
 import { allUsersOption, examples, upTo, wholeNumber } from "./command.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
-import { bringUpIndex, withCalls } from "./connection/with-calls.ts";
-import { counted, shownAge, shownBytes, shownCost, shownCount, shownTime, timeOf } from "./output/format.ts";
+import { waitForIndex, withCalls } from "./connection/with-calls.ts";
+import {
+  formatAge,
+  formatBytes,
+  formatCost,
+  formatCount,
+  formatTime,
+  parseTime,
+  pluralize,
+} from "./output/format.ts";
 import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { userColumn, whoseRows } from "./output/global-options.ts";
+import { userColumn, userFilter } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";
 import { printTable } from "./output/table.ts";
 import type { Terminal } from "./output/terminal.ts";
@@ -121,12 +129,12 @@ async function printSessions(
   query: ListQuery,
   options: ListOptions,
 ): Promise<void> {
-  await bringUpIndex(terminal, open);
+  await waitForIndex(terminal, open);
   const { agentId } = open.reader;
   const payload = await open.calls.call("sessions.list", {
     ...query,
     ...present({ agentId }),
-    ...whoseRows(options),
+    ...userFilter(options),
   });
   if (options.json === true) {
     printJson(terminal, payload);
@@ -139,7 +147,7 @@ async function printSessions(
   else printTable(terminal, options.allUsers === true ? [userColumn, ...columns] : columns, sessions);
   if (nextCursor !== undefined) printNote(terminal, `more: --cursor ${nextCursor}`);
   if (indexing !== undefined)
-    printNote(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
+    printNote(terminal, `the index is behind for ${pluralize(indexing.behind, "session")}`);
 }
 
 function isFiltered({ limit: _limit, ...filters }: ListQuery): boolean {
@@ -162,17 +170,17 @@ function columnsFor(shown: (key: string) => string, isBusy: boolean, now: number
     { title: "TOKENS", text: ({ totalTokens }) => tokensOf(totalTokens ?? 0), align: "right", spare: 4 },
     {
       title: "COST",
-      text: ({ estimatedCostUsd }) => shownCost(estimatedCostUsd ?? null),
+      text: ({ estimatedCostUsd }) => formatCost(estimatedCostUsd ?? null),
       align: "right",
       spare: 3,
     },
-    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes ?? 0), align: "right", spare: 1 },
-    { title: "AGE", text: ({ updatedAt }) => shownAge(now - updatedAt), align: "right" },
+    { title: "SIZE", text: ({ bytes }) => formatBytes(bytes ?? 0), align: "right", spare: 1 },
+    { title: "AGE", text: ({ updatedAt }) => formatAge(now - updatedAt), align: "right" },
   ];
 }
 
 function tokensOf(tokens: number): string {
-  return tokens === 0 ? "" : shownCount(tokens);
+  return tokens === 0 ? "" : formatCount(tokens);
 }
 
 async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOptions): Promise<void> {
@@ -192,8 +200,8 @@ async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOpti
     { title: "KEY", text: ({ key }) => displayKey(key, asker), whole: true },
     { title: "KIND", text: ({ kind }) => kind, spare: 2 },
     { title: "LABEL", text: ({ label }) => label ?? "", least: 8 },
-    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes), align: "right", spare: 1 },
-    { title: "REMOVED", text: ({ removedAt }) => shownAge(now - removedAt), align: "right" },
+    { title: "SIZE", text: ({ bytes }) => formatBytes(bytes), align: "right", spare: 1 },
+    { title: "REMOVED", text: ({ removedAt }) => formatAge(now - removedAt), align: "right" },
   ];
   printTable(terminal, columns, payload.sessions);
 }
@@ -216,12 +224,12 @@ async function searchCommand(terminal: Terminal, text: string, options: SearchOp
   }
   const now = terminal.now();
   const times = {
-    since: since === undefined ? null : timeOf(since, now),
-    until: until === undefined ? null : timeOf(until, now),
+    since: since === undefined ? null : parseTime(since, now),
+    until: until === undefined ? null : parseTime(until, now),
   };
   await withCalls(terminal, options, async (open) => {
     const key = session === undefined ? null : (await resolveRef(open, session)).key;
-    await bringUpIndex(terminal, open);
+    await waitForIndex(terminal, open);
     const asked = { query: text, ...present({ key, role, ...times, limit }), ...open.reader };
     const found = await open.calls.call("sessions.search", asked);
     if (options.json === true) printJson(terminal, found);
@@ -232,13 +240,13 @@ async function searchCommand(terminal: Terminal, text: string, options: SearchOp
 function printHits(terminal: Terminal, { asker }: OpenCalls, { hits, indexing }: SearchPayload): void {
   if (hits.length === 0) terminal.out("nothing found\n");
   for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
-    const parts = [displayKey(key, asker), role, shownTime(time), `…${entryId.slice(-8)}`];
+    const parts = [displayKey(key, asker), role, formatTime(time), `…${entryId.slice(-8)}`];
     const where = parts.join(" · ");
     terminal.out(`${index === 0 ? "" : "\n"}${paint(terminal, "bold", wholeLine(where))}\n`);
     terminal.out(`  ${oneLine(snippet, terminal.columns - 2)}\n`);
   }
   if (indexing !== undefined) {
-    const text = `the index is behind for ${counted(indexing.behind, "session")}; there may be more`;
+    const text = `the index is behind for ${pluralize(indexing.behind, "session")}; there may be more`;
     terminal.out(`${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`);
   }
 }

@@ -3,12 +3,18 @@ import { displayKey } from "../core/references.ts";
 import type { RedactedPayload } from "../protocol/session-changes.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp, yesOption } from "./command.ts";
-import { exactName, exactTrashedName, findEntry, resolveRef, resolveTrashed } from "./connection/resolve-session.ts";
+import {
+  exactKey,
+  exactTrashedKey,
+  resolveEntry,
+  resolveRef,
+  resolveTrashed,
+} from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer, pendingLines } from "./output/answer.ts";
-import { counted } from "./output/format.ts";
+import { answer, erasePendingLines } from "./output/answer.ts";
+import { pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { confirm } from "./output/terminal.ts";
@@ -57,11 +63,11 @@ async function toTrash(
   name: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const key = exactName(await resolveRef(open, name));
+  const key = exactKey(await resolveRef(open, name));
   const done = await open.calls.call("sessions.delete", { key, ...open.reader });
   answer(terminal, options, done, [
     `${displayKey(done.key, open.asker)} is in the trash`,
-    ["undo", open.toType("sessions", "restore", exactTrashedName(done))],
+    ["undo", open.nextCommand("sessions", "restore", exactTrashedKey(done))],
   ]);
 }
 
@@ -75,14 +81,14 @@ async function purge(
   const { key, sessionId } = found;
   const shown = displayKey(key, open.asker);
   await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
-  const params = { key: exactTrashedName(found), purge: true, ...open.reader };
+  const params = { key: exactTrashedKey(found), purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
-  answer(terminal, options, done, [`${shown} is gone for good`, ...pendingLines(done)]);
+  answer(terminal, options, done, [`${shown} is gone for good`, ...erasePendingLines(done)]);
 }
 
 async function restoreCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const key = exactTrashedName(await resolveTrashed(open, name));
+    const key = exactTrashedKey(await resolveTrashed(open, name));
     const done = await open.calls.call("sessions.restore", { key, ...open.reader });
     answer(terminal, options, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
   });
@@ -96,11 +102,11 @@ async function redactCommand(
 ): Promise<void> {
   await withCalls(terminal, options, async (open) => {
     const found = await resolveRef(open, name);
-    const key = exactName(found);
+    const key = exactKey(found);
     const ids: string[] = [];
-    for (const each of entryIds) ids.push(await findEntry(open, { key, ...open.reader }, each));
+    for (const each of entryIds) ids.push(await resolveEntry(open, { key, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
-    const what = `what ${counted(ids.length, "entry says", "entries say")} in ${shown}`;
+    const what = `what ${pluralize(ids.length, "entry says", "entries say")} in ${shown}`;
     await confirm(terminal, `Take ${what} out for good, in every copy?`, options);
     const params = { key, entryIds: ids, ...open.reader };
     const done = await open.calls.call("sessions.redact", params);
@@ -109,10 +115,10 @@ async function redactCommand(
 }
 
 function linesFor({ sessions, mayRepeat, erasePending }: RedactedPayload): AnswerLine[] {
-  const pending = pendingLines({ erasePending });
+  const pending = erasePendingLines({ erasePending });
   if (sessions.length === 0) return ["nothing was left to take out", ...pending];
   const gone = sessions.map(
-    ({ sessionId, entryIds }): AnswerLine => [sessionId, counted(entryIds.length, "entry", "entries")],
+    ({ sessionId, entryIds }): AnswerLine => [sessionId, pluralize(entryIds.length, "entry", "entries")],
   );
   const repeats = mayRepeat.map(({ sessionId, entryId }): AnswerLine => [sessionId, entryId]);
   const advice = repeats.length === 0 ? [] : ["summaries that may repeat it, to be looked at:", ...repeats];

@@ -9,7 +9,7 @@ import type { CommandContext } from "./command.ts";
 import { examples, refHelp } from "./command.ts";
 import { findSession, isFileName } from "./connection/resolve-session.ts";
 import { withFolder } from "./connection/with-folder.ts";
-import { counted } from "./output/format.ts";
+import { pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { oneLine, paint, pathFrom, printJson, wholeLine } from "./output/terminal.ts";
@@ -70,7 +70,7 @@ function printDamage(terminal: Terminal, name: string, report: RepairPayload): v
 }
 
 function entries(count: number): string {
-  return counted(count, "entry", "entries");
+  return pluralize(count, "entry", "entries");
 }
 
 /** The payload of a repaired file has a code as the reason, that of a log a text. */

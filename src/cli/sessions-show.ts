@@ -9,7 +9,13 @@ import { treeView } from "../sessions/tree-view.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, refHelp, upTo } from "./command.ts";
-import { entryIdAmong, findEntry, isFileName, resolveRef, wholeTree } from "./connection/resolve-session.ts";
+import {
+  fetchTree,
+  isFileName,
+  matchEntryId,
+  resolveEntry,
+  resolveRef,
+} from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { printFindings } from "./output/answer.ts";
@@ -78,7 +84,7 @@ async function showSession(terminal: Terminal, name: string, options: ShowOption
 async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions): Promise<Shown> {
   const tree = await readSessionFile(pathFrom(terminal, name));
   const ids = Array.from(tree.entries(), ({ id }) => id);
-  const history = historyOf(tree, await rangeOf(options, async (text) => entryIdAmong(ids, text) ?? text));
+  const history = historyOf(tree, await rangeOf(options, async (text) => matchEntryId(ids, text) ?? text));
   const title =
     tree.name === null ? history.sessionId : `${oneLine(tree.name, longestName)} (${history.sessionId})`;
   return { history, title, findings: tree.diagnostics };
@@ -87,7 +93,7 @@ async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions
 async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions): Promise<Shown> {
   const { calls, reader } = open;
   const { key } = await resolveRef(open, name);
-  const range = await rangeOf(options, (text) => findEntry(open, { key, ...reader }, text));
+  const range = await rangeOf(options, (text) => resolveEntry(open, { key, ...reader }, text));
   const history = await calls.call("chat.history", { sessionKey: key, ...range, ...reader });
   const title = options.json === true ? key : await titleOf(open, key);
   return { history, title, findings: [] };
@@ -126,7 +132,7 @@ async function showTree(
     ? treeView(await readSessionFile(pathFrom(terminal, name)))
     : await withCalls(terminal, options, async (open) => {
         const { key } = await resolveRef(open, name);
-        return wholeTree(open, { key, ...open.reader });
+        return fetchTree(open, { key, ...open.reader });
       });
   if (options.json === true) {
     printJson(terminal, view);

@@ -7,14 +7,14 @@ import type { Params } from "../protocol/methods/method-table.ts";
 import type { SessionDetailsPayload } from "../protocol/session-details.ts";
 import { openStates } from "../runs/states.ts";
 import { parseModel } from "../transcript/parse-model.ts";
-import type { NamedSession } from "./connection/resolve-session.ts";
-import { codeIn, findEntry, wholeTree } from "./connection/resolve-session.ts";
+import type { SessionParams } from "./connection/resolve-session.ts";
+import { errorCodeOf, fetchTree, resolveEntry } from "./connection/resolve-session.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
-import { counted, shortRun } from "./output/format.ts";
+import { pluralize, shortRunId } from "./output/format.ts";
 import { printTree } from "./output/print-session.ts";
 import type { Terminal } from "./output/terminal.ts";
 
-interface ActAbout {
+interface SlashContext {
   readonly session: ChatSession;
   /** Prints without regard to a prompt: the lines are made room for. */
   readonly terminal: Terminal;
@@ -24,10 +24,10 @@ interface ActAbout {
   readonly signal?: AbortSignal;
 }
 
-type Act = (about: ActAbout, rest: string) => Promise<void>;
+type Act = (about: SlashContext, rest: string) => Promise<void>;
 
 /** What each slash command does. What cannot be done is thrown, with what to do. */
-export const acts: Readonly<Record<SlashName, Act>> = {
+export const slashHandlers: Readonly<Record<SlashName, Act>> = {
   help: async ({ terminal }) => terminal.out(slashHelp()),
   quit: async ({ leave }) => leave(),
   branch,
@@ -39,16 +39,17 @@ export const acts: Readonly<Record<SlashName, Act>> = {
   model,
 };
 
-async function branch({ session, note }: ActAbout, rest: string): Promise<void> {
+async function branch({ session, note }: SlashContext, rest: string): Promise<void> {
   await session.known();
   const { open, to } = session;
-  const entryId = rest === "" ? await beforeLastSaid(session) : await findEntry(open, to, rest);
+  const entryId =
+    rest === "" ? await findEntryBeforeLastMessage(session) : await resolveEntry(open, to, rest);
   await open.calls.call("sessions.branch", { ...to, entryId });
-  note(entryId === null ? "at the beginning of the session" : `going on from ${shortRun(entryId)}`);
+  note(entryId === null ? "at the beginning of the session" : `going on from ${shortRunId(entryId)}`);
 }
 
 /** Where the session stood when the user said the last thing. */
-async function beforeLastSaid({ open, to }: ChatSession): Promise<string | null> {
+async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<string | null> {
   for (let before: string | undefined; ; ) {
     const range = { ...to, ...present({ before }) };
     const { entries, hasEarlier } = await open.calls.call("sessions.entries", range);
@@ -63,10 +64,10 @@ async function beforeLastSaid({ open, to }: ChatSession): Promise<string | null>
   }
 }
 
-async function fork({ session, note }: ActAbout, rest: string): Promise<void> {
+async function fork({ session, note }: SlashContext, rest: string): Promise<void> {
   await session.known();
   const { open, to } = session;
-  const entryId = rest === "" ? undefined : await findEntry(open, to, rest);
+  const entryId = rest === "" ? undefined : await resolveEntry(open, to, rest);
   const made = await open.calls.call("sessions.fork", { ...to, ...present({ entryId }) });
   session.moveTo(made);
   note(
@@ -74,12 +75,12 @@ async function fork({ session, note }: ActAbout, rest: string): Promise<void> {
   );
 }
 
-async function tree({ session, terminal }: ActAbout): Promise<void> {
+async function tree({ session, terminal }: SlashContext): Promise<void> {
   await session.known();
-  printTree(terminal, await wholeTree(session.open, session.to));
+  printTree(terminal, await fetchTree(session.open, session.to));
 }
 
-async function compact({ session, note, signal }: ActAbout, rest: string): Promise<void> {
+async function compact({ session, note, signal }: SlashContext, rest: string): Promise<void> {
   await session.known();
   const { open, to } = session;
   note("summarising");
@@ -91,12 +92,12 @@ async function compact({ session, note, signal }: ActAbout, rest: string): Promi
     note(`compacted: about ${done.tokensBefore} tokens before${now}`);
   } catch (error) {
     // Nothing was written, which is no failure of the chat.
-    if (!["conflict", "unavailable"].includes(codeIn(error) ?? "")) throw error;
+    if (!["conflict", "unavailable"].includes(errorCodeOf(error) ?? "")) throw error;
     note(thrownText(error));
   }
 }
 
-async function status({ session, terminal }: ActAbout): Promise<void> {
+async function status({ session, terminal }: SlashContext): Promise<void> {
   const { open, to } = session;
   const { key: sessionKey, ...whose } = to;
   const details = await session.details();
@@ -110,20 +111,20 @@ async function status({ session, terminal }: ActAbout): Promise<void> {
     ["id", details?.sessionId ?? "none yet: nothing was said"],
     ["model", session.sending.model ?? details?.model ?? agent?.model ?? "the agent's"],
     ["label", details?.label ?? ""],
-    ["runs", runs.map(({ runId, state }) => `${shortRun(runId)} ${state}`).join(", ") || "none"],
-    ["asks", approvals.length === 0 ? "" : counted(approvals.length, "approval")],
+    ["runs", runs.map(({ runId, state }) => `${shortRunId(runId)} ${state}`).join(", ") || "none"],
+    ["asks", approvals.length === 0 ? "" : pluralize(approvals.length, "approval")],
   ];
   const shown = lines.filter(([, text]) => text !== "");
   terminal.out(shown.map(([title, text]) => `  ${title?.padEnd(8)} ${text}\n`).join(""));
 }
 
-async function begin({ session, note }: ActAbout): Promise<void> {
+async function begin({ session, note }: SlashContext): Promise<void> {
   await session.known();
   const { previous } = await session.open.calls.call("sessions.reset", session.to);
   note(`${session.shown} begins anew; what was said stands in ${previous.key}`);
 }
 
-async function model({ session, note }: ActAbout, rest: string): Promise<void> {
+async function model({ session, note }: SlashContext, rest: string): Promise<void> {
   if (rest === "") {
     const details = await session.details();
     note(`model: ${session.sending.model ?? details?.model ?? "the agent's"}`);
@@ -136,7 +137,7 @@ async function model({ session, note }: ActAbout, rest: string): Promise<void> {
 }
 
 /** What may be typed behind a slash, in the order that /help shows it. */
-export const slashCommands = {
+export const slashCommandTable = {
   help: { usage: "/help", about: "what can be typed here" },
   branch: {
     usage: "/branch [entry]",
@@ -151,23 +152,23 @@ export const slashCommands = {
   quit: { usage: "/quit", about: "leave; Ctrl-D does too" },
 } as const;
 
-export type SlashName = keyof typeof slashCommands;
+export type SlashName = keyof typeof slashCommandTable;
 
 type Slash =
   | { readonly name: SlashName; readonly rest: string }
   | { readonly name: null; readonly typed: string };
 
 /** A line that begins with a slash, read; `null`: it is something to say. Two slashes say one. */
-export function readSlash(line: string): Slash | null {
+export function parseSlash(line: string): Slash | null {
   if (!line.startsWith("/") || line.startsWith("//")) return null;
   const [, word = "", rest = ""] = /^\/(\S*)\s*(.*)$/s.exec(line) ?? [];
   const name = word.toLowerCase();
-  if (Object.hasOwn(slashCommands, name)) return { name: name as SlashName, rest: rest.trim() };
+  if (Object.hasOwn(slashCommandTable, name)) return { name: name as SlashName, rest: rest.trim() };
   return { name: null, typed: word };
 }
 
 function slashHelp(): string {
-  const rows = Object.values(slashCommands);
+  const rows = Object.values(slashCommandTable);
   const width = Math.max(...rows.map(({ usage }) => usage.length));
   return rows.map(({ usage, about }) => `  ${usage.padEnd(width)}  ${about}\n`).join("");
 }
@@ -176,7 +177,7 @@ export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 
 /** The images that a message names. */
 type ReadNamed = (
-  to: NamedSession,
+  to: SessionParams,
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
 
@@ -186,11 +187,11 @@ export class ChatSession {
   readonly sending: Sending;
   readonly #readNamed: ReadNamed;
   readonly #newId = createIdSource();
-  #to: NamedSession;
+  #to: SessionParams;
 
   constructor(
     open: OpenSkeinCalls,
-    to: NamedSession,
+    to: SessionParams,
     sending: Sending,
     readNamed: ReadNamed = async () => [],
   ) {
@@ -211,7 +212,7 @@ export class ChatSession {
   }
 
   /** As params of methods name it. */
-  get to(): NamedSession {
+  get to(): SessionParams {
     return this.#to;
   }
 
@@ -232,7 +233,7 @@ export class ChatSession {
     try {
       return await this.open.calls.call("sessions.get", this.#to);
     } catch (error) {
-      if (codeIn(error) === "not_found") return null;
+      if (errorCodeOf(error) === "not_found") return null;
       throw error;
     }
   }

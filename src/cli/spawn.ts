@@ -5,21 +5,21 @@ import { present } from "../core/present.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, wholeNumber } from "./command.ts";
-import type { ComingChild } from "./connection/watch-run.ts";
-import { ShownChild } from "./connection/watch-run.ts";
+import type { ExpectedChild } from "./connection/watch-run.ts";
+import { ChildPrinter } from "./connection/watch-run.ts";
 import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { answer } from "./output/answer.ts";
 import type { ExitCode } from "./output/errors.ts";
-import { shownCount } from "./output/format.ts";
+import { formatCount } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { pathFrom } from "./output/terminal.ts";
 import { exitOf, isRow, printText, printToolResult } from "./output/tool-result.ts";
 import { TurnPrinter } from "./output/turn-printer.ts";
 import type { Watched } from "./tool.ts";
-import { callToolFor, forSessionHelp } from "./tool.ts";
+import { callTool, forSessionHelp } from "./tool.ts";
 
 export function registerSpawn(command: Command, { terminal }: CommandContext): void {
   const choice = (flags: string, about: string, ...choices: readonly string[]) =>
@@ -102,7 +102,7 @@ async function spawnCommand(
   const waits = options.wait !== false;
   const isShown = waits && options.json !== true && terminal.redraws;
   await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, (open) =>
-    callToolFor(
+    callTool(
       terminal,
       open,
       { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
@@ -117,9 +117,9 @@ async function spawnCommand(
 }
 
 /** What the child says and does as it goes, on stderr; the result is printed below it. */
-async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ComingChild): Promise<Watched> {
+async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ExpectedChild): Promise<Watched> {
   const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
-  const shown = await ShownChild.of(printer, open, coming);
+  const shown = await ChildPrinter.of(printer, open, coming);
   let childRun: string | null = null;
   return {
     beforeResult: async ({ outcome, runId }) => {
@@ -180,7 +180,7 @@ function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: str
 function tokensIn(usage: unknown): string | undefined {
   const count = isRow(usage) ? usage.totalTokens : undefined;
   // Agents of others need not tell.
-  return typeof count === "number" && count > 0 ? shownCount(count) : undefined;
+  return typeof count === "number" && count > 0 ? formatCount(count) : undefined;
 }
 
 /** A child that was waited for, and did not end well, is a failure. */

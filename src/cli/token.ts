@@ -10,7 +10,7 @@ import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { answer } from "./output/answer.ts";
-import { shownAge, shownTime } from "./output/format.ts";
+import { formatAge, formatTime } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";
 import { printTable } from "./output/table.ts";
@@ -81,18 +81,18 @@ async function createToken(terminal: Terminal, options: TokenOptions): Promise<v
       ["id", made.tokenId],
       ["scopes", made.scopes.join(", ")],
       ["for", whoseOf(made)],
-      ["until", made.expiresAt === undefined ? "it is revoked" : shownTime(made.expiresAt)],
+      ["until", made.expiresAt === undefined ? "it is revoked" : formatTime(made.expiresAt)],
     ]);
   });
 }
 
 /** Lists tokens, the last made first. */
 async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async ({ calls, toType }) => {
+  await withCalls(terminal, options, async ({ calls, nextCommand }) => {
     const list = await calls.call("tokens.list", {});
     if (options.json === true) printJson(terminal, list);
     else if (list.count === 0)
-      terminal.out(`there are no tokens yet; make one: ${toType("token", "create")}\n`);
+      terminal.out(`there are no tokens yet; make one: ${nextCommand("token", "create")}\n`);
     else printTable(terminal, columns(terminal.now()), list.tokens);
   });
 }
@@ -158,7 +158,7 @@ function columns(now: number): Column<TokenRow>[] {
     { title: "MADE BY", text: ({ createdBy }) => createdBy ?? "", spare: 2 },
     {
       title: "UNTIL",
-      text: ({ expiresAt }) => (expiresAt === undefined ? "" : shownTime(expiresAt)),
+      text: ({ expiresAt }) => (expiresAt === undefined ? "" : formatTime(expiresAt)),
       spare: 1,
     },
     { title: "USED", text: ({ lastUsedAt }) => ageOf(lastUsedAt, now), align: "right", spare: 3 },
@@ -172,5 +172,5 @@ function stateOf({ revokedAt, expiresAt }: TokenRow, now: number): string {
 }
 
 function ageOf(time: number | undefined, now: number): string {
-  return time === undefined ? "" : shownAge(now - time);
+  return time === undefined ? "" : formatAge(now - time);
 }

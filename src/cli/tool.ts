@@ -6,10 +6,15 @@ import { thrownText } from "../core/text.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { CommandContext } from "./command.ts";
 import { examples } from "./command.ts";
-import { codeIn, spokenTo } from "./connection/resolve-session.ts";
-import { abortAll, leftTo, settledWithClaimed, tellOfApprovals } from "./connection/wait-for-runs.ts";
+import { errorCodeOf, resolveOrNew } from "./connection/resolve-session.ts";
+import {
+  abortAll,
+  announceApprovals,
+  leftForText,
+  waitUntilClaimedSettled,
+} from "./connection/wait-for-runs.ts";
 import { tell } from "./connection/with-folder.ts";
-import type { OpenSkeinCalls, SkeinUse } from "./connection/with-skein-calls.ts";
+import type { OpenSkeinCalls, SkeinUsage } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { ExitCode } from "./output/errors.ts";
 import { CommandFailed } from "./output/errors.ts";
@@ -46,7 +51,7 @@ interface ToolCommandOptions extends GlobalOptions {
 }
 
 /** Tools that set work off. The others only look, and then nothing that waits in the folder is run in passing. */
-const settingOff = new Set(["sessions_send", "sessions_spawn", "subagents"]);
+const startingTools = new Set(["sessions_send", "sessions_spawn", "subagents"]);
 
 /** What a tool that names a session wants of it; `access` says why it may not. */
 const actions: ReadonlyMap<string, string> = new Map([
@@ -65,11 +70,11 @@ async function toolCommand(
   const args = json === undefined ? {} : readJson(await textOf(terminal, json));
   const { session, key, wait } = options;
   const waits = wait !== false;
-  const workers: SkeinUse["workers"] = waits && settingOff.has(name) && "own";
-  const ref = session ?? (settingOff.has(name) ? "main" : undefined);
+  const workers: SkeinUsage["workers"] = waits && startingTools.has(name) && "own";
+  const ref = session ?? (startingTools.has(name) ? "main" : undefined);
   const use = ref === undefined ? { workers } : { workers, ref };
   await withSkeinCalls(terminal, options, use, (open) =>
-    callToolFor(
+    callTool(
       terminal,
       open,
       { name, args, ref, key },
@@ -81,7 +86,7 @@ async function toolCommand(
           const target = isRow(args) ? args.sessionKey : undefined;
           const action = result.status === "forbidden" ? actions.get(name) : undefined;
           if (action !== undefined && typeof target === "string") {
-            const why = open.toType("access", ref ?? "main", target, "--action", action);
+            const why = open.nextCommand("access", ref ?? "main", target, "--action", action);
             tell(terminal, options, `see ${why} for the rule that decided`);
           }
           return exit;
@@ -116,7 +121,7 @@ export interface Watched {
  * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, and what had to run before
  * it, unless nobody is to wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
  */
-export async function callToolFor(
+export async function callTool(
   terminal: Terminal,
   open: OpenSkeinCalls,
   call: ToolCall,
@@ -135,7 +140,7 @@ export async function callToolFor(
     if (setOff === null) return leaving.abort(new CommandFailed());
     void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
-  const approvals = how.waits ? await tellOfApprovals(terminal, open, how) : null;
+  const approvals = how.waits ? await announceApprovals(terminal, open, how) : null;
   let watched: Watched | null = null;
   try {
     watched = (await how.watch?.()) ?? null;
@@ -145,10 +150,11 @@ export async function callToolFor(
     const exit = how.show(result as ToolResult);
     const isLeft = leaving.signal.aborted;
     if (isLeft && rootId !== null) await abortAll(open, rootId);
-    const left = how.waits && rootId !== null ? await settledWithClaimed(open, rootId).catch(notTold) : [];
+    const left =
+      how.waits && rootId !== null ? await waitUntilClaimedSettled(open, rootId).catch(ignoreForbidden) : [];
     if (how.waits) await watched?.whenSettled();
     if (left === null) tell(terminal, how, "the gateway goes on with it: this token may not look at runs");
-    else if (left.length > 0) tell(terminal, how, leftTo(left));
+    else if (left.length > 0) tell(terminal, how, leftForText(left));
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
@@ -161,7 +167,7 @@ async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, 
   const { agentId } = open.asker;
   const { userId } = open.reader;
   const { key: sessionKey, ...whose } =
-    ref === undefined ? { key: undefined, agentId, ...present({ userId }) } : await spokenTo(open, ref);
+    ref === undefined ? { key: undefined, agentId, ...present({ userId }) } : await resolveOrNew(open, ref);
   const params = {
     ...whose,
     ...present({ sessionKey, idempotencyKey: key }),
@@ -173,8 +179,8 @@ async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, 
 }
 
 /** Who may call tools need not be one who may see runs. */
-function notTold(error: unknown): null {
-  if (codeIn(error) === "forbidden") return null;
+function ignoreForbidden(error: unknown): null {
+  if (errorCodeOf(error) === "forbidden") return null;
   throw error;
 }
 

@@ -5,9 +5,9 @@ import { present } from "../core/present.ts";
 import type { UserRow } from "../protocol/users.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, upTo, yesOption } from "./command.ts";
-import { bringUpIndex, withCalls } from "./connection/with-calls.ts";
-import { answer, pendingLines } from "./output/answer.ts";
-import { counted, shownAge, shownBytes, shownCount } from "./output/format.ts";
+import { waitForIndex, withCalls } from "./connection/with-calls.ts";
+import { answer, erasePendingLines } from "./output/answer.ts";
+import { formatAge, formatBytes, formatCount, pluralize } from "./output/format.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { commandLine, userColumn } from "./output/global-options.ts";
 import type { Column } from "./output/table.ts";
@@ -47,7 +47,7 @@ async function listUsersCommand(terminal: Terminal, options: UsersListOptions): 
     throw new SkeinError("invalid_arguments", { problem, advice: "Leave --user and --agent out" });
   }
   await withCalls(terminal, options, async (open) => {
-    await bringUpIndex(terminal, open);
+    await waitForIndex(terminal, open);
     const payload = await open.calls.call("users.list", present({ limit, cursor }));
     if (options.json === true) {
       printJson(terminal, payload);
@@ -58,7 +58,7 @@ async function listUsersCommand(terminal: Terminal, options: UsersListOptions): 
     else printTable(terminal, columns(terminal.now()), users);
     if (nextCursor !== undefined) printNote(terminal, `more: --cursor ${nextCursor}`);
     if (indexing !== undefined)
-      printNote(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
+      printNote(terminal, `the index is behind for ${pluralize(indexing.behind, "session")}`);
   });
 }
 
@@ -68,12 +68,12 @@ function columns(now: number): Column<UserRow>[] {
     { title: "SESSIONS", text: ({ sessions }) => String(sessions), align: "right" },
     { title: "RUNS", text: ({ runs }) => String(runs), align: "right" },
     { title: "OPEN", text: ({ openRuns }) => String(openRuns), align: "right" },
-    { title: "TOKENS", text: ({ totalTokens }) => shownCount(totalTokens), align: "right" },
+    { title: "TOKENS", text: ({ totalTokens }) => formatCount(totalTokens), align: "right" },
     { title: "ACCESS TOKENS", text: ({ accessTokens }) => String(accessTokens), align: "right", spare: 1 },
-    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes), align: "right" },
+    { title: "SIZE", text: ({ bytes }) => formatBytes(bytes), align: "right" },
     {
       title: "ACTIVE",
-      text: ({ lastActiveAt }) => (lastActiveAt === undefined ? "" : shownAge(now - lastActiveAt)),
+      text: ({ lastActiveAt }) => (lastActiveAt === undefined ? "" : formatAge(now - lastActiveAt)),
       align: "right",
     },
   ];
@@ -100,8 +100,8 @@ async function removeUserCommand(
       throw new SkeinError("not_found", { what: "User", name: userId, advice });
     }
     answer(terminal, options, done, [
-      `user ${userId} is gone for good, with ${counted(done.sessions, "session")}`,
-      ...pendingLines(done),
+      `user ${userId} is gone for good, with ${pluralize(done.sessions, "session")}`,
+      ...erasePendingLines(done),
     ]);
   });
 }

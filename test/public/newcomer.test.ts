@@ -511,7 +511,7 @@ describe("output that is not misread", () => {
       const { port } = new URL(gateway.url);
       writeFileSync(join(other.path, "skein.yaml"), `gateway: { port: ${port} }\n`);
       const at = { cwd: other.path, env: { SKEIN_DIR: "data" } };
-      const taken = `Port ${port} at 127.0.0.1 is taken by the Skein gateway of another folder`;
+      const taken = `Port ${port} at 127.0.0.1 is in use by the Skein gateway of another folder`;
       expect((await run(["doctor"], at)).out).toContain(taken);
       const { out } = await run(["start", "--dir", gateway.root], { cwd: other.path });
       expect(out).toContain("POST /link");

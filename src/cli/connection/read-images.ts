@@ -6,8 +6,8 @@ import { typedPaths } from "../../sessions/prompt-paths.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
-import type { NamedSession } from "./resolve-session.ts";
-import { codeIn } from "./resolve-session.ts";
+import type { SessionParams } from "./resolve-session.ts";
+import { errorCodeOf } from "./resolve-session.ts";
 import { processFolder, tell } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
@@ -28,18 +28,18 @@ const maxTotalBytes = 16 * 1024 * 1024;
  * The images whose paths stand in a message. They are read here, because a gateway reads no files that its clients name. Only
  * files inside the session's folder are read; a note names each one that is not attached.
  */
-export async function readNamedImages(
+export async function readMentionedImages(
   terminal: Terminal,
   options: GlobalOptions,
   open: OpenSkeinCalls,
-  to: NamedSession,
+  to: SessionParams,
   text: string,
 ): Promise<Image[]> {
   if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
   const { configuredFileBoundary } = await import("../../app/files.ts");
   const files = configuredFileBoundary(open.loaded, processFolder(terminal));
   const session = await open.calls.call("sessions.get", to).catch((error: unknown) => {
-    if (codeIn(error) === "not_found") return null;
+    if (errorCodeOf(error) === "not_found") return null;
     throw error;
   });
   const owner = {

@@ -9,7 +9,7 @@ import type { TreePayload } from "../../protocol/session-views.ts";
 import type { TrashedName } from "../../sessions/find-session.ts";
 import { findTrashed, resolveSession, trashedAs } from "../../sessions/find-session.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import type { OnBehalf, OpenCalls } from "./with-calls.ts";
+import type { CallerContext, OpenCalls } from "./with-calls.ts";
 import type { Folder } from "./with-folder.ts";
 
 type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
@@ -27,29 +27,29 @@ export async function resolveRef(
   try {
     return await calls.call("sessions.resolve", { key: name, prefix: true, ...reader });
   } catch (error) {
-    if (codeIn(error) !== "not_found") throw error;
-    const labelled = await labelledElsewhere(open, name);
+    if (errorCodeOf(error) !== "not_found") throw error;
+    const labelled = await findLabelElsewhere(open, name);
     const children = labelled.filter(({ spawnedBy = "" }) => agentOf(spawnedBy) === open.asker.agentId);
-    if (children.length > 1) throw severalHaveIt(name, children);
+    if (children.length > 1) throw ambiguousLabel(name, children);
     if (children[0] !== undefined) return { key: children[0].key, sessionId: children[0].sessionId };
     const { sessions } = await calls.call("sessions.trash", reader);
-    throw noSuchSession(open, name, sessions, { elsewhere: agentOf(labelled[0]?.key ?? ""), canBegin });
+    throw sessionNotFound(open, name, sessions, { elsewhere: agentOf(labelled[0]?.key ?? ""), canBegin });
   }
 }
 
 /** What a method finds this very session by. Its ID alone could be the name of the session that came after a reset. */
-export function exactName({ key, sessionId }: Resolved): string {
+export function exactKey({ key, sessionId }: Resolved): string {
   return key === "unknown" ? sessionId : key;
 }
 
 /** The same in the trash, where several may have had one key. */
-export function exactTrashedName({ key, sessionId }: Resolved): string {
+export function exactTrashedKey({ key, sessionId }: Resolved): string {
   const parsed = readKey(key);
   return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
 /** Sessions of other agents with this label; none where one agent's are asked for, or where it can be no label. */
-async function labelledElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
+async function findLabelElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
   const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
   if (!isLabel || reader.agentId !== undefined) return [];
   const pages = await Promise.all(
@@ -58,7 +58,7 @@ async function labelledElsewhere({ calls, reader, asker }: OpenCalls, name: stri
   return pages.flatMap(({ sessions }) => sessions);
 }
 
-function severalHaveIt(name: string, found: readonly SessionRow[]): SkeinError<"ambiguous"> {
+function ambiguousLabel(name: string, found: readonly SessionRow[]): SkeinError<"ambiguous"> {
   const candidates = found.map(({ key }) => key).join(", ");
   return new SkeinError("ambiguous", { name, what: "session", candidates });
 }
@@ -69,13 +69,13 @@ function agentOf(key: string): string | null {
 }
 
 /** The code of an error, whether it came from here or from a gateway. */
-export function codeIn(error: unknown): string | null {
+export function errorCodeOf(error: unknown): string | null {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : null;
 }
 
 /** Where a command looked, and for whom. */
-interface LookedIn extends Pick<OnBehalf, "asker" | "reader" | "toType" | "userId"> {
+interface LookupContext extends Pick<CallerContext, "asker" | "reader" | "nextCommand" | "userId"> {
   readonly place: string;
 }
 
@@ -87,28 +87,28 @@ interface Hints {
 }
 
 /** That a reference means no session, with where was looked, whose label it is (`elsewhere`), or how to get it out of the trash. */
-function noSuchSession(
-  looked: LookedIn,
+function sessionNotFound(
+  looked: LookupContext,
   name: string,
   trashed: readonly TrashedName[],
   { elsewhere = null, canBegin = false }: Hints = {},
 ): SkeinError<"not_found"> {
-  const { asker, toType } = looked;
+  const { asker, nextCommand } = looked;
   const isTrashed = trashedAs(trashed, name, asker).length > 0;
   const begin =
     canBegin && sessionIdProblem(name) === null ? `session:${name} begins a new session, or ` : "";
   const advice = isTrashed
-    ? `It is in the trash: ${toType("sessions", "restore", name)}`
-    : `Looked in ${placeOf(looked)}; ${
+    ? `It is in the trash: ${nextCommand("sessions", "restore", name)}`
+    : `Looked in ${describePlace(looked)}; ${
         elsewhere === null
-          ? `${begin}see ${toType("sessions", "ls")}`
+          ? `${begin}see ${nextCommand("sessions", "ls")}`
           : `a session of agent ${elsewhere} has this label, so add --agent ${elsewhere}`
       }`;
   return new SkeinError("not_found", { what: "Session", name, advice });
 }
 
 /** For people. */
-function placeOf({ place, asker, reader, userId }: LookedIn): string {
+function describePlace({ place, asker, reader, userId }: LookupContext): string {
   const who = userId === null ? "the unnamed user" : `user ${userId}`;
   const whose =
     reader.agentId === undefined ? `as agent ${asker.agentId} of` : `in agent ${asker.agentId} of`;
@@ -117,11 +117,11 @@ function placeOf({ place, asker, reader, userId }: LookedIn): string {
 
 /** The session in the trash that a person means, or an error that says where was looked. */
 export async function resolveTrashed(open: OpenCalls, name: string): Promise<TrashRow> {
-  const { calls, reader, asker, toType } = open;
+  const { calls, reader, asker, nextCommand } = open;
   const { sessions } = await calls.call("sessions.trash", reader);
   const found = findTrashed(sessions, name, asker, { prefix: true });
   if (found !== null) return found;
-  const advice = `Looked in the trash of ${placeOf(open)}; see ${toType("sessions", "ls", "--trash")}`;
+  const advice = `Looked in the trash of ${describePlace(open)}; see ${nextCommand("sessions", "ls", "--trash")}`;
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
@@ -132,15 +132,15 @@ export function isFileName(name: string): boolean {
 
 /** The session that a reference means, or an error that says where was looked. */
 export async function findSession(folder: Folder, name: string): Promise<SessionRecord> {
-  const { store, scope, asker, toType } = folder;
+  const { store, scope, asker, nextCommand } = folder;
   const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
   if (found !== null) return found;
-  const looked = { place: store.root, asker, reader: scope, userId: scope.userId ?? null, toType };
-  throw noSuchSession(looked, name, await store.sessions.trashed(scope));
+  const looked = { place: store.root, asker, reader: scope, userId: scope.userId ?? null, nextCommand };
+  throw sessionNotFound(looked, name, await store.sessions.trashed(scope));
 }
 
 /** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
-export async function spokenTo(open: OpenCalls, ref: string): Promise<NamedSession> {
+export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
   const { asker, reader } = open;
   const { agentId } = asker;
   const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
@@ -152,7 +152,7 @@ const chunk = 1000;
 const mostCandidates = 5;
 
 /** The entry that a text means: the one with this id, or the only one whose id ends so, as the tree prints it. */
-export function entryIdAmong(ids: Iterable<string>, text: string): string | null {
+export function matchEntryId(ids: Iterable<string>, text: string): string | null {
   const ending = text.replace(/^…/, "");
   const found: string[] = [];
   for (const id of ids) {
@@ -167,28 +167,32 @@ export function entryIdAmong(ids: Iterable<string>, text: string): string | null
 }
 
 /** The same for a session in a store. A whole id is asked for; only an ending has the session read through. */
-export async function findEntryId(folder: Folder, record: SessionRecord, text: string): Promise<string> {
+export async function resolveEntryInStore(
+  folder: Folder,
+  record: SessionRecord,
+  text: string,
+): Promise<string> {
   if ((await folder.store.sessions.entry(folder.scope, record.sessionId, text)) !== null) return text;
   const ids: string[] = [];
   for await (const id of entryIds(folder, record)) ids.push(id);
-  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+  return matchEntryId(ids, text) ?? noSuchEntry(text);
 }
 
 /** The same by methods. */
-export async function findEntry(
+export async function resolveEntry(
   { calls }: Pick<OpenCalls, "calls">,
-  session: NamedSession,
+  session: SessionParams,
   text: string,
 ): Promise<string> {
   try {
     await calls.call("sessions.entries", { ...session, along: "all", after: text, limit: 1 });
     return text;
   } catch (error) {
-    if (codeIn(error) !== "not_found") throw error;
+    if (errorCodeOf(error) !== "not_found") throw error;
   }
-  const { entries } = await wholeTree({ calls }, session);
+  const { entries } = await fetchTree({ calls }, session);
   const ids = entries.map(({ id }) => id);
-  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+  return matchEntryId(ids, text) ?? noSuchEntry(text);
 }
 
 function noSuchEntry(text: string): never {
@@ -208,7 +212,7 @@ async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord)
 }
 
 /** A session as params of methods name it. */
-export interface NamedSession {
+export interface SessionParams {
   readonly key: string;
   readonly agentId?: string;
   readonly userId?: string;
@@ -217,9 +221,9 @@ export interface NamedSession {
 const pageSize = 10_000;
 
 /** Every page of a session's tree as one: a command answers once. */
-export async function wholeTree(
+export async function fetchTree(
   { calls }: Pick<OpenCalls, "calls">,
-  session: NamedSession,
+  session: SessionParams,
 ): Promise<TreePayload> {
   const asked = { ...session, limit: pageSize };
   let { nextAfter, ...view } = await calls.call("sessions.tree", asked);

@@ -12,7 +12,7 @@ import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts"
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { reportFailure } from "../output/errors.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { connectRunning } from "./running-gateway.ts";
+import { connectToGateway } from "./running-gateway.ts";
 import { withCalls } from "./with-calls.ts";
 
 let peer: GatewayPeer;
@@ -45,7 +45,7 @@ function terminal(env: Terminal["env"] = {}): Terminal {
   };
 }
 const running = (url = peer.url) => claimRunning(folder.path, { url, exclusively: (act) => act() });
-const reach = (env?: Terminal["env"]) => connectRunning(terminal(env), {}, folder.path);
+const reach = (env?: Terminal["env"]) => connectToGateway(terminal(env), {}, folder.path);
 
 describe("the gateway that runs on a folder", () => {
   test("[CLT12] none: the folder itself, without a word", async () => {

@@ -1,7 +1,7 @@
 import { hostname, networkInterfaces } from "node:os";
 import { CallError } from "../../client/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { isLoopback, normalizeAddress } from "../../gateway/auth/addresses.ts";
+import { isLoopback, plainAddress } from "../../gateway/auth/addresses.ts";
 import { readTokenFile, tokenPath } from "../../gateway/auth/admin-token.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
@@ -12,7 +12,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { tell } from "./with-folder.ts";
 
-interface RunningCalls extends WatchedCalls {
+interface GatewayConnection extends WatchedCalls {
   readonly hello: HelloPayload;
   close(): Promise<void>;
 }
@@ -27,16 +27,16 @@ const tokenVariable = "SKEIN_TOKEN";
  * The gateway that runs on a folder; `null`: none does, or it cannot be reached, which is told. To work on the folder beside a
  * gateway is safe. A token that it does not take is an error: somebody meant it.
  */
-export async function connectRunning(
+export async function connectToGateway(
   terminal: Terminal,
   options: GlobalOptions,
   root: string,
-): Promise<RunningCalls | null> {
+): Promise<GatewayConnection | null> {
   const running = findRunning(root);
-  if (running === null || isMeaningless(running)) return null;
+  if (running === null || isForeignLoopback(running)) return null;
   const { url } = running;
   // Whoever made the folder says where its gateway is: a token from elsewhere is not for them to have.
-  const isHere = isOfThisMachine(new URL(url).hostname);
+  const isHere = isThisMachine(new URL(url).hostname);
   const given = isHere ? terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
   const notReached = (why: string) =>
@@ -51,36 +51,36 @@ export async function connectRunning(
     return await connect(url, { token, client: { name: "skein-cli" }, ...patience });
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
-    if (error.code === "unauthorized") throw refusedToken(url, given === null ? tokenPath(root) : null);
+    if (error.code === "unauthorized") throw tokenRefused(url, given === null ? tokenPath(root) : null);
     notReached(error.message);
     return null;
   }
 }
 
 /** The configuration that the gateway on a folder has applied; `null`: none runs there, or it cannot be reached. */
-export async function askRunningConfig(
+export async function fetchGatewayConfig(
   terminal: Terminal,
   options: GlobalOptions,
   root: string,
 ): Promise<ConfigurationPayload | null> {
-  const running = await connectRunning(terminal, options, root);
+  const running = await connectToGateway(terminal, options, root);
   return running === null ? null : running.call("config.get", {}).finally(() => running.close());
 }
 
 /** The loopback of another machine or container leads somewhere else from here. */
-function isMeaningless({ url, isElsewhere }: RunningGateway): boolean {
+function isForeignLoopback({ url, isElsewhere }: RunningGateway): boolean {
   return isElsewhere && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
 }
 
 /** Whether an address leads to this machine, whatever a file says of who listens there. */
-function isOfThisMachine(name: string): boolean {
-  const address = normalizeAddress(name.replace(/^\[|\]$/g, ""));
+function isThisMachine(name: string): boolean {
+  const address = plainAddress(name.replace(/^\[|\]$/g, ""));
   if (address === null) return [hostname().toLowerCase(), "localhost"].includes(name);
   const own = Object.values(networkInterfaces()).flatMap((each = []) => each.map((one) => one.address));
-  return isLoopback(address) || own.some((each) => normalizeAddress(each) === address);
+  return isLoopback(address) || own.some((each) => plainAddress(each) === address);
 }
 
-function refusedToken(url: string, file: string | null): SkeinError {
+function tokenRefused(url: string, file: string | null): SkeinError {
   return new SkeinError("unauthorized", {
     problem: `The gateway at ${url} does not take the token in ${file ?? tokenVariable}`,
     advice:

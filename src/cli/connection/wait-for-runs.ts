@@ -4,11 +4,11 @@ import { present } from "../../core/present.ts";
 import { cutText } from "../../core/text.ts";
 import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import { openStates } from "../../runs/states.ts";
-import { shownApp } from "../output/format.ts";
+import { describeApp } from "../output/format.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { codeIn } from "./resolve-session.ts";
-import { Heard } from "./watch-run.ts";
+import { errorCodeOf } from "./resolve-session.ts";
+import { RunEvents } from "./watch-run.ts";
 import { tell } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
@@ -20,7 +20,7 @@ const lookMs = 1000;
 const mostRuns = 500;
 
 /** How a run ended, however long that takes. */
-export async function untilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
+export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
   for (;;) {
     const sent = await waited(open, runId, waitMs, signal);
     signal?.throwIfAborted();
@@ -29,12 +29,12 @@ export async function untilEnded(open: Open, runId: string, signal?: AbortSignal
 }
 
 /** A run as it stands; `null`: whoever asks may speak, and not look. */
-export async function runOf({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
+export async function getRun({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
   const { userId } = reader;
   try {
     return (await calls.call("runs.get", { runId, ...present({ userId }) })).run;
   } catch (error) {
-    if (codeIn(error) === "forbidden") return null;
+    if (errorCodeOf(error) === "forbidden") return null;
     throw error;
   }
 }
@@ -43,7 +43,11 @@ export async function runOf({ calls, reader }: Open, runId: string): Promise<Run
  * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents or apps that this
  * process does not have. Gives these agents and apps.
  */
-export async function settled(open: Open, rootId: string, signal?: AbortSignal): Promise<readonly string[]> {
+export async function waitUntilSettled(
+  open: Open,
+  rootId: string,
+  signal?: AbortSignal,
+): Promise<readonly string[]> {
   for (;;) {
     signal?.throwIfAborted();
     const left = await openRuns(open, rootId);
@@ -56,7 +60,7 @@ export async function settled(open: Open, rootId: string, signal?: AbortSignal):
     }
     await waited(open, next.runId, lookMs, signal).catch((error: unknown) => {
       // Purged with its session meanwhile: then it is not in the list any more either.
-      if (codeIn(error) !== "not_found") throw error;
+      if (errorCodeOf(error) !== "not_found") throw error;
     });
   }
 }
@@ -65,11 +69,14 @@ export async function settled(open: Open, rootId: string, signal?: AbortSignal):
  * As `settled`, and until every other request has ended of which this process has claimed a run. Without a gateway, a run that
  * was left in a session runs before the next one there, and no other process would go on with what it set off.
  */
-export async function settledWithClaimed(open: OpenSkeinCalls, rootId: string): Promise<readonly string[]> {
+export async function waitUntilClaimedSettled(
+  open: OpenSkeinCalls,
+  rootId: string,
+): Promise<readonly string[]> {
   const [seen, left] = [new Set<string>(), new Set<string>()];
   for (let next: string | undefined = rootId; next !== undefined; ) {
     seen.add(next);
-    for (const owner of await settled(open, next)) left.add(owner);
+    for (const owner of await waitUntilSettled(open, next)) left.add(owner);
     next = open.claimedRequests().find((each) => !seen.has(each));
   }
   return [...left];
@@ -83,7 +90,7 @@ export async function abortAll(open: Open, rootId: string): Promise<void> {
   await Promise.all(left.map(({ runId }) => calls.call("runs.abort", { runId, ...present({ userId }) })));
 }
 
-export function leftTo(owners: readonly string[]): string {
+export function leftForText(owners: readonly string[]): string {
   return `left for ${owners.join(", ")}: this process cannot run it`;
 }
 
@@ -102,7 +109,7 @@ async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<re
     known.has(agentId) && waitsForApp === undefined;
   if (queued.some(isOfHere)) return [];
   const names = queued.map((run) =>
-    run.waitsForApp === undefined ? `a process that has ${run.agentId}` : shownApp(run),
+    run.waitsForApp === undefined ? `a process that has ${run.agentId}` : describeApp(run),
   );
   return [...new Set(names)];
 }
@@ -131,25 +138,25 @@ const longestCall = 200;
  * Tells of each approval that a run begun from now on waits for, and how it is given: else nobody would know why nothing
  * happens. Whoever may not look at runs is told of none.
  */
-export async function tellOfApprovals(
+export async function announceApprovals(
   terminal: Terminal,
   open: OpenSkeinCalls,
   options: GlobalOptions,
-): Promise<Pick<Heard, "close">> {
+): Promise<Pick<RunEvents, "close">> {
   const since = terminal.now();
   const { userId } = open.reader;
   const told = async (event: SkeinEvent) => {
     if (event.type !== "approval.requested" || event.runId === undefined) return;
     const { sessionKey, toolName, arguments: args, approvalId } = event;
-    const run = await runOf(open, event.runId);
+    const run = await getRun(open, event.runId);
     if (run === null || run.createdAt < since) return;
     const call = cutText(`${toolName} ${stringifyJson(args)}`, longestCall);
     tell(terminal, options, `${sessionKey} asks: ${call}`);
-    tell(terminal, options, `to answer: ${open.toType("runs", "approve", approvalId)} (or deny)`);
+    tell(terminal, options, `to answer: ${open.nextCommand("runs", "approve", approvalId)} (or deny)`);
   };
   const stream = open.calls.events({ events: ["approval.requested"], ...present({ userId }) });
   // What is not told of is there all the same: `runs ls` shows it.
-  const heard = new Heard(stream, userId, (event) => void told(event).catch(() => undefined));
+  const heard = new RunEvents(stream, userId, (event) => void told(event).catch(() => undefined));
   await heard.ready;
   return heard;
 }

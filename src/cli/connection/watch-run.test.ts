@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
-import { Heard } from "./watch-run.ts";
+import { RunEvents } from "./watch-run.ts";
 
 /** A stream that has these events, and then ends or fails. */
 function streamOf(events: readonly object[], error?: Error): EventStream {
@@ -35,14 +35,14 @@ describe("what is heard of a run", () => {
   ])(
     "[CLG2] an answer that came %s: all of it is there, or it is known to be missing",
     async (_, events, all) => {
-      const heard = new Heard(streamOf(events), undefined, () => undefined);
+      const heard = new RunEvents(streamOf(events), undefined, () => undefined);
       await heard.caughtUp("r");
       expect(heard.hasAll("r", "good morning")).toBe(all);
     },
   );
 
   test("[CLG2] who may not hear is ready at once, and waits for nothing", async () => {
-    const heard = new Heard(streamOf([], new Error("forbidden")), undefined, () => undefined);
+    const heard = new RunEvents(streamOf([], new Error("forbidden")), undefined, () => undefined);
     await heard.ready;
     await heard.caughtUp("r");
     expect(heard.hasAll("r", "x")).toBe(false);
@@ -52,7 +52,7 @@ describe("what is heard of a run", () => {
     const events: SkeinEvent[] = [];
     const theirs = { ...asked, payload: { ...asked.payload, userId: "bob" } };
     const hers = { ...asked, payload: { ...asked.payload, userId: "ann" } };
-    const heard = new Heard(streamOf([theirs, hers]), "ann", (event) => events.push(event));
+    const heard = new RunEvents(streamOf([theirs, hers]), "ann", (event) => events.push(event));
     await heard.caughtUp("r");
     expect(events).toMatchObject([{ type: "run.step", userId: "ann" }]);
   });

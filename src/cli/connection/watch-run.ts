@@ -6,7 +6,7 @@ import { childName } from "../../sessions/spawn-run.ts";
 import { turnEventOf } from "../../sessions/turn-handle.ts";
 import type { TurnPrinter } from "../output/turn-printer.ts";
 import { shortKey } from "../output/turn-printer.ts";
-import type { NamedSession } from "./resolve-session.ts";
+import type { SessionParams } from "./resolve-session.ts";
 import { resolveRef } from "./resolve-session.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
@@ -15,7 +15,7 @@ const lateMs = 2000;
 const silentMs = 250;
 
 /** An event as it was received, as the bus has it; `null`: it stands for others, or is of another user than this one. */
-export function eventOf(
+export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
   userId: string | null | undefined,
 ): SkeinEvent | null {
@@ -26,7 +26,7 @@ export function eventOf(
 }
 
 /** What happens meanwhile, handed on as it comes, with what has come of each run's last answer. */
-export class Heard {
+export class RunEvents {
   /** Once nothing is missed, or it is known that nothing will come. */
   readonly ready: Promise<void>;
   readonly #stream: EventStream;
@@ -69,7 +69,7 @@ export class Heard {
 
   async #hear(userId: string | undefined, listener: (event: SkeinEvent) => void): Promise<void> {
     for await (const received of this.#stream) {
-      const event = eventOf(received, userId);
+      const event = toSkeinEvent(received, userId);
       if (event === null || !this.#isWanted(event)) continue;
       this.#note(event);
       listener(event);
@@ -103,9 +103,9 @@ function bare(text: string): string {
 }
 
 /** One run, printed as it happens. It is heard from before there is one, so that nothing is missed. */
-export class ShownRun {
+export class RunPrinter {
   readonly #printer: TurnPrinter;
-  readonly #heard: Heard;
+  readonly #heard: RunEvents;
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
   /** What came before it was known which run is meant; `null`: it is. */
   #early: SkeinEvent[] | null = [];
@@ -113,11 +113,11 @@ export class ShownRun {
   /** The run whose answer it is: another one, where it was steered into that. */
   #following = "";
 
-  constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: NamedSession) {
+  constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: SessionParams) {
     this.#printer = printer;
     const { key, agentId, userId } = to;
     const filter = { keys: [key], events: ["run.*", "approval.*"], ...present({ agentId, userId }) };
-    this.#heard = new Heard(calls.events(filter), userId, (event) => this.#take(event));
+    this.#heard = new RunEvents(calls.events(filter), userId, (event) => this.#take(event));
   }
 
   get ready(): Promise<void> {
@@ -155,7 +155,7 @@ export class ShownRun {
 }
 
 /** A child that is about to be spawned: for which session, and for what. */
-export interface ComingChild {
+export interface ExpectedChild {
   readonly ref: string;
   readonly task: string;
 }
@@ -164,11 +164,11 @@ export interface ComingChild {
  * The first run of a child, printed as it happens. The call that spawns it answers when it is over, so the child is known by what
  * is told of it: a run in the lane of children that no run has set off, in a session of this parent and this task.
  */
-export class ShownChild {
+export class ChildPrinter {
   readonly ready: Promise<void>;
   readonly #printer: TurnPrinter;
   readonly #open: OpenSkeinCalls;
-  readonly #heard: Heard;
+  readonly #heard: RunEvents;
   readonly #child: { readonly parent: string; readonly name: string };
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
   /** What was heard of runs that may be the child's, until that is known; `null`: one of them is. */
@@ -176,10 +176,10 @@ export class ShownChild {
   #runId: string | null = null;
   #deciding: Promise<void> = Promise.resolve();
 
-  static async of(printer: TurnPrinter, open: OpenSkeinCalls, coming: ComingChild): Promise<ShownChild> {
+  static async of(printer: TurnPrinter, open: OpenSkeinCalls, coming: ExpectedChild): Promise<ChildPrinter> {
     const { ref, task } = coming;
     const parent = keyMeant(ref, open.asker) ?? (await resolveRef(open, ref)).key;
-    const shown = new ShownChild(printer, open, { parent, name: childName(task) });
+    const shown = new ChildPrinter(printer, open, { parent, name: childName(task) });
     await shown.ready;
     return shown;
   }
@@ -194,7 +194,7 @@ export class ShownChild {
     this.#child = child;
     const { userId } = open.reader;
     const stream = open.calls.events({ events: ["run.*", "approval.*"], ...present({ userId }) });
-    this.#heard = new Heard(
+    this.#heard = new RunEvents(
       stream,
       userId,
       (event) => this.#hear(event),

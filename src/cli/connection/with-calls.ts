@@ -18,12 +18,12 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { connectRunning } from "./running-gateway.ts";
-import type { WhenMissing } from "./with-folder.ts";
+import { connectToGateway } from "./running-gateway.ts";
+import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 
 /** Methods as a command calls them, on somebody's behalf. */
-export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends OnBehalf {
+export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends CallerContext {
   readonly calls: Calls<M>;
   /** The folder itself, for what is too large for a call; `null`: a gateway is in between. */
   readonly store: FilesStore | null;
@@ -44,13 +44,13 @@ export async function withCalls<T>(
   terminal: Terminal,
   options: GlobalOptions,
   use: (open: OpenFolderCalls) => Promise<T>,
-  whenMissing: WhenMissing = "refuse",
+  ifMissing: MissingFolder = "refuse",
 ): Promise<T> {
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   checkScope(present({ userId: options.user }));
-  const running = await connectRunning(terminal, options, config.store.path);
-  const about = onBehalf(terminal, options, config, running?.hello.userId);
+  const running = await connectToGateway(terminal, options, config.store.path);
+  const about = callerContext(terminal, options, config, running?.hello.userId);
   if (running !== null) {
     try {
       return await use({ ...about, calls: running, store: null, loaded, place: config.store.path });
@@ -63,13 +63,13 @@ export async function withCalls<T>(
     options,
     loaded,
     ({ store }) =>
-      use({ ...about, calls: callsHere(terminal, store, loaded), store, loaded, place: store.root }),
-    whenMissing,
+      use({ ...about, calls: localFolderCalls(terminal, store, loaded), store, loaded, place: store.root }),
+    ifMissing,
   );
 }
 
 /** The methods of a folder in this process. Nothing of tokens is opened before a method asks for them. */
-function callsHere(
+function localFolderCalls(
   terminal: Terminal,
   store: FolderStore,
   loaded: LoadedConfig,
@@ -88,7 +88,7 @@ function callsHere(
 }
 
 /** On whose behalf a command calls methods, as its options say. */
-export interface OnBehalf {
+export interface CallerContext {
   readonly asker: Asker;
   /** `--user` and `--agent` as params of methods about one session have them. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
@@ -96,22 +96,22 @@ export interface OnBehalf {
   readonly userId: string | null;
   readonly config: Config;
   /** A command for the user to type next, about this same place. */
-  toType(...words: readonly string[]): string;
+  nextCommand(...words: readonly string[]): string;
 }
 
-export function onBehalf(
+export function callerContext(
   terminal: Terminal,
   options: GlobalOptions,
   config: Config,
   tokenUser?: string,
-): OnBehalf {
+): CallerContext {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   return {
     asker: { agentId, scope: config.session.scope },
     reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
     userId: options.user ?? tokenUser ?? null,
     config,
-    toType: (...words) => commandLine(terminal, options, words),
+    nextCommand: (...words) => commandLine(terminal, options, words),
   };
 }
 
@@ -122,7 +122,7 @@ const fullRoundMs = 150;
  * A command answers once: it waits until the index has everything, where a server would say that it is behind. By
  * rounds, so that a signal is heard in between.
  */
-export async function bringUpIndex(terminal: Terminal, { calls, reader }: OpenCalls): Promise<void> {
+export async function waitForIndex(terminal: Terminal, { calls, reader }: OpenCalls): Promise<void> {
   await withProgress(terminal, "Indexing", async (update) => {
     let before = Number.POSITIVE_INFINITY;
     for (let total = 0; ; ) {

@@ -27,11 +27,11 @@ export interface Folder {
   readonly config: Config;
   readonly loaded: LoadedConfig;
   /** A command for the user to type next, about this same folder. */
-  toType(...words: readonly string[]): string;
+  nextCommand(...words: readonly string[]): string;
 }
 
 /** What to do where no sessions are: refuse, begin a folder, or try it out in one that is gone afterwards. */
-export type WhenMissing = "refuse" | "create" | "scratch";
+export type MissingFolder = "refuse" | "create" | "scratch";
 
 export const defaultAgent = "main";
 
@@ -43,9 +43,9 @@ export async function withFolder<T>(
   terminal: Terminal,
   options: GlobalOptions,
   use: (folder: Folder) => Promise<T>,
-  whenMissing: WhenMissing = "refuse",
+  ifMissing: MissingFolder = "refuse",
 ): Promise<T> {
-  return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, whenMissing);
+  return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, ifMissing);
 }
 
 /** The same where the configuration is known already. */
@@ -54,14 +54,14 @@ export async function withLoadedFolder<T>(
   options: GlobalOptions,
   loaded: LoadedConfig,
   use: (folder: Folder) => Promise<T>,
-  whenMissing: WhenMissing = "refuse",
+  ifMissing: MissingFolder = "refuse",
 ): Promise<T> {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   const { config } = loaded;
   const isThere = holdsSessions(config.store.path);
-  if (!isThere && whenMissing === "refuse")
-    throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
-  const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
+  if (!isThere && ifMissing === "refuse")
+    throw folderNotFound(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
+  const scratch = !isThere && ifMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
   const root = scratch ?? config.store.path;
   const files = configuredFileBoundary(loaded, processFolder(terminal));
   const store = await openFolder({
@@ -76,14 +76,14 @@ export async function withLoadedFolder<T>(
       ...(options.user === undefined ? {} : { userId: options.user }),
       ...(options.agent === undefined ? {} : { agentId }),
     };
-    const toType = (...words: readonly string[]) => commandLine(terminal, options, words);
+    const nextCommand = (...words: readonly string[]) => commandLine(terminal, options, words);
     return await use({
       store,
       scope,
       asker: { agentId, scope: config.session.scope },
       config,
       loaded,
-      toType,
+      nextCommand,
     });
   } finally {
     await store.close();
@@ -96,7 +96,7 @@ export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
 }
 
-export function nothingThere(root: string, toBegin: string): SkeinError {
+export function folderNotFound(root: string, toBegin: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Folder of sessions",
     name: root,

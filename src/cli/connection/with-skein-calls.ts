@@ -21,10 +21,10 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { isFileName } from "./resolve-session.ts";
-import { connectRunning } from "./running-gateway.ts";
+import { connectToGateway } from "./running-gateway.ts";
 import type { OpenCalls } from "./with-calls.ts";
-import { onBehalf } from "./with-calls.ts";
-import { defaultAgent, loadOptions, loadSettings, nothingThere, tell } from "./with-folder.ts";
+import { callerContext } from "./with-calls.ts";
+import { defaultAgent, folderNotFound, loadOptions, loadSettings, tell } from "./with-folder.ts";
 
 /** Every method, and what happens meanwhile. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
@@ -44,14 +44,14 @@ export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
 export async function withSkeinCalls<T>(
   terminal: Terminal,
   options: GlobalOptions,
-  how: SkeinUse,
+  how: SkeinUsage,
   use: (open: OpenSkeinCalls) => Promise<T>,
 ): Promise<T> {
-  if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
+  if (how.ref !== undefined && isFileName(how.ref)) throw fileCannotAnswer(how.ref);
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  const running = await connectRunning(terminal, options, config.store.path);
-  const behalf = onBehalf(terminal, options, config, running?.hello.userId);
+  const running = await connectToGateway(terminal, options, config.store.path);
+  const behalf = callerContext(terminal, options, config, running?.hello.userId);
   const about = { ...behalf, place: config.store.path, loaded };
   if (running !== null) {
     try {
@@ -67,7 +67,7 @@ export async function withSkeinCalls<T>(
     const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, clock };
     const calls = localCallsWithEvents(allHandlers(deps), deps, {
       ...localPrincipal,
-      name: byWhom(terminal),
+      name: terminalUser(terminal),
     });
     try {
       return await use({
@@ -84,11 +84,11 @@ export async function withSkeinCalls<T>(
 }
 
 /** Who answers a question at this terminal. */
-function byWhom({ env }: Terminal): string {
+function terminalUser({ env }: Terminal): string {
   return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
 }
 
-function noFileAnswers(ref: string): SkeinError {
+function fileCannotAnswer(ref: string): SkeinError {
   const advice = "Import it with `sessions import`, and name the session";
   return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
 }
@@ -101,7 +101,7 @@ interface OpenSkein {
   readonly store: FilesStore;
 }
 
-export interface SkeinUse {
+export interface SkeinUsage {
   /** Whether this process runs what is queued: nothing, only its own request, or everything. */
   readonly workers: boolean | "own";
   /** The session that is spoken to: a key begins a folder where there is none. */
@@ -113,7 +113,7 @@ export async function withSkein<T>(
   terminal: Terminal,
   options: GlobalOptions,
   loaded: LoadedConfig,
-  { workers, ref }: SkeinUse,
+  { workers, ref }: SkeinUsage,
   use: (open: OpenSkein) => Promise<T>,
 ): Promise<T> {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
@@ -122,7 +122,7 @@ export async function withSkein<T>(
   const begins = ref !== undefined && keyMeant(ref, asker) !== null;
   if (!begins && !holdsSessions(config.store.path)) {
     const toBegin = ref === undefined ? ["sessions", "new"] : ["send", "main", "hello"];
-    throw nothingThere(config.store.path, commandLine(terminal, options, toBegin));
+    throw folderNotFound(config.store.path, commandLine(terminal, options, toBegin));
   }
   const { cwd, env, root, file } = loadOptions(terminal, options);
   const inside = Promise.withResolvers<App>();

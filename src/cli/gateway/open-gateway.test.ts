@@ -87,7 +87,7 @@ async function overMcp(handle: (request: Request) => Promise<Response>): Promise
   return structuredContent;
 }
 
-const codeIn = (link: string) => new URL(link).hash.replace("#code=", "");
+const errorCodeOf = (link: string) => new URL(link).hash.replace("#code=", "");
 const logged = () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "");
 
 describe("a start", () => {
@@ -96,9 +96,9 @@ describe("a start", () => {
     expect(gateway).toMatchObject({ isFirst: true, root: dir });
     expect(statSync(join(dir, "token")).mode & 0o777).toBe(0o600);
     expect(new URL(gateway.link)).toMatchObject({ origin: gateway.url, pathname: "/", search: "" });
-    const given = pieces.parts?.exchange(codeIn(gateway.link));
+    const given = pieces.parts?.exchange(errorCodeOf(gateway.link));
     expect(given?.token).toMatchObject({ name: "console" });
-    expect(pieces.parts?.exchange(codeIn(gateway.link))).toBe(null);
+    expect(pieces.parts?.exchange(errorCodeOf(gateway.link))).toBe(null);
     expect(await call(gateway.url, "agents.list")).toEqual({ ok: true, payload: ["main"] });
     expect(logged()).toContain("gateway started");
     expect(logged()).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());
@@ -110,7 +110,7 @@ describe("a start", () => {
     if (second.isMine) throw new Error("two run");
     expect(second.running).toMatchObject({ url: first.url, pid: process.pid, isElsewhere: false });
     expect(second.link).not.toBe(first.link);
-    expect(pieces.parts?.exchange(codeIn(second.link))).not.toBe(null);
+    expect(pieces.parts?.exchange(errorCodeOf(second.link))).not.toBe(null);
     await first.close(0);
     expect((await open()).isMine).toBe(true);
   });
@@ -171,12 +171,12 @@ describe("a start", () => {
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const { port } = other.address() as AddressInfo;
     await expect(open({ port })).rejects.toThrow(
-      `Port ${port} at 127.0.0.1 is taken by another program. End that one, or listen elsewhere: --port`,
+      `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
     // In the same words where all its parts are the real ones.
     await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
-      `Port ${port} at 127.0.0.1 is taken by another program. End that one, or listen elsewhere: --port`,
+      `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
     expect((await open()).isMine).toBe(true);
   });

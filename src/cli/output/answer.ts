@@ -32,7 +32,11 @@ export function answer(
 }
 
 /** The line of a removal whose last bytes another process still holds. */
-export function pendingLines({ erasePending }: { readonly erasePending?: true | undefined }): AnswerLine[] {
+export function erasePendingLines({
+  erasePending,
+}: {
+  readonly erasePending?: true | undefined;
+}): AnswerLine[] {
   if (erasePending !== true) return [];
   return ["another process is reading the databases: the last bytes are erased as soon as it has ended"];
 }

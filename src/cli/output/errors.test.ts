@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
-import { fileTrouble } from "./errors.ts";
+import { fileSystemError } from "./errors.ts";
 
 const system = (code: string, path?: string) =>
   Object.assign(new Error(`${code}: no`), { code, ...(path === undefined ? {} : { path }) });
@@ -18,7 +18,7 @@ describe("what the system refuses", () => {
     ["ENOSPC", "write_failed", /the disk is full .*Make room/],
     ["EMFILE", "unreadable_file", /too many files are open/],
   ])("[NWU4] %s is told with what to do", (code, as, text) => {
-    expect(fileTrouble(system(code, "/x/work.db"))).toMatchObject({
+    expect(fileSystemError(system(code, "/x/work.db"))).toMatchObject({
       code: as,
       message: expect.stringMatching(text),
     });
@@ -33,7 +33,7 @@ describe("what the system refuses", () => {
         mkdirSync(path);
         return null;
       } catch (error) {
-        return fileTrouble(error)?.message;
+        return fileSystemError(error)?.message;
       }
     };
     expect(failing(file)).toContain(`${file} could not be written: something else has that name (EEXIST)`);
@@ -43,6 +43,6 @@ describe("what the system refuses", () => {
 
   test("[NWU4] what is not about a file stays what it was", () => {
     for (const error of [new Error("no"), system("EACCES"), system("ESTRANGE", "/x"), "no", null])
-      expect(fileTrouble(error)).toBe(null);
+      expect(fileSystemError(error)).toBe(null);
   });
 });

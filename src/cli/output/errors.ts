@@ -26,7 +26,7 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
   const { code, text, exit } = describe(error, terminal.command);
   const refusal: RefusalPayload = { status: "error", code, error: text };
   if (json) printJson(terminal, refusal);
-  else if (refusedBy(error) !== null) {
+  else if (wireErrorOf(error) !== null) {
     terminal.err(
       `${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)} (${escapeToLine(code)})\n`,
     );
@@ -35,27 +35,27 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
 }
 
 function describe(error: unknown, command: string): { code: string; text: string; exit: ExitCode } {
-  if (error instanceof CommanderError) return describe(misuse(error, command), command);
+  if (error instanceof CommanderError) return describe(usageError(error, command), command);
   if (error instanceof SkeinError) {
     return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
   }
-  const wire = refusedBy(error);
+  const wire = wireErrorOf(error);
   if (wire !== null) {
     // As it would be called without a gateway.
     const code = wire.details?.reason ?? wire.code;
-    return { code, text: mistyped(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
+    return { code, text: paramsErrorText(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
   }
-  const ofFile = fileTrouble(error);
+  const ofFile = fileSystemError(error);
   if (ofFile !== null) return describe(ofFile, command);
   const problem = error instanceof Error ? error.message : String(error);
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }
 
 /** Params that do not fit are what somebody typed; they know no params. */
-function mistyped({ details }: WireError, command: string): string | null {
+function paramsErrorText({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
   return `"${first.path}" ${first.problem}. \`${command} --help\` shows what can be typed.`;
@@ -64,7 +64,7 @@ function mistyped({ details }: WireError, command: string): string | null {
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
 
 /** What a gateway refused, or the same checks in this process, which are not loaded for this alone. */
-function refusedBy(error: unknown): WireError | null {
+function wireErrorOf(error: unknown): WireError | null {
   if (error instanceof CallError) {
     const { code, message, details } = error;
     return { code, message, details };
@@ -73,7 +73,7 @@ function refusedBy(error: unknown): WireError | null {
   return isRefused ? (error.wire as WireError) : null;
 }
 
-function misuse(error: CommanderError, command: string): SkeinError {
+function usageError(error: CommanderError, command: string): SkeinError {
   const problem = error.message
     .replace(/^error: /, "")
     .replace(/\n/g, " ")
@@ -106,7 +106,7 @@ const troubles: Readonly<Record<string, Trouble>> = {
 };
 
 /** An error of the file system as one for people; `null`: it is none that they can mend. */
-export function fileTrouble(error: unknown): SkeinError | null {
+export function fileSystemError(error: unknown): SkeinError | null {
   if (!(error instanceof Error)) return null;
   const { code = "", path } = error as NodeJS.ErrnoException;
   const trouble = troubles[code];

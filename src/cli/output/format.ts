@@ -5,15 +5,15 @@ import { lostCode } from "../../runs/states.ts";
 
 /** Numbers as people read them in a table. */
 
-export function shownBytes(bytes: number): string {
+export function formatBytes(bytes: number): string {
   return scaled(bytes, 1024, ["B", "KB", "MB", "GB", "TB"], " ");
 }
 
-export function shownCount(count: number): string {
+export function formatCount(count: number): string {
   return scaled(count, 1000, ["", "k", "M", "G"], "");
 }
 
-export function shownCost(usd: number | null): string {
+export function formatCost(usd: number | null): string {
   if (usd === null) return "?";
   if (usd === 0) return "";
   return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
@@ -27,12 +27,12 @@ const ageUnits = [
 ] as const;
 
 /** How long ago, in the largest unit that fits. */
-export function shownAge(ms: number): string {
+export function formatAge(ms: number): string {
   const span = ageUnits.find((each) => ms >= each.ms);
   return span === undefined ? "now" : `${Math.floor(ms / span.ms)}${span.unit}`;
 }
 
-export function counted(number: number, one: string, many = `${one}s`): string {
+export function pluralize(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
@@ -56,7 +56,7 @@ const spanUnits: Readonly<Record<string, number>> = {
 };
 
 /** A time as people type it: a date, a date with a time, or a span back from now. */
-export function timeOf(text: string, now: number): number {
+export function parseTime(text: string, now: number): number {
   const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   if (amount !== undefined) return now - Number(amount) * (spanUnits[unit] ?? 0);
   const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
@@ -70,23 +70,23 @@ export function timeOf(text: string, now: number): number {
 }
 
 /** Day and minute, in UTC. */
-export function shownTime(time: number): string {
+export function formatTime(time: number): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** Why a run does not go on, in a few words; empty: it does, or has ended. */
-export function whyItWaits(
+export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
 ): string {
   const { state, waitsFor = [], wakeAt, keptFor } = run;
-  const runs = waitsFor.map(shortRun).join(", ");
-  if (run.ownerGone === true) return `its process is gone; ${whoContinues(run.app)} continues it`;
+  const runs = waitsFor.map(shortRunId).join(", ");
+  if (run.ownerGone === true) return `its process is gone; ${nextOwnerText(run.app)} continues it`;
   switch (state) {
     case "queued":
-      if (run.waitsForApp !== undefined) return `for ${shownApp(run)}`;
-      if (keptFor !== undefined) return `kept for ${shortRun(keptFor)}, which sleeps`;
+      if (run.waitsForApp !== undefined) return `for ${describeApp(run)}`;
+      if (keptFor !== undefined) return `kept for ${shortRunId(keptFor)}, which sleeps`;
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;
     case "waiting": {
       const asked = approvals.filter(({ runId }) => runId === run.runId);
@@ -94,43 +94,43 @@ export function whyItWaits(
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `for ${runs}`;
     }
     case "sleeping": {
-      const until = wakeAt === undefined ? "" : `until ${shownTime(wakeAt)} UTC at the latest`;
-      return [until, waitsFor.length === 0 ? "" : `for ${counted(waitsFor.length, "run")}: ${runs}`]
+      const until = wakeAt === undefined ? "" : `until ${formatTime(wakeAt)} UTC at the latest`;
+      return [until, waitsFor.length === 0 ? "" : `for ${pluralize(waitsFor.length, "run")}: ${runs}`]
         .filter((part) => part !== "")
         .join(", ");
     }
     case "merged":
-      return run.mergedInto === undefined ? "" : `joined ${shortRun(run.mergedInto)}`;
+      return run.mergedInto === undefined ? "" : `joined ${shortRunId(run.mergedInto)}`;
     default:
       return run.abortRequested === true ? "being aborted" : "";
   }
 }
 
 /** Who claims a run whose process is gone. */
-function whoContinues(app: string | null | undefined): string {
+function nextOwnerText(app: string | null | undefined): string {
   return app === null || app === undefined || app === ""
     ? "the next `skein start`"
     : `the next process of the app ${app}`;
 }
 
 /** The app that a queued run waits for, with the tools that its process does not offer. */
-export function shownApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
+export function describeApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
   const tools = missingTools.length === 0 ? "" : ` with ${missingTools.join(", ")}`;
   return `the app ${waitsForApp}${tools}`;
 }
 
 /** The end of an id tells runs apart; its beginning is only the time. */
-export function shortRun(runId: string): string {
+export function shortRunId(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
 }
 
 /** Whether its process was lost too often, and its input waits for `runs retry`. */
-export function isLost({ error, retriedAs }: RunRowPayload): boolean {
+export function isLostRun({ error, retriedAs }: RunRowPayload): boolean {
   return error?.code === lostCode && retriedAs === undefined;
 }
 
-export function shownState(run: RunRowPayload): string {
-  return isLost(run) ? "lost" : run.state;
+export function stateText(run: RunRowPayload): string {
+  return isLostRun(run) ? "lost" : run.state;
 }
 
 /** Text that arrives in pieces, made harmless: lines stay lines, and no control character reaches the terminal. */

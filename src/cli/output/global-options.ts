@@ -18,7 +18,7 @@ export interface AllUsersOption {
 }
 
 /** Whose rows a list shows, as params of methods have it. */
-export function whoseRows({ user, allUsers }: GlobalOptions & AllUsersOption): {
+export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): {
   readonly userId?: string;
   readonly allUsers?: true;
 } {

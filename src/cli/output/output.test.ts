@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
-import { shownAge, shownBytes, shownCost, shownCount, timeOf } from "./format.ts";
+import { formatAge, formatBytes, formatCost, formatCount, parseTime } from "./format.ts";
 import { commandLine } from "./global-options.ts";
 import { progressBar, withProgress } from "./progress.ts";
 import { printTable } from "./table.ts";
@@ -130,13 +130,13 @@ describe("amounts", () => {
     [1024, "1.0 KB"],
     [1024 * 1023.99, "1.0 MB"],
     [150 * 1024 * 1024, "150 MB"],
-  ])("[CLI19] %d bytes are %s", (bytes, text) => expect(shownBytes(bytes)).toBe(text));
+  ])("[CLI19] %d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
 
   test("[CLI19] counts, costs and ages", () => {
-    expect([999, 1000, 12_345, 3_400_000].map(shownCount)).toEqual(["999", "1.0k", "12.3k", "3.4M"]);
-    expect([null, 0, 0.001, 1.234].map(shownCost)).toEqual(["?", "", "<$0.01", "$1.23"]);
+    expect([999, 1000, 12_345, 3_400_000].map(formatCount)).toEqual(["999", "1.0k", "12.3k", "3.4M"]);
+    expect([null, 0, 0.001, 1.234].map(formatCost)).toEqual(["?", "", "<$0.01", "$1.23"]);
     const minute = 60_000;
-    expect([-5, 0, minute, 90 * minute, 50 * 60 * minute].map(shownAge)).toEqual([
+    expect([-5, 0, minute, 90 * minute, 50 * 60 * minute].map(formatAge)).toEqual([
       "now",
       "now",
       "1m",
@@ -146,10 +146,10 @@ describe("amounts", () => {
   });
 
   test("[CLI14] a time is a date, or a span back from now", () => {
-    expect(timeOf("2026-03-01T00:00:00Z", 0)).toBe(Date.UTC(2026, 2, 1));
-    expect(timeOf("90m", 100 * 60_000)).toBe(10 * 60_000);
+    expect(parseTime("2026-03-01T00:00:00Z", 0)).toBe(Date.UTC(2026, 2, 1));
+    expect(parseTime("90m", 100 * 60_000)).toBe(10 * 60_000);
     for (const text of ["yesterday", "5", "7y", "2026-99-99", ""]) {
-      expect(() => timeOf(text, 0)).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
+      expect(() => parseTime(text, 0)).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     }
   });
 });

@@ -3,7 +3,7 @@ import { escapeToLine } from "../../core/text.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import { answer } from "./answer.ts";
 import type { ExitCode } from "./errors.ts";
-import { counted, SafeStream, shownAge, shownCost, shownCount, shownTime } from "./format.ts";
+import { formatAge, formatCost, formatCount, formatTime, pluralize, SafeStream } from "./format.ts";
 import type { GlobalOptions } from "./global-options.ts";
 import type { ShownMessage } from "./print-session.ts";
 import { printMessage } from "./print-session.ts";
@@ -60,7 +60,7 @@ function printList(terminal: Terminal, name: string, rows: readonly Row[]): void
   const messages = name === "messages" ? rows.filter(isMessage) : [];
   const isConversation = messages.length === rows.length;
   terminal.out(
-    `\n${paint(terminal, "bold", name)}: ${isConversation ? rows.length : counted(rows.length, "row")}\n`,
+    `\n${paint(terminal, "bold", name)}: ${isConversation ? rows.length : pluralize(rows.length, "row")}\n`,
   );
   if (isConversation) for (const message of messages) printMessage(terminal, message);
   else printTable(terminal, columnsOf(name, rows, terminal.now()), rows);
@@ -91,7 +91,7 @@ type Row = Readonly<Record<string, unknown>>;
 function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
   const age = (name: string): Column<Row> => ({
     title: "AGE",
-    text: ({ [name]: time }) => (typeof time === "number" ? shownAge(now - time) : ""),
+    text: ({ [name]: time }) => (typeof time === "number" ? formatAge(now - time) : ""),
     align: "right",
   });
   switch (list) {
@@ -140,16 +140,16 @@ function words(name: string, title = name.toUpperCase()): Column<Row> {
 }
 
 function tokensOf({ totalTokens: count }: Row): string {
-  return typeof count === "number" && count > 0 ? shownCount(count) : "";
+  return typeof count === "number" && count > 0 ? formatCount(count) : "";
 }
 
 function costOf({ estimatedCostUsd: usd }: Row): string {
-  return typeof usd === "number" ? shownCost(usd) : "";
+  return typeof usd === "number" ? formatCost(usd) : "";
 }
 
 function tookOf({ runtimeMs: ms }: Row): string {
   if (typeof ms !== "number") return "";
-  return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : shownAge(ms);
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }
 
 /** Of a row that came with messages; where they may not be read, why. */
@@ -194,7 +194,7 @@ export function isRow(value: unknown): value is Row {
 function shown(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
-  if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return shownTime(value);
+  if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return formatTime(value);
   if (Array.isArray(value)) return value.map((each) => saidIn(each) ?? shown("", each)).join(", ");
   return typeof value === "object" ? stringifyJson(value) : String(value);
 }

@@ -38,7 +38,7 @@ export class TurnPrinter {
   show(event: TurnEvent): void {
     if (event.type === "text" || event.type === "thinking") this.#delta(event.type, event.delta);
     else {
-      const told = inOneLine(event);
+      const told = noteFor(event);
       const columns = Math.min(longestLine, this.#terminal.columns) - 2;
       if (told !== null)
         this.note(told.isName === true ? told.text : oneLine(told.text, columns), told.sign, told.once);
@@ -89,7 +89,7 @@ export class TurnPrinter {
 
   #piece(text: string): void {
     const isAside = this.#options.asides === true;
-    const shown = isAside ? behindMarks(text, this.#isLineOpen) : text;
+    const shown = isAside ? markLines(text, this.#isLineOpen) : text;
     const isDim = isAside || this.#kind === "thinking";
     this.#write(this.#to, isDim ? paint(this.#terminal, "dim", shown, this.#to) : shown);
     this.#isLineOpen = !text.endsWith("\n");
@@ -101,7 +101,7 @@ export class TurnPrinter {
   }
 }
 
-function behindMarks(text: string, isLineOpen: boolean): string {
+function markLines(text: string, isLineOpen: boolean): string {
   return (isLineOpen ? text : `│ ${text}`).replace(/\n(?=.|\n)/gs, "\n│ ");
 }
 
@@ -114,7 +114,7 @@ interface Told {
   readonly once?: string;
 }
 
-function inOneLine(event: TurnEvent): Told | null {
+function noteFor(event: TurnEvent): Told | null {
   switch (event.type) {
     case "tool_call":
       return { sign: "→", text: `${event.name} ${stringifyJson(event.args)}` };
