@@ -43,13 +43,10 @@ interface AccessOptions extends GlobalOptions {
 
 type Explanation = AccessPayload["explanations"][number];
 
-/** A refusal that can be read to its end, wherever the terminal's edge is. */
+/** Longer than a terminal line, so that a reason is never cut. */
 const longest = 2000;
 
-/**
- * Whether a session may do something with another, and by which rule. People name any session as the asker; what is asked for is
- * read as that asker would write it. Any answer is a good end.
- */
+/** The asker can be any session; the target is resolved as the asker would name it. Every decision exits with 0. */
 async function accessCommand(
   terminal: Terminal,
   asker: string,

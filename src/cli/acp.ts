@@ -22,20 +22,19 @@ export function registerAcp(command: Command, { terminal, version }: CommandCont
 }
 
 /**
- * Speaks ACP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
- * itself, whose runs this process does then. The output carries ACP alone. Asked to stop, it lets runs come to a written
- * state first; asked once more, it ends at once.
+ * Serves ACP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
+ * lets runs reach a durable state first; a second one ends the process.
  */
 async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
   await withProtocolStreams(terminal, (streams) =>
-    // Named, so that a folder is begun where there is none.
+    // The name creates a missing folder.
     withSkeinCalls(streams.terminal, options, { workers: true, ref: "main" }, (open) =>
       serveAcpStdio(partsOf(streams.terminal, open, version, options), streams),
     ),
   );
 }
 
-/** As often as runs are looked after: who has the folder is told by no event what other processes do there. */
+/** How often to poll: without a gateway, no event tells what other processes do in the folder. */
 const lookMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
@@ -63,10 +62,7 @@ function partsOf(
   };
 }
 
-/**
- * The slash commands of a chat that an editor offers, with what each must be able to call. An editor has a way of its own to
- * leave, and to fork: there a session is one of its windows, and cannot become another.
- */
+/** The slash commands that an editor offers, with the method that each needs. Editors quit and fork in their own way. */
 const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
   status: "runs.list",
   compact: "sessions.compact",
@@ -87,7 +83,7 @@ function editorCommands(terminal: Terminal, open: OpenSkeinCalls): EditorCommand
   });
 }
 
-/** What it prints and notes, as one text. */
+/** Runs a slash command and returns its output. */
 async function done(
   terminal: Terminal,
   open: OpenSkeinCalls,
@@ -105,6 +101,6 @@ async function done(
     { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined, signal },
     rest,
   );
-  // Columns stay columns.
+  // A code block keeps the columns aligned.
   return name === "status" || name === "tree" ? `\`\`\`\n${text.trimEnd()}\n\`\`\`\n` : text;
 }

@@ -38,7 +38,6 @@ export function registerRestore(command: Command, { terminal }: CommandContext):
     .action((backup: string) => restoreCommand(terminal, backup, command.optsWithGlobals()));
 }
 
-/** Copies the folder as it is at one moment, with its configuration. */
 async function backupCommand(terminal: Terminal, target: string, options: GlobalOptions): Promise<void> {
   const folder = pathFrom(terminal, target);
   await withFolder(terminal, options, async ({ store, loaded }) => {
@@ -63,10 +62,9 @@ async function backupCommand(terminal: Terminal, target: string, options: Global
   });
 }
 
-/** What `store` of a restored configuration names: the folder that it lies in, not the one that was backed up. */
+/** The `store` of a restored configuration: its own folder, not the one that was backed up. */
 const storeHere = "files:.";
 
-/** Makes a new folder of a backup. */
 async function restoreCommand(terminal: Terminal, backup: string, options: GlobalOptions): Promise<void> {
   if (options.dir === undefined) {
     const problem = "Where to restore to is not given";
@@ -101,7 +99,7 @@ async function restoreCommand(terminal: Terminal, backup: string, options: Globa
   ]);
 }
 
-/** That of the gateway on the folder, else the one that is found from here, without links; `null`: there is none. */
+/** The real path of the running gateway's configuration file, else of the one found from here. */
 async function findConfiguration(
   terminal: Terminal,
   options: GlobalOptions,

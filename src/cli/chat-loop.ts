@@ -15,12 +15,12 @@ import { shortKey, TurnPrinter } from "./output/turn-printer.ts";
 import type { ChatSession } from "./slash-commands.ts";
 import { parseSlash, slashHandlers } from "./slash-commands.ts";
 
-/** A second Ctrl-C within this time leaves. */
+/** A second Ctrl-C within this time quits. */
 const twiceMs = 2000;
 
 /**
- * A conversation, line by line. What a person types while a turn runs is said at once, as the queue mode has it; what is
- * piped in waits for its turn, so that each line is one.
+ * A conversation, line by line. A line typed while a turn runs is sent at once, subject to the queue mode. A piped line waits until
+ * the turn before it has ended.
  */
 export class Chat {
   readonly #terminal: Terminal;
@@ -31,16 +31,16 @@ export class Chat {
   readonly #lines: Lines;
   readonly #leaving = new AbortController();
   readonly #waiting: string[] = [];
-  /** Runs of ours that are not over. */
+  /** Open runs that this chat started. */
   readonly #turns = new Set<string>();
-  /** Runs of this session that are being answered, whosever they are. */
+  /** Running turns of this session, also those of other clients. */
   readonly #active = new Set<string>();
   readonly #ours = new Set<string>();
   readonly #roots = new Set<string>();
   #asked: { readonly approvalId: string; readonly name: string }[] = [];
   #isAtEnd = false;
   #isFinishing = false;
-  /** Until it is heard what happens, no line is taken. */
+  /** No line is handled before the event subscription is active. */
   #isHandling = true;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
@@ -73,7 +73,7 @@ export class Chat {
     });
   }
 
-  /** Resolves when the user leaves, or all that was piped in is answered. */
+  /** Resolves when the user quits or every piped line is answered. */
   async run(): Promise<void> {
     const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
     const left = once(this.#leaving.signal, "abort");
@@ -87,7 +87,7 @@ export class Chat {
     this.#lines.close();
   }
 
-  /** Takes the next line, if it is time for one; else lets it wait, or asks for one. */
+  /** Handles the next line if possible, or shows the prompt. */
   #go(): void {
     if (this.#isHandling || this.#leaving.signal.aborted) return;
     const isFree = this.#isTyped || this.#turns.size === 0 || this.#asked.length > 0;
@@ -103,7 +103,7 @@ export class Chat {
     else if (this.#active.size === 0 && this.#turns.size === 0) this.#lines.prompt();
   }
 
-  /** Nothing more comes in: nobody is left to be asked, and what was set off is waited for. */
+  /** The input has ended: denies open approvals and waits for everything that was started. */
   async #finish(): Promise<void> {
     for (const { approvalId } of this.#asked.splice(0)) await this.#resolve(approvalId, "denied");
     if (this.#turns.size > 0 || this.#waiting.length > 0 || this.#isFinishing) return;
@@ -174,7 +174,7 @@ export class Chat {
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
-    // What another process answered, or did not come whole. Of another turn, it was printed there.
+    // The reply was not streamed completely. A merged message is answered by the other turn.
     else if (run?.mergedInto === undefined && !this.#heard.hasAll(runId, reply)) this.#printer.answer(reply);
   }
 
@@ -249,7 +249,7 @@ export class Chat {
     if (next !== undefined) this.#ask(next.name, next.approvalId);
   }
 
-  /** Aborts what is being answered; a second time at once, or with nothing to abort, it leaves. */
+  /** Aborts the running turns; a second time within two seconds, or with nothing to abort, it quits. */
   #interrupt(): void {
     const now = this.#terminal.now();
     const runIds = [...new Set([...this.#turns, ...this.#active])];
@@ -269,13 +269,13 @@ export class Chat {
 interface LineHandlers {
   line(text: string): void;
   interrupt(): void;
-  /** There is no more. */
+  /** The input has ended. */
   end(): void;
 }
 
 const prompt = "› ";
 
-/** What is typed or piped in, a line at a time, with a prompt where a person types. */
+/** Reads typed or piped lines, with a prompt on a terminal. */
 class Lines {
   readonly #interface: Interface;
   readonly #isTyped: boolean;
@@ -294,19 +294,19 @@ class Lines {
       this.#isPrompting = false;
       handlers.line(text);
     });
-    // In the terminal's raw mode Ctrl-C is a key and no signal.
+    // In raw mode Ctrl-C is a key, not a signal.
     this.#interface.on("SIGINT", () => handlers.interrupt());
     this.#interface.on("close", () => handlers.end());
   }
 
-  /** Asks for the next line; what was typed of it already stays. */
+  /** Shows the prompt and keeps what was typed already. */
   prompt(): void {
     if (!this.#isTyped || this.#isPrompting) return;
     this.#isPrompting = true;
     this.#interface.prompt(true);
   }
 
-  /** Takes the prompt away before something else is printed. */
+  /** Clears the prompt before other output. */
   makeRoom(write: (text: string) => void): void {
     if (!this.#isPrompting) return;
     this.#isPrompting = false;

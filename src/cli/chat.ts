@@ -35,11 +35,10 @@ export function registerChat(command: Command, { terminal }: CommandContext): vo
 
 interface ChatOptions extends GlobalOptions {
   readonly model?: string;
-  /** `true`: shown, at the level that it has. */
+  /** `true`: show thinking at the configured level. */
   readonly thinking?: NonNullable<Sending["thinking"]> | true;
 }
 
-/** A conversation at the terminal, or of lines that are piped in. */
 async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions): Promise<void> {
   if (options.json === true) {
     const advice = "Use `send --json`, which answers once";
@@ -54,7 +53,7 @@ async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions
     const session = new ChatSession(open, to, sending, (named, text) =>
       readMentionedImages(terminal, options, open, named, text),
     );
-    // Events name sessions by their keys.
+    // Events carry session keys.
     const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
     if (terminal.input().typed) {

@@ -46,7 +46,6 @@ interface ContextCommandOptions extends GlobalOptions {
   readonly wire?: boolean;
 }
 
-/** Prints what a model would be sent from where the session stands. */
 async function showContext(terminal: Terminal, name: string, options: ContextCommandOptions): Promise<void> {
   if (options.model !== undefined) parseModel(options.model);
   checkAddress(options.baseUrl);
@@ -67,12 +66,12 @@ async function showContext(terminal: Terminal, name: string, options: ContextCom
   if (toolsUnlisted.length > 0 && !wire) dim(terminal, unlistedText(toolsUnlisted));
 }
 
-/** Looking starts nothing. */
+/** No MCP server is started for this command. */
 function unlistedText(servers: readonly string[]): string {
   return `Not counted are the tools of ${servers.join(", ")}: to tell them it would have to be started, as a run does.`;
 }
 
-/** As the configuration has it. */
+/** The same rule as in the configuration. */
 function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
@@ -93,7 +92,7 @@ function contextOfSession(
   });
 }
 
-/** Blobs and an agent belong to a session in a folder; of a lone file they are not known. */
+/** A file alone has no blobs and no agent. */
 async function contextOfFile(
   terminal: Terminal,
   name: string,
@@ -117,10 +116,9 @@ function dim(terminal: Terminal, text: string): void {
 const titleWidth = 10;
 const barWidth = 30;
 const mostChanges = 200;
-/** A note is what was asked for, and is not cut at the terminal's edge. */
+/** Longer than a terminal line, so that a note is never cut. */
 const longestNote = 1000;
 
-/** What a model would be sent, for people: who, how much of what, and the messages in order. */
 function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {
   const { provider, model, api, thinkingLevel, system, messages, tools } = view.request;
   const wire = api === undefined ? "" : ` (${api})`;
@@ -128,7 +126,7 @@ function printContext(terminal: Terminal, view: ContextPayload, explain: boolean
   row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
-  // Names are for other commands and rules: they are not cut.
+  // Names are not cut, because other commands accept them.
   if (tools !== undefined)
     terminal.out(`${paint(terminal, "bold", pad("tools", titleWidth))}${wholeLine(toolsText(tools))}\n`);
   row(terminal, "messages", String(messages.length));
@@ -172,7 +170,7 @@ const partNames = {
   images: "images",
 } as const;
 
-/** A bar for each part that has something in it, as long as its share of the whole. */
+/** Prints a bar for each part that is not empty. */
 function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void {
   const { total, window } = tokens;
   const share = window === undefined ? "" : ` of ${formatCount(window)} (${percent(total, window)})`;
@@ -191,7 +189,7 @@ function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void
   }
 }
 
-/** Names and figures of ours: nothing to escape, and the blanks between them stay. */
+/** The text needs no escaping, and its blanks must stay. */
 function oneLineOfParts(text: string, columns: number): string {
   return text.slice(0, Math.max(0, columns));
 }
@@ -201,7 +199,6 @@ function percent(part: number, whole: number): string {
   return value > 0 && value < 1 ? "<1%" : `${Math.round(value)}%`;
 }
 
-/** In the order of the steps; each with the entry that it was done to. */
 function printChanges(terminal: Terminal, changes: ContextPayload["changes"]): void {
   let step = "";
   for (const change of changes.slice(0, mostChanges)) {
@@ -217,7 +214,6 @@ function printChanges(terminal: Terminal, changes: ContextPayload["changes"]): v
   if (left > 0) terminal.out(`  and ${pluralize(left, "change")} more; --json shows them all\n`);
 }
 
-/** The body of the request, for people and for programs that read JSON. */
 function printWire(terminal: Terminal, body: unknown, below: boolean): void {
   if (below) terminal.out(`\n${paint(terminal, "bold", "wire")}\n`);
   terminal.out(`${escapeUnprintable(JSON.stringify(body, null, 2))}\n`);

@@ -15,13 +15,13 @@ const longest = 2000;
 const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
 interface DoctorView extends GlobalOptions {
-  /** Every setting; else those that somebody has set. */
+  /** Shows every setting, not only the changed ones. */
   readonly all?: boolean;
-  /** What somebody has set, as the payload has all of it. */
+  /** The settings that differ from the defaults. */
   readonly set: string;
 }
 
-/** What the doctor found, for people; the configuration last, which would bury the rest. */
+/** Prints the configuration last, because it is the longest part. */
 export function printDoctor(terminal: Terminal, found: DoctorPayload, view: DoctorView): void {
   const { node, folder, configuration, findings, acp, mcp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
@@ -72,7 +72,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
 
 const mcpArea = "mcp";
 
-/** A server that does not answer costs its tools alone. */
+/** Only warnings: agents run without the tools of a server that does not answer. */
 export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
   return servers
     .filter(({ answers }) => !answers)
@@ -112,10 +112,9 @@ function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-/** What findings about ACP agents are about. */
 const acpArea = "acp";
 
-/** What the doctor finds fault with: no agent is needed for anything but itself. */
+/** Only warnings: an agent that does not answer affects nothing else. */
 export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[] {
   return agents
     .filter(({ answers }) => !answers)
@@ -136,7 +135,6 @@ function remedyOf({ name, command, file, install }: AcpAgentPayload): string {
   return install === undefined ? `Install it, or ${correct}` : `Install it (${install}), or ${correct}`;
 }
 
-/** The agents that answer, and those that could be configured. */
 function printAcpAgents(terminal: Terminal, { agents, others }: AcpAgentsPayload): void {
   const line = (text: string) => terminal.out(`${text}\n`);
   for (const agent of agents) {

@@ -54,17 +54,16 @@ export function registerDoctor(command: Command, { terminal }: CommandContext): 
 
 interface DoctorOptions extends GlobalOptions {
   readonly fix?: boolean;
-  /** Every setting, those too that nobody has set. */
+  /** Shows every setting, including defaults. */
   readonly all?: boolean;
-  /** A session that maintenance is explained for. */
   readonly explain?: string;
 }
 
 const neededNode = 24;
-/** Seconds that an ACP agent is given to say what it is; `acp.startTimeoutSeconds` where that is less. */
+/** The limit for an ACP agent to answer; `acp.startTimeoutSeconds` can lower it. */
 const longestProbe = 30;
 
-/** Looks at everything, and mends what can be mended where `--fix` says so. `false`: an error remains. */
+/** Returns `false` if an error remains. */
 async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
   const { loaded, problems } = await checkConfig(loadOptions(terminal, options));
   const root = loaded.config.store.path;
@@ -110,7 +109,7 @@ async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promis
   return payload.ok;
 }
 
-/** Commands that the running gateway does not start before an operator says so. */
+/** Commands that wait for an operator before the running gateway starts them. */
 async function askGateway(
   terminal: Terminal,
   options: GlobalOptions,
@@ -146,7 +145,7 @@ async function askGateway(
   }
 }
 
-/** Starts each ACP agent for a moment, except for those that wait for the operator. */
+/** Starts each ACP agent briefly, except those that wait for an operator. */
 function askAgents(
   terminal: Terminal,
   loaded: LoadedConfig,
@@ -162,7 +161,7 @@ function askAgents(
   );
 }
 
-/** Starts or reaches each MCP server for a moment, except for those that wait for the operator. */
+/** Connects to each MCP server briefly, except those that wait for an operator. */
 function askMcpServers(
   terminal: Terminal,
   loaded: LoadedConfig,
@@ -224,7 +223,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   }
 }
 
-/** The session of a reference, also in the trash. */
+/** Also finds sessions in the trash. */
 async function findExplained(
   { sessions }: Pick<Store, "sessions">,
   { config }: LoadedConfig,
@@ -241,10 +240,10 @@ async function findExplained(
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** So many runs and messages are listed; the counts tell of the others. */
+/** The maximum number of listed runs and messages; the rest is counted. */
 const mostListed = 20;
 
-/** Runs and messages that no process without the right app or channel takes up. */
+/** Runs and messages that wait for a process with the right app or channel. */
 async function waitingWork(
   { runs }: FolderStore,
   { config }: LoadedConfig,
@@ -297,12 +296,11 @@ function refuseBesideGateway(root: string): void {
   });
 }
 
-/** It has been reported. */
+/** The damage has been reported already. */
 function ignoreDamage(error: unknown): void {
   if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
 }
 
-/** What opening a folder does by itself, whoever opens it, and what it cannot do. */
 function findingOf({ kind, file, note }: Recovery): CheckFinding {
   const what = note.charAt(0).toUpperCase() + note.slice(1);
   const isDone = kind !== "not_taken_in" && kind !== "not_indexed";

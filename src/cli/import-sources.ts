@@ -10,16 +10,15 @@ import type { GivenFile, Program, Source, Sources } from "../sessions/import-sou
 import { failedRow, importPayload, listName, otherProgram, readList } from "../sessions/import-sources.ts";
 import { refuseSpecialFile } from "../store/files/disk.ts";
 
-/** A transcript on this machine. */
 export interface FoundSource extends Source {
-  /** The list beside it that says something of it. */
+  /** The OpenClaw list that describes it. */
   readonly list: string | null;
 }
 
-/** Folders that hold no transcripts, however deep they are. */
+/** Folders that are skipped. */
 const passedOver = new Set(["node_modules", ".git"]);
 
-/** What a path holds: a transcript, a folder of transcripts, or a folder of OpenClaw with its list of sessions. */
+/** Finds the transcripts of a path: a file, a folder of transcripts, or an OpenClaw folder with its list of sessions. */
 export function findSources(path: string, agentId: string): Sources<FoundSource> {
   if (!statOf(path).isDirectory()) {
     refuseSpecialFile(path);
@@ -42,7 +41,7 @@ function onDisk(file: string, wish: ImportWish = {}, list: string | null = null)
   return { file, wish, isNamed: false, list, read: () => readFileSync(file) };
 }
 
-/** The rows of a list, then the transcripts that no row names. */
+/** The sessions of the list, then the transcripts that it does not name. */
 function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSource> {
   const list = join(folder, listName);
   try {
@@ -53,14 +52,14 @@ function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSour
     }));
     const files = new Set(named.map(({ file }) => file));
     const others = [...transcriptsIn(folder)].filter((file) => !files.has(file));
-    // A transcript in an agent's folder is that agent's, whether the list names it or not.
+    // A transcript in an agent's folder belongs to that agent, even if the list does not name it.
     return { sources: [...named, ...others.map((file) => onDisk(file, { agentId }, list))], failed };
   } catch (error) {
     return { sources: [], failed: [failedRow(list, error)] };
   }
 }
 
-/** Everything that may be a transcript, in the order of the names. Links are not followed. */
+/** All files that may be transcripts, by name. Links are not followed. */
 function* transcriptsIn(folder: string): Generator<string> {
   const entries: Dirent[] = readdirSync(folder, { withFileTypes: true });
   const names = new Set(entries.map(({ name }) => name));
@@ -72,7 +71,7 @@ function* transcriptsIn(folder: string): Generator<string> {
   }
 }
 
-/** Of a session of ours the log is taken, not the working set beside it. */
+/** For a Skein session, the log is imported, not the working set. */
 function isTranscript(name: string, beside: ReadonlySet<string>): boolean {
   if (/^rollout-.*\.json$/.test(name)) return true;
   if (!name.endsWith(".jsonl")) return false;
@@ -88,12 +87,12 @@ function statOf(path: string) {
   }
 }
 
-/** What goes into one call, as JSON: a frame has room for 25 MiB. */
+/** The limits of one call as JSON; a frame has 25 MiB. */
 const roomInACall = { bytes: 20 * 1024 * 1024, files: 1000 };
 
 type About = Omit<Params<"sessions.import">, "files" | "from">;
 
-/** Has a gateway import what lies on this machine: the contents go over, in as many calls as it takes. */
+/** Sends the content of local files to a gateway, in as many calls as needed. */
 export async function importOverCalls(
   calls: Calls<"sessions.import">,
   found: Sources<FoundSource>,
@@ -111,7 +110,7 @@ export async function importOverCalls(
     const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
     imported.push(...answer.imported);
     skipped.push(...(answer.skipped ?? []));
-    // What is amiss in a list was found here already, and is said again with each call that has the list.
+    // Errors in a list were found here already, and every call with the list repeats them.
     failed.push(...answer.failed.filter(({ file }) => !lists.has(file)));
     update(done, found.sources.length);
   }
@@ -120,7 +119,7 @@ export async function importOverCalls(
 
 interface Batch {
   readonly files: readonly GivenFile[];
-  /** How many sources are behind it. */
+  /** How many sources precede it. */
   readonly done: number;
 }
 
@@ -129,7 +128,7 @@ interface LeftOut {
   readonly ignored: IgnoredRow[];
 }
 
-/** Each with the lists that its transcripts need. What cannot be read or is too large goes to `failed`. */
+/** Each batch has the lists that its transcripts need. Files that cannot be read or are too large go to `failed`. */
 function* batches(
   sources: readonly FoundSource[],
   from: Program | null,
@@ -159,7 +158,7 @@ interface Weighed extends GivenFile {
   readonly bytes: number;
 }
 
-/** A transcript and its list; nothing where it is not wanted or cannot be read. */
+/** A transcript and its list; empty if it is not wanted or cannot be read. */
 function weighed(
   source: FoundSource,
   from: Program | null,

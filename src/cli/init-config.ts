@@ -4,13 +4,12 @@ import { keyedProviders, keyVariable, rehearsalModel } from "../config/default-m
 import { readTextFile } from "../config/find-file.ts";
 import { gatherStream } from "../core/gather-bytes.ts";
 
-/** What a first configuration is made from. */
 export interface Found {
   readonly keys: readonly FoundKey[];
   readonly ollama: FoundOllama | null;
 }
 
-/** The model for what was found: of the first key, else one of Ollama's that can talk, else the rehearsal model. */
+/** The model of the first key, else a chat model of Ollama, else the rehearsal model. */
 export function chosenModel({ keys, ollama }: Found): string {
   const [key] = keys;
   const known = keyedProviders.find(({ provider }) => provider === key?.provider);
@@ -19,7 +18,7 @@ export function chosenModel({ keys, ollama }: Found): string {
   return local === undefined ? rehearsalModel : `local/${local}`;
 }
 
-/** A first `skein.yaml`, with comments: what was found, and what else there is, as comments that hold when uncommented. */
+/** A first `skein.yaml`. Settings for what was not found are comments that are valid when uncommented. */
 export function configText(found: Found): string {
   return [
     "# Configuration of Skein. Everything has a default; docs/configuration.md lists every setting.",
@@ -53,7 +52,7 @@ export function configText(found: Found): string {
   ].join("\n");
 }
 
-/** Nobody should have to take the rehearsal model out again when there is a key. */
+/** The rehearsal model is not written, so that a key that is added later takes effect. */
 function modelLines(model: string): string[] {
   if (model !== rehearsalModel) return [`    model: ${JSON.stringify(model)}`];
   return [
@@ -82,21 +81,21 @@ function localLines(ollama: FoundOllama | null): string[] {
     .map((line) => `    ${line}`);
 }
 
-/** A key that is there, by the name of its variable. Its value is never kept. */
+/** The variable of an API key; its value is not stored. */
 interface FoundKey {
   readonly provider: string;
   readonly variable: string;
   readonly from: "environment" | ".env";
 }
 
-/** The keys in the environment and in the `.env` of a folder, in the order in which their providers are chosen. */
+/** Finds API keys in the environment and in the `.env` of a folder, in the order of preference. */
 export async function findKeys(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly FoundKey[]> {
   const beside = parseEnv((await readTextFile(join(folder, ".env"))) ?? "");
   return keyedProviders.flatMap((known) => {
-    // A real variable wins even when it is blank, as it does when the configuration is read.
+    // An environment variable wins even if it is blank, as when the configuration is read.
     const variable = keyVariable(known, (name) => env[name] ?? beside[name]);
     if (variable === null) return [];
     return [
@@ -105,9 +104,8 @@ export async function findKeys(
   });
 }
 
-/** An Ollama that answered. */
 interface FoundOllama {
-  /** Where it speaks as OpenAI does. */
+  /** The OpenAI-compatible address. */
   readonly baseUrl: string;
   readonly models: readonly string[];
 }
@@ -117,7 +115,7 @@ const timeoutMs = 500;
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
-/** Asks the local Ollama for its models; `null`: none answers in time, or something else does. */
+/** Asks the local Ollama for its models; `null`: no Ollama answers in time. */
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
@@ -126,19 +124,19 @@ export async function findOllama(host: string | undefined): Promise<FoundOllama 
   return models === null ? null : { baseUrl: `${base}/v1`, models };
 }
 
-/** What OLLAMA_HOST stands for: an address, a host, a port, or nothing; `null`: none of these. */
+/** Parses OLLAMA_HOST: a URL, a host, a port, or nothing; `null`: invalid. */
 export function ollamaBase(host: string | undefined): string | null {
   const given = (host ?? "").trim();
   const hasScheme = /^https?:\/\//i.test(given);
   const url = URL.parse(hasScheme ? given : `http://${/^(:\d|$)/.test(given) ? "127.0.0.1" : ""}${given}`);
   if (url === null || url.username !== "" || url.password !== "") return null;
-  // A server listens on 0.0.0.0; nobody is reached there.
+  // A server listens on 0.0.0.0, but clients cannot connect to it.
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
   if (!hasScheme && !/:\d+(?:\/|$)/.test(given)) url.port = usualPort;
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** The names in an answer to `/api/tags`; `null`: it is none. Names that could not stand in a file are left out. */
+/** The model names in an answer to `/api/tags`; `null`: not such an answer. Unsafe names are left out. */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);
   const models = isObject(answer) ? answer.models : null;
@@ -150,14 +148,14 @@ function modelNames(text: string): readonly string[] | null {
   return [...new Set(names)].slice(0, mostModels);
 }
 
-/** The body of a good answer; `null`: there is none, or it is too long or too late. */
+/** The body of a successful response; `null`: no response in time, or too large. */
 async function fetchText(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
     const bytes = await gatherStream(response.body, mostBytes);
     return response.ok && bytes !== null ? bytes.toString("utf8") : null;
   } catch {
-    // Whatever went wrong, no Ollama can be used there, and that is all that was asked.
+    // Any failure means that no Ollama can be used.
     return null;
   }
 }

@@ -41,7 +41,7 @@ interface InitOptions extends GlobalOptions {
   readonly yes?: boolean;
 }
 
-/** Writes a first configuration into the folder of `--dir`, else where the user stands. */
+/** Writes a first configuration into `--dir` or the current directory. */
 async function initCommand(terminal: Terminal, options: InitOptions): Promise<void> {
   if (options.config !== undefined) {
     const advice = "Leave --config out; --dir names the folder";
@@ -51,7 +51,7 @@ async function initCommand(terminal: Terminal, options: InitOptions): Promise<vo
   const file = join(folder, "skein.yaml");
   const before = configsIn(folder);
   if (options.force !== true) refuseReplacing(before);
-  // The old one is kept, so without a terminal --force is enough.
+  // The old file is kept, so without a terminal --force is enough.
   if (before.length > 0 && terminal.ask !== null) {
     await confirm(terminal, `Replace ${before.join(" and ")}? A copy is kept.`, options);
   }
@@ -72,7 +72,7 @@ async function initCommand(terminal: Terminal, options: InitOptions): Promise<vo
   answer(terminal, options, payload, linesOf(payload));
 }
 
-/** In another folder the file has to be named: a `skein.yaml` where the user stands would be read instead. */
+/** In another folder the file must be named, or a `skein.yaml` in the current directory would be read instead. */
 function doctorLine(terminal: Terminal, options: InitOptions, file: string): string {
   const { dir } = options;
   if (dir === undefined || pathFrom(terminal, dir) === terminal.cwd)
@@ -106,14 +106,13 @@ function linesOf({ file, backups, model, keys, ollama, next }: InitPayload): Ans
   ];
 }
 
-/** The configuration files that a folder has. */
 function configsIn(folder: string): readonly string[] {
   return configNames
     .map((name) => join(folder, name))
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
 }
 
-/** Refuses a folder that has a configuration: two in one folder are a mistake, whatever they are called. */
+/** Two configuration files in one folder are an error, whatever their names. */
 function refuseReplacing([there]: readonly string[]): void {
   if (there === undefined) return;
   throw new SkeinError("write_failed", {

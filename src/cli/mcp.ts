@@ -28,9 +28,8 @@ export function registerMcp(command: Command, { terminal, version }: CommandCont
 }
 
 /**
- * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
- * itself, whose runs this process does then. The output carries MCP alone. Asked to stop, it lets runs come to a written
- * state first; asked once more, it ends at once.
+ * Serves MCP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
+ * lets runs reach a durable state first; a second one ends the process.
  */
 async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
   await withProtocolStreams(terminal, (streams) => serve(streams, version, options));
@@ -44,13 +43,13 @@ async function serve(streams: ProtocolStreams, version: string, options: GlobalO
     version,
     defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
     scope: config.session.scope,
-    // A gateway sees to it call by call; the folder itself asks for no token.
+    // A gateway checks the token on every call; the folder itself needs none.
     isCurrent: () => true,
     report: (error: unknown) => tell(terminal, options, thrownText(error)),
   };
   const running = await connectToGateway(terminal, options, config.store.path);
   if (running === null) {
-    // Named, so that a folder is begun where there is none.
+    // The name creates a missing folder.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
       speak(streams, { ...localPrincipal, user }, skeinParts(skein, known)),
@@ -63,7 +62,7 @@ async function serve(streams: ProtocolStreams, version: string, options: GlobalO
   }
 }
 
-/** Whoever the gateway takes the token for: its asker has a session of its own. A token for all users speaks for `--user`. */
+/** The principal of the gateway's token. A token for all users acts for `--user`. */
 function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   const { tokenId = localPrincipal.tokenId, scopes, allUsers, userId } = hello;
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
@@ -74,8 +73,8 @@ async function speak(streams: ProtocolStreams, principal: Principal, parts: McpP
 }
 
 /**
- * What MCP stands on where a gateway runs: every call is one of `tools.invoke`. Which run a call waits for is not told there,
- * so that no progress is.
+ * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not tell which run
+ * a call waits for.
  */
 export function gatewayMcpParts(
   calls: WatchedCalls,

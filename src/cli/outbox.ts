@@ -58,7 +58,6 @@ interface OutboxListOptions extends GlobalOptions, AllUsersOption {
 
 const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"];
 
-/** Lists messages on their way to channels, the last first. */
 async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
   const wanted = options.state?.split(",").map(stateOf);
   const whose = userFilter(options);
@@ -96,7 +95,6 @@ function columns(shown: (key: string) => string, now: number): Column<OutboxRowP
   ];
 }
 
-/** `undefined`: this process delivers it, or it is not queued. */
 function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string | undefined {
   if (waitsForChannel !== true) return undefined;
   return app === undefined
@@ -139,7 +137,6 @@ function linesOf(row: OutboxRowPayload): AnswerLine[] {
   return [`message ${row.outboxId}`, ...lines];
 }
 
-/** Sends a message that was given up once more, or gives it up. */
 async function settleOutbox(
   terminal: Terminal,
   outboxId: string,

@@ -70,7 +70,6 @@ interface RunsListOptions extends GlobalOptions, AllUsersOption {
 const defaultLimit = 50;
 const pageSize = 500;
 
-/** Lists runs, the last accepted first, and the approvals that are open. */
 async function listRuns(terminal: Terminal, options: RunsListOptions): Promise<void> {
   const isOfLost = options.state?.trim().toLowerCase() === "lost";
   const states = options.state === undefined || isOfLost ? undefined : statesOf(options.state);
@@ -94,7 +93,7 @@ function statesOf(text: string): RunState[] {
   });
 }
 
-/** As many as are wanted, in as many pages as that takes: a command answers once. */
+/** Fetches as many pages as the limit needs. */
 async function runList(
   open: OpenSkeinCalls,
   which: { readonly states?: RunState[]; readonly lost?: boolean },
@@ -142,7 +141,7 @@ function printRuns(
   printApprovals(terminal, approvals, options);
 }
 
-/** The tool calls that wait for an answer, with the command that approves each. */
+/** Prints open approvals, each with the command that approves it. */
 function printApprovals(
   terminal: Terminal,
   approvals: readonly ApprovalPayload[],
@@ -157,7 +156,7 @@ function printApprovals(
   }
 }
 
-/** Behind the ID, which commands take. */
+/** Inserts the user after the ID. */
 export function withUserColumn<Row extends { readonly userId?: string }>([
   id,
   ...columns
@@ -186,7 +185,7 @@ function tokens(count: number): string {
   return count === 0 ? "" : formatCount(count);
 }
 
-/** The command that answers for what stands above it. User IDs may hold anything. */
+/** Escaped, because user IDs can contain any character. */
 function printCommand(terminal: Terminal, options: GlobalOptions, words: readonly string[]): void {
   terminal.out(`      ${paint(terminal, "dim", wholeLine(commandLine(terminal, options, words)))}\n`);
 }
@@ -197,7 +196,6 @@ interface ApprovalsListOptions extends GlobalOptions, AllUsersOption {
   readonly limit?: number;
 }
 
-/** Lists tool calls that wait for an answer, newest first. */
 async function listApprovals(terminal: Terminal, options: ApprovalsListOptions): Promise<void> {
   const { session, all, limit } = options;
   const whose = userFilter(options);

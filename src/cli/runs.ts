@@ -75,7 +75,6 @@ export function registerRuns(runs: Command, context: CommandContext): void {
   }
 }
 
-/** Everything that is known of one run. */
 async function showRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
   await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
     const payload = await calls.call("runs.get", { runId, ...present({ userId }) });
@@ -126,7 +125,6 @@ async function abortRun(terminal: Terminal, runId: string, options: GlobalOption
   });
 }
 
-/** Queues the input of a lost run again. */
 async function retryRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
   await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
     const payload = await calls.call("runs.retry", { runId, ...present({ userId }) });
@@ -140,7 +138,6 @@ async function retryRun(terminal: Terminal, runId: string, options: GlobalOption
   });
 }
 
-/** Lets any process run a run that waits for an app. */
 async function releaseRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
   await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
     const payload = await calls.call("runs.release", { runId, ...present({ userId }) });
@@ -154,7 +151,7 @@ async function releaseRun(terminal: Terminal, runId: string, options: GlobalOpti
   });
 }
 
-/** Lets a tool call be made, or not. The first answer stands, and is told whosever it was. */
+/** The first answer stands, whoever gave it. */
 async function resolveApproval(
   terminal: Terminal,
   approvalId: string,

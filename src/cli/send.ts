@@ -79,7 +79,6 @@ interface SendCommandOptions extends GlobalOptions {
 
 type Said = Params<"sessions.send">;
 
-/** Says something to a session, and stays until everything that it set off has ended. */
 async function sendCommand(
   terminal: Terminal,
   ref: string,
@@ -109,7 +108,7 @@ async function sendCommand(
   });
 }
 
-/** The session is that of an app: its process answers, and how long that takes nobody can tell. */
+/** The session belongs to an app whose process may not be running, so the command does not wait. */
 function leaveToApp(
   terminal: Terminal,
   { nextCommand }: OpenSkeinCalls,
@@ -162,7 +161,7 @@ async function follow(
   const shown = isShown || notes !== null ? new RunPrinter(printer, open, said) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
-  // Once: the next Ctrl-C ends the process, and what is left goes on in the next one.
+  // The next Ctrl-C ends the process; open runs continue in the next one.
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
     printer.note("aborting; Ctrl-C again leaves");
@@ -192,7 +191,7 @@ async function follow(
   }
 }
 
-/** The run and everything that it set off. */
+/** Aborts the run and everything that it started. */
 async function abort(open: OpenSkeinCalls, accepted: Promise<string>): Promise<void> {
   const runId = await accepted;
   const { userId } = open.reader;

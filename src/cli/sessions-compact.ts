@@ -37,7 +37,6 @@ interface CompactOptions extends GlobalOptions {
   readonly mind?: string;
 }
 
-/** Has the older part of a session summarised: by its own model, or as somebody wrote it. */
 async function compactCommand(terminal: Terminal, name: string, options: CompactOptions): Promise<void> {
   const { summary, keepFrom, mind } = options;
   if (summary === undefined && keepFrom === undefined) return byModel(terminal, name, options);
@@ -59,7 +58,7 @@ async function byModel(terminal: Terminal, name: string, options: CompactOptions
   });
 }
 
-/** On the folder itself, which is safe beside a gateway: there is no method that takes somebody's own summary. */
+/** Works on the folder itself, which is safe next to a gateway: no method accepts a summary. */
 async function byHand(
   terminal: Terminal,
   name: string,

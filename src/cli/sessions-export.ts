@@ -46,7 +46,6 @@ interface ExportOptions extends GlobalOptions {
   readonly force?: boolean;
 }
 
-/** Writes a session out, to a file or to where the command prints. */
 async function exportCommand(terminal: Terminal, name: string, options: ExportOptions): Promise<void> {
   const as = { format: formatOf(options), all: options.all === true };
   if (isFileName(name)) {
@@ -69,7 +68,7 @@ async function exportCommand(terminal: Terminal, name: string, options: ExportOp
   });
 }
 
-/** `null`: it does not fit into one answer, and is read from the folder piece by piece. */
+/** `null`: too large for one answer; it is read from the folder instead. */
 async function exportByCall(
   terminal: Terminal,
   name: string,
@@ -99,12 +98,11 @@ function write(terminal: Terminal, about: About, pieces: Iterable<string>, optio
     const payload: ExportPayload = { ...about, content: [...pieces].join("") };
     printJson(terminal, payload);
   } else {
-    // In JSON this changes nothing; the other formats have no such characters on purpose.
+    // Escaping does not change JSON, and the other formats contain no control characters.
     for (const piece of pieces) terminal.out(escapeUnprintable(piece));
   }
 }
 
-/** As `--format` says, else as the file's name does. */
 function formatOf({ format, output }: ExportOptions): ExportFormat {
   const text = format ?? /\.(\w+)$/.exec(output ?? "")?.[1] ?? "jsonl";
   const known = exportFormats.find((each) => each === text.toLowerCase());
@@ -116,13 +114,10 @@ function formatOf({ format, output }: ExportOptions): ExportFormat {
   });
 }
 
-/** Pieces are gathered to so much before they are written. */
+/** Pieces are buffered up to this size. */
 const chunk = 256 * 1024;
 
-/**
- * Writes a file of our own piece by piece, for its owner to read alone: whole or not at all. One that is there is left
- * alone unless told to replace it. How many bytes it has.
- */
+/** Writes a file that only its owner can read, completely or not at all. Returns its size in bytes. */
 function writePieces(
   path: string,
   pieces: Iterable<string>,

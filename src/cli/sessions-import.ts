@@ -67,7 +67,7 @@ interface ImportOptions extends GlobalOptions {
   readonly keepMetadata?: boolean;
 }
 
-/** Brings in sessions of other programs. `false`: something could not be imported, or there was nothing to import. */
+/** Returns `false` if something could not be imported or nothing was found. */
 async function importCommand(
   terminal: Terminal,
   paths: readonly string[],
@@ -106,7 +106,7 @@ function settingsFrom(terminal: Terminal, options: ImportOptions): ImportSetting
   return { key, label, cwd: folder, model, sendPolicy, delivery: deliveryFrom(deliverTo), keepMetadata };
 }
 
-/** `channel:to`, or a channel alone. */
+/** Parses `channel:to`, or a channel alone. */
 function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
   if (text === undefined) return undefined;
   const [channel = "", ...rest] = text.split(":");
@@ -132,7 +132,7 @@ function together(found: readonly Sources<FoundSource>[]): Sources<FoundSource> 
   };
 }
 
-/** Into the folder itself files of any size go, byte for byte; to a gateway, what fits into its frames. */
+/** The folder accepts files of any size; a gateway accepts what fits into its frames. */
 async function importFound(
   terminal: Terminal,
   { store, calls, asker, reader, loaded }: OpenFolderCalls,
@@ -140,7 +140,7 @@ async function importFound(
   how: { readonly from: Program | null; readonly isDry: boolean; readonly settings: ImportSettings },
   update: (done: number, total: number) => void,
 ): Promise<ImportPayload> {
-  // The agent of sessions whose folder names none.
+  // The agent of transcripts that are not in an agent's folder.
   const { agentId } = asker;
   const { from, isDry, settings } = how;
   if (store === null) {
@@ -159,13 +159,11 @@ async function importFound(
   return importAll(importer, found, from, update);
 }
 
-/** A command for the user to type next. */
 type ToType = (...words: readonly string[]) => string;
 
 const mostShown = 20;
 const longest = 2000;
 
-/** What an import came to, for people: sessions, what of them was not kept, and what could not be imported. */
 function printImport(
   terminal: Terminal,
   { imported, skipped = [], ignored = [], failed }: ImportPayload,
@@ -210,7 +208,7 @@ function printImport(
   for (const { file, error } of failed) terminal.out(`  ${oneLine(`${file}: ${error}`, longest)}\n`);
 }
 
-/** As seen from where the user stands, where that is shorter. */
+/** Relative to the current directory if that is shorter. */
 function shownPath({ cwd }: Terminal, file: string): string {
   const path = relative(cwd, file);
   return path.startsWith("..") || path.length > file.length ? file : path;
@@ -222,7 +220,7 @@ interface Loss {
   readonly example?: string;
 }
 
-/** The same sentence of many sessions is one line. */
+/** Merges equal losses of several sessions. */
 function sumUp(losses: readonly Loss[]): Loss[] {
   return [...Map.groupBy(losses, ({ what }) => what)].map(([what, each]) => {
     const example = each.find((one) => one.example !== undefined)?.example;
@@ -231,7 +229,7 @@ function sumUp(losses: readonly Loss[]): Loss[] {
   });
 }
 
-/** What to do about sessions that were skipped because they are in the trash. */
+/** The commands that restore sessions which were skipped because they are in the trash. */
 function remedyFor(
   nextCommand: ToType,
   why: string,

@@ -154,7 +154,7 @@ function isFiltered({ limit: _limit, ...filters }: ListQuery): boolean {
   return Object.keys(filters).length > 0;
 }
 
-/** What goes on; nothing where nothing does. */
+/** Empty if the session is idle. */
 function statusOf({ status = "idle" }: SessionRow): string {
   return status === "idle" ? "" : status;
 }

@@ -23,7 +23,7 @@ export function registerSessionsRepair(command: Command, { terminal }: CommandCo
 
 const mostLines = 20;
 
-/** Writes a damaged session file anew, the original kept beside it; of our own log, says what is damaged. */
+/** Rewrites a damaged session file and keeps the original. The log of a session is only inspected. */
 async function repairSession(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
   const report: RepairPayload = isFileName(name)
     ? await repairSessionFile(pathFrom(terminal, name))
@@ -73,7 +73,7 @@ function entries(count: number): string {
   return pluralize(count, "entry", "entries");
 }
 
-/** The payload of a repaired file has a code as the reason, that of a log a text. */
+/** A repaired file has a code as the reason, a log has a text. */
 function reasonText(reason: string): string {
   return Object.hasOwn(corruptReasonText, reason) ? corruptReasonText[reason as CorruptReason] : reason;
 }

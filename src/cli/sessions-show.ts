@@ -51,7 +51,7 @@ interface ShowOptions extends GlobalOptions {
   readonly after?: string;
 }
 
-/** Beside the name that other commands take. */
+/** The key follows the name and is never cut. */
 const longestName = 80;
 
 interface Shown {
@@ -60,7 +60,6 @@ interface Shown {
   readonly findings: readonly Diagnostic[];
 }
 
-/** Prints a page of the active branch. */
 async function showSession(terminal: Terminal, name: string, options: ShowOptions): Promise<void> {
   const { history, title, findings } = isFileName(name)
     ? await pageOfFile(terminal, name, options)
@@ -99,7 +98,6 @@ async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions
   return { history, title, findings: [] };
 }
 
-/** A session for people: what it is called, and the key as they would write it. */
 async function titleOf({ calls, reader, asker }: OpenCalls, key: string): Promise<string> {
   const { displayName, label } = await calls.call("sessions.get", { key, ...reader });
   const called = displayName ?? label;
@@ -122,7 +120,6 @@ function note(terminal: Terminal, text: string): string {
   return `${paint(terminal, "dim", wholeLine(text))}\n`;
 }
 
-/** Draws every branch of a session. */
 async function showTree(
   terminal: Terminal,
   name: string,

@@ -16,17 +16,15 @@ import type { Terminal } from "./output/terminal.ts";
 
 interface SlashContext {
   readonly session: ChatSession;
-  /** Prints without regard to a prompt: the lines are made room for. */
+  /** Output here clears the prompt first. */
   readonly terminal: Terminal;
   note(text: string): void;
   leave(): void;
-  /** Ends what takes long; left out: nothing does. */
   readonly signal?: AbortSignal;
 }
 
 type Act = (about: SlashContext, rest: string) => Promise<void>;
 
-/** What each slash command does. What cannot be done is thrown, with what to do. */
 export const slashHandlers: Readonly<Record<SlashName, Act>> = {
   help: async ({ terminal }) => terminal.out(slashHelp()),
   quit: async ({ leave }) => leave(),
@@ -48,7 +46,7 @@ async function branch({ session, note }: SlashContext, rest: string): Promise<vo
   note(entryId === null ? "at the beginning of the session" : `going on from ${shortRunId(entryId)}`);
 }
 
-/** Where the session stood when the user said the last thing. */
+/** The parent of the last user message. */
 async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<string | null> {
   for (let before: string | undefined; ; ) {
     const range = { ...to, ...present({ before }) };
@@ -91,7 +89,7 @@ async function compact({ session, note, signal }: SlashContext, rest: string): P
     const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
     note(`compacted: about ${done.tokensBefore} tokens before${now}`);
   } catch (error) {
-    // Nothing was written, which is no failure of the chat.
+    // Nothing was changed, and the chat continues.
     if (!["conflict", "unavailable"].includes(errorCodeOf(error) ?? "")) throw error;
     note(thrownText(error));
   }
@@ -136,7 +134,7 @@ async function model({ session, note }: SlashContext, rest: string): Promise<voi
   note(rest === "-" ? "the agent's model answers from now on" : `${rest} answers from now on`);
 }
 
-/** What may be typed behind a slash, in the order that /help shows it. */
+/** In the order of /help. */
 export const slashCommandTable = {
   help: { usage: "/help", about: "what can be typed here" },
   branch: {
@@ -158,7 +156,7 @@ type Slash =
   | { readonly name: SlashName; readonly rest: string }
   | { readonly name: null; readonly typed: string };
 
-/** A line that begins with a slash, read; `null`: it is something to say. Two slashes say one. */
+/** Parses a line that starts with a slash; `null`: a message. Two slashes send one. */
 export function parseSlash(line: string): Slash | null {
   if (!line.startsWith("/") || line.startsWith("//")) return null;
   const [, word = "", rest = ""] = /^\/(\S*)\s*(.*)$/s.exec(line) ?? [];
@@ -175,13 +173,13 @@ function slashHelp(): string {
 
 export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 
-/** The images that a message names. */
+/** Reads the images that a message mentions. */
 type ReadNamed = (
   to: SessionParams,
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
 
-/** The session that is spoken to: whatever has its key now. */
+/** The session of a chat: whichever session has its key now. */
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;
@@ -201,7 +199,7 @@ export class ChatSession {
     this.sending = sending;
   }
 
-  /** The run that it became. */
+  /** Sends a message and returns its run ID. */
   async say(message: string): Promise<string> {
     const attachments = await this.#readNamed(this.#to, message);
     const said = {
@@ -211,7 +209,6 @@ export class ChatSession {
     return (await this.open.calls.call("sessions.send", said)).runId;
   }
 
-  /** As params of methods name it. */
   get to(): SessionParams {
     return this.#to;
   }
@@ -228,7 +225,7 @@ export class ChatSession {
     this.#to = { ...this.#to, key };
   }
 
-  /** `null`: nothing was said yet. */
+  /** `null`: the session does not exist yet. */
   async details(): Promise<SessionDetailsPayload | null> {
     try {
       return await this.open.calls.call("sessions.get", this.#to);

@@ -92,7 +92,6 @@ interface SpawnOptions extends GlobalOptions {
   readonly wait?: boolean;
 }
 
-/** Gives a task to a new session, for another one; prints what came of it, and stays until all of it has ended. */
 async function spawnCommand(
   terminal: Terminal,
   words: readonly string[],
@@ -116,7 +115,7 @@ async function spawnCommand(
   );
 }
 
-/** What the child says and does as it goes, on stderr; the result is printed below it. */
+/** Prints the child's output on stderr while it runs. */
 async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ExpectedChild): Promise<Watched> {
   const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
   const shown = await ChildPrinter.of(printer, open, coming);
@@ -124,7 +123,7 @@ async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: Expe
   return {
     beforeResult: async ({ outcome, runId }) => {
       childRun = typeof runId === "string" ? runId : null;
-      // One in the background has only begun.
+      // In the background it has only started.
       if (outcome === undefined || childRun === null) shown.pause();
       else await shown.end(childRun);
     },
@@ -170,7 +169,7 @@ function show(terminal: Terminal, options: SpawnOptions, result: ToolResult, age
   return endOf(result);
 }
 
-/** The refusal is worded for a model; a person can change what is allowed. */
+/** The tool's error is written for a model; this tells the user which setting to change. */
 function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
   const parsed = readKey(session);
   const asker = "agentId" in parsed ? parsed.agentId : agentId;
@@ -179,11 +178,11 @@ function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: str
 
 function tokensIn(usage: unknown): string | undefined {
   const count = isRow(usage) ? usage.totalTokens : undefined;
-  // Agents of others need not tell.
+  // ACP agents need not report usage.
   return typeof count === "number" && count > 0 ? formatCount(count) : undefined;
 }
 
-/** A child that was waited for, and did not end well, is a failure. */
+/** A child that failed makes the command fail. */
 function endOf({ outcome }: ToolResult): ExitCode {
   return outcome === undefined || outcome === "ok" ? 0 : 1;
 }

@@ -63,14 +63,13 @@ export interface StartSurroundings {
   readonly signals: ProcessSignals;
 }
 
-/** Opens the gateway of a folder, says how it is reached, and stays until it is told to stop. */
 export async function startCommand(
   terminal: Terminal,
   options: StartOptions,
   { version, pieces, signals }: StartSurroundings,
 ): Promise<void> {
   const { host, port, expose } = options;
-  // Heard from the first moment on: who is told to stop while it starts stops as soon as it has.
+  // Subscribed first, so that a stop request during the start is not lost.
   const stop = awaitStop(signals, () => signals.exit(0));
   try {
     const overrides = {
@@ -100,7 +99,7 @@ async function stay(
   signals: ProcessSignals,
 ): Promise<void> {
   const stopReloading = signals.onReload(() => void gateway.reload());
-  // Nothing else may hold the process: sockets come and go, timers do not count.
+  // Keeps the process alive: sockets come and go, and the other timers are unreferenced.
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await requested;
@@ -109,7 +108,7 @@ async function stay(
     clearInterval(held);
     stopReloading();
   }
-  // What is left over goes on at the next start.
+  // Open runs continue at the next start.
   if (!(await gateway.close())) signals.exit(0);
 }
 
@@ -145,7 +144,6 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   ];
 }
 
-/** Lets the running gateway apply its whole configuration, with commands that a changed file alone does not start. */
 export async function reloadCommand(terminal: Terminal, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async ({ calls }) => {
     const done = await calls.call("config.reload", {});

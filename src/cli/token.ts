@@ -63,7 +63,6 @@ interface TokenOptions extends GlobalOptions {
   readonly expires?: string;
 }
 
-/** Makes a token, and shows it this once. */
 async function createToken(terminal: Terminal, options: TokenOptions): Promise<void> {
   checkWhose(options);
   const scopes = scopesOf(options.scope ?? "read");
@@ -86,7 +85,6 @@ async function createToken(terminal: Terminal, options: TokenOptions): Promise<v
   });
 }
 
-/** Lists tokens, the last made first. */
 async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async ({ calls, nextCommand }) => {
     const list = await calls.call("tokens.list", {});
@@ -97,7 +95,6 @@ async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<v
   });
 }
 
-/** Ends a token, and all that it made. */
 async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
@@ -111,7 +108,7 @@ async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalO
   });
 }
 
-/** `--user` is whose sessions a command is about; taken for whose token it is, it would be the unnamed user's. */
+/** `--user` alone would silently create a token for the unnamed user. */
 function checkWhose({ user, for: userId, allUsers }: TokenOptions): void {
   if (userId !== undefined) userSegment(userId);
   if (userId !== undefined && allUsers === true) {

@@ -50,17 +50,16 @@ interface ToolCommandOptions extends GlobalOptions {
   readonly wait?: boolean;
 }
 
-/** Tools that set work off. The others only look, and then nothing that waits in the folder is run in passing. */
+/** Tools that start runs. For the others, this process executes no queued runs. */
 const startingTools = new Set(["sessions_send", "sessions_spawn", "subagents"]);
 
-/** What a tool that names a session wants of it; `access` says why it may not. */
+/** The access action of tools that name a session, for the hint to `skein access`. */
 const actions: ReadonlyMap<string, string> = new Map([
   ["sessions_history", "history"],
   ["sessions_send", "send"],
   ["session_status", "status"],
 ]);
 
-/** Calls a tool for a session, prints its result, and stays until everything that it set off has ended. */
 async function toolCommand(
   terminal: Terminal,
   name: string,
@@ -103,23 +102,22 @@ async function textOf(terminal: Terminal, json: string): Promise<string> {
 interface ToolCall {
   readonly name: string;
   readonly args: unknown;
-  /** The session that it is called for; left out: the agent's main one, if it is there. */
+  /** The session to act for; by default the agent's main session, if it exists. */
   readonly ref?: string | undefined;
   readonly key?: string | undefined;
 }
 
-/** What is shown on stderr while a call waits. */
+/** Prints what the tool started, while the call waits. */
 export interface Watched {
-  /** The result is there: what comes before it is printed first. */
+  /** Prints what precedes the result. */
   beforeResult(result: ToolResult): Promise<void>;
-  /** All that was set off has ended. */
   whenSettled(): Promise<void>;
   close(): void;
 }
 
 /**
- * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, and what had to run before
- * it, unless nobody is to wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
+ * Calls a tool for a session, passes on the result, and waits until everything that it started has ended, unless `waits` is
+ * `false`. Ctrl-C aborts the call and what it started; a second one quits.
  */
 export async function callTool(
   terminal: Terminal,
@@ -128,7 +126,7 @@ export async function callTool(
   how: GlobalOptions & {
     readonly waits: boolean;
     show(result: ToolResult): ExitCode;
-    /** Shows meanwhile what is set off, from before there is anything. */
+    /** Subscribes before the call, so that nothing is missed. */
     watch?(): Promise<Watched | null>;
   },
 ): Promise<void> {
@@ -172,19 +170,19 @@ async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, 
     ...whose,
     ...present({ sessionKey, idempotencyKey: key }),
     name,
-    // What is no object is refused, in words about the field.
+    // The method refuses a value that is not an object.
     arguments: args as Record<string, unknown>,
   };
   return open.calls.call("tools.invoke", params, { signal });
 }
 
-/** Who may call tools need not be one who may see runs. */
+/** A token may call tools without being allowed to read runs. */
 function ignoreForbidden(error: unknown): null {
   if (errorCodeOf(error) === "forbidden") return null;
   throw error;
 }
 
-/** JSON that a person typed. A mistake in it is told with its place. */
+/** Parses JSON; an error names the line and column. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -202,7 +200,7 @@ function readJson(text: string): unknown {
   }
 }
 
-/** The first character that nothing behind it could make right. */
+/** The first character after which no text could be valid. */
 function placeOfMistake(text: string): number {
   let [fine, wrong] = [0, text.length + 1];
   while (wrong - fine > 1) {
@@ -213,7 +211,7 @@ function placeOfMistake(text: string): number {
   return fine;
 }
 
-/** Whether only the end of it is missing. */
+/** Whether the text is a valid beginning. */
 function isBeginning(text: string): boolean {
   try {
     JSON.parse(text);

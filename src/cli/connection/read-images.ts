@@ -16,17 +16,16 @@ interface Image {
   readonly mimeType: string;
 }
 
-/** The images that a message is sent with, by the files that the user named. */
 export async function readImages(terminal: Terminal, files: readonly string[]): Promise<Image[]> {
   return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
 }
 
-/** What fits into one call of a gateway as base64, beside the text. */
+/** The limit of what fits into one gateway call as base64, next to the text. */
 const maxTotalBytes = 16 * 1024 * 1024;
 
 /**
- * The images whose paths stand in a message. They are read here, because a gateway reads no files that its clients name. Only
- * files inside the session's folder are read; a note names each one that is not attached.
+ * Reads the images whose paths are in a message. The client reads them, because a gateway does not read files that its clients
+ * name. Only files inside the session's folder are read; a note names each one that is not attached.
  */
 export async function readMentionedImages(
   terminal: Terminal,

@@ -15,8 +15,8 @@ import type { Folder } from "./with-folder.ts";
 type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
- * The session that a person means, or an error that says where was looked. A label that nothing of the agent has may be that of a
- * child which it gave to another agent, as those of ACP agents are.
+ * Resolves a reference, or throws an error that says where it looked. A label that no session of the agent has may belong to a
+ * child that runs under another agent, such as an ACP agent.
  */
 export async function resolveRef(
   open: OpenCalls,
@@ -37,18 +37,18 @@ export async function resolveRef(
   }
 }
 
-/** What a method finds this very session by. Its ID alone could be the name of the session that came after a reset. */
+/** A key that names exactly this session. After a reset, the ID alone could name the new session. */
 export function exactKey({ key, sessionId }: Resolved): string {
   return key === "unknown" ? sessionId : key;
 }
 
-/** The same in the trash, where several may have had one key. */
+/** Like `exactKey`, for the trash, where several sessions can have the same key. */
 export function exactTrashedKey({ key, sessionId }: Resolved): string {
   const parsed = readKey(key);
   return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
-/** Sessions of other agents with this label; none where one agent's are asked for, or where it can be no label. */
+/** Sessions of other agents with this label. Empty with `--agent`, or if the name cannot be a label. */
 async function findLabelElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
   const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
   if (!isLabel || reader.agentId !== undefined) return [];
@@ -68,25 +68,25 @@ function agentOf(key: string): string | null {
   return "agentId" in parsed ? parsed.agentId : null;
 }
 
-/** The code of an error, whether it came from here or from a gateway. */
+/** The code of an error of this process or of a gateway. */
 export function errorCodeOf(error: unknown): string | null {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : null;
 }
 
-/** Where a command looked, and for whom. */
+/** Where a command looked for a session, and for whom. */
 interface LookupContext extends Pick<CallerContext, "asker" | "reader" | "nextCommand" | "userId"> {
   readonly place: string;
 }
 
 interface Hints {
-  /** The agent of which a session has the name as its label. */
+  /** The agent that has a session with this label. */
   readonly elsewhere?: string | null;
-  /** Whether a message to a key would begin the session. */
+  /** Whether a message to the key would create the session. */
   readonly canBegin?: boolean;
 }
 
-/** That a reference means no session, with where was looked, whose label it is (`elsewhere`), or how to get it out of the trash. */
+/** The error says where the command looked, and how to reach a session in the trash or of another agent. */
 function sessionNotFound(
   looked: LookupContext,
   name: string,
@@ -107,7 +107,6 @@ function sessionNotFound(
   return new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** For people. */
 function describePlace({ place, asker, reader, userId }: LookupContext): string {
   const who = userId === null ? "the unnamed user" : `user ${userId}`;
   const whose =
@@ -115,7 +114,6 @@ function describePlace({ place, asker, reader, userId }: LookupContext): string 
   return `${place} ${whose} ${who}`;
 }
 
-/** The session in the trash that a person means, or an error that says where was looked. */
 export async function resolveTrashed(open: OpenCalls, name: string): Promise<TrashRow> {
   const { calls, reader, asker, nextCommand } = open;
   const { sessions } = await calls.call("sessions.trash", reader);
@@ -125,12 +123,11 @@ export async function resolveTrashed(open: OpenCalls, name: string): Promise<Tra
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** Something with a slash, or ending in .jsonl, is a file; everything else is a reference. */
+/** A name with a slash, or ending in .jsonl, is a file; every other name is a session reference. */
 export function isFileName(name: string): boolean {
   return /[/\\]|\.jsonl$/.test(name);
 }
 
-/** The session that a reference means, or an error that says where was looked. */
 export async function findSession(folder: Folder, name: string): Promise<SessionRecord> {
   const { store, scope, asker, nextCommand } = folder;
   const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
@@ -139,7 +136,7 @@ export async function findSession(folder: Folder, name: string): Promise<Session
   throw sessionNotFound(looked, name, await store.sessions.trashed(scope));
 }
 
-/** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
+/** Resolves the session to send to. A key need not exist yet; any other reference must. */
 export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
   const { asker, reader } = open;
   const { agentId } = asker;
@@ -151,7 +148,7 @@ const shortestEnding = 4;
 const chunk = 1000;
 const mostCandidates = 5;
 
-/** The entry that a text means: the one with this id, or the only one whose id ends so, as the tree prints it. */
+/** The entry with this id, or the only one whose id ends with the text. */
 export function matchEntryId(ids: Iterable<string>, text: string): string | null {
   const ending = text.replace(/^…/, "");
   const found: string[] = [];
@@ -166,7 +163,7 @@ export function matchEntryId(ids: Iterable<string>, text: string): string | null
   return found[0] ?? null;
 }
 
-/** The same for a session in a store. A whole id is asked for; only an ending has the session read through. */
+/** Reads the whole session only if the text is not a complete id. */
 export async function resolveEntryInStore(
   folder: Folder,
   record: SessionRecord,
@@ -178,7 +175,6 @@ export async function resolveEntryInStore(
   return matchEntryId(ids, text) ?? noSuchEntry(text);
 }
 
-/** The same by methods. */
 export async function resolveEntry(
   { calls }: Pick<OpenCalls, "calls">,
   session: SessionParams,
@@ -211,7 +207,7 @@ async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord)
   }
 }
 
-/** A session as params of methods name it. */
+/** A session in the params of a method. */
 export interface SessionParams {
   readonly key: string;
   readonly agentId?: string;
@@ -220,7 +216,7 @@ export interface SessionParams {
 
 const pageSize = 10_000;
 
-/** Every page of a session's tree as one: a command answers once. */
+/** Fetches all pages of a session's tree. */
 export async function fetchTree(
   { calls }: Pick<OpenCalls, "calls">,
   session: SessionParams,

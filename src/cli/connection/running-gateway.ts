@@ -17,15 +17,14 @@ interface GatewayConnection extends WatchedCalls {
   close(): Promise<void>;
 }
 
-/** How long a gateway on this machine may take to answer, and how long a command waits for one that went away. */
+/** How long a gateway may take to answer, and how long a command waits for one that disconnected. */
 const patience = { timeoutMs: 15_000, reconnect: { forMs: 10_000 } };
 
-/** The variable with the token of commands. */
 const tokenVariable = "SKEIN_TOKEN";
 
 /**
- * The gateway that runs on a folder; `null`: none does, or it cannot be reached, which is told. To work on the folder beside a
- * gateway is safe. A token that it does not take is an error: somebody meant it.
+ * Connects to the gateway of a folder. Returns `null` if none runs or it cannot be reached; working on the folder next to a
+ * gateway is safe. A refused token is an error, because the user chose it.
  */
 export async function connectToGateway(
   terminal: Terminal,
@@ -35,7 +34,7 @@ export async function connectToGateway(
   const running = findRunning(root);
   if (running === null || isForeignLoopback(running)) return null;
   const { url } = running;
-  // Whoever made the folder says where its gateway is: a token from elsewhere is not for them to have.
+  // The address comes from a file in the folder, so a token from the environment goes only to this machine.
   const isHere = isThisMachine(new URL(url).hostname);
   const given = isHere ? terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
@@ -57,7 +56,7 @@ export async function connectToGateway(
   }
 }
 
-/** The configuration that the gateway on a folder has applied; `null`: none runs there, or it cannot be reached. */
+/** The configuration of the folder's gateway; `null`: none runs, or it cannot be reached. */
 export async function fetchGatewayConfig(
   terminal: Terminal,
   options: GlobalOptions,
@@ -67,12 +66,11 @@ export async function fetchGatewayConfig(
   return running === null ? null : running.call("config.get", {}).finally(() => running.close());
 }
 
-/** The loopback of another machine or container leads somewhere else from here. */
+/** A loopback address of another machine or container does not reach it from here. */
 function isForeignLoopback({ url, isElsewhere }: RunningGateway): boolean {
   return isElsewhere && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
 }
 
-/** Whether an address leads to this machine, whatever a file says of who listens there. */
 function isThisMachine(name: string): boolean {
   const address = plainAddress(name.replace(/^\[|\]$/g, ""));
   if (address === null) return [hostname().toLowerCase(), "localhost"].includes(name);

@@ -14,12 +14,12 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 type Open = Pick<OpenSkeinCalls, "calls" | "reader" | "config" | "store">;
 
-/** How long one call waits; another one follows it. */
+/** How long one call waits before the next one. */
 const waitMs = 60_000;
 const lookMs = 1000;
 const mostRuns = 500;
 
-/** How a run ended, however long that takes. */
+/** Waits for the end of a run, however long that takes. */
 export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
   for (;;) {
     const sent = await waited(open, runId, waitMs, signal);
@@ -28,7 +28,7 @@ export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSi
   }
 }
 
-/** A run as it stands; `null`: whoever asks may speak, and not look. */
+/** The current state of a run; `null`: the token may send but not read. */
 export async function getRun({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
   const { userId } = reader;
   try {
@@ -40,8 +40,8 @@ export async function getRun({ calls, reader }: Open, runId: string): Promise<Ru
 }
 
 /**
- * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents or apps that this
- * process does not have. Gives these agents and apps.
+ * Waits until a request and everything that it started have ended, or only runs are left that wait for agents or apps which
+ * this process does not have. Returns those agents and apps.
  */
 export async function waitUntilSettled(
   open: Open,
@@ -59,15 +59,15 @@ export async function waitUntilSettled(
       if (agents.length > 0) return agents;
     }
     await waited(open, next.runId, lookMs, signal).catch((error: unknown) => {
-      // Purged with its session meanwhile: then it is not in the list any more either.
+      // It was purged with its session, so the next list does not have it.
       if (errorCodeOf(error) !== "not_found") throw error;
     });
   }
 }
 
 /**
- * As `settled`, and until every other request has ended of which this process has claimed a run. Without a gateway, a run that
- * was left in a session runs before the next one there, and no other process would go on with what it set off.
+ * Like `waitUntilSettled`, also for every other request of which this process has claimed a run. Without a gateway, a run that
+ * was left in the session runs first, and no other process would finish what it started.
  */
 export async function waitUntilClaimedSettled(
   open: OpenSkeinCalls,
@@ -82,7 +82,7 @@ export async function waitUntilClaimedSettled(
   return [...left];
 }
 
-/** Ends what one request has set off and is not over. */
+/** Aborts every open run of a request. */
 export async function abortAll(open: Open, rootId: string): Promise<void> {
   const { calls, reader } = open;
   const { userId } = reader;
@@ -100,7 +100,7 @@ async function openRuns({ calls, reader }: Open, rootId: string): Promise<readon
   return (await calls.call("runs.list", query)).runs;
 }
 
-/** The agents and apps that all queued runs wait for; empty: this process will run one of them. */
+/** The agents and apps that all queued runs wait for; empty: this process can run one of them. */
 async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");
   if (queued.length === 0) return [];
@@ -114,7 +114,7 @@ async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<re
   return [...new Set(names)];
 }
 
-/** Of this process by its configuration; a gateway may have another one. */
+/** Without a gateway, the agents of this process's own configuration. */
 async function agentsHere({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
   if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
   const { userId } = reader;
@@ -135,8 +135,8 @@ async function waited(
 const longestCall = 200;
 
 /**
- * Tells of each approval that a run begun from now on waits for, and how it is given: else nobody would know why nothing
- * happens. Whoever may not look at runs is told of none.
+ * Prints a notice for each approval that a run started from now on waits for, with the command that answers it. A token that
+ * may not read runs gets none.
  */
 export async function announceApprovals(
   terminal: Terminal,
@@ -155,7 +155,7 @@ export async function announceApprovals(
     tell(terminal, options, `to answer: ${open.nextCommand("runs", "approve", approvalId)} (or deny)`);
   };
   const stream = open.calls.events({ events: ["approval.requested"], ...present({ userId }) });
-  // What is not told of is there all the same: `runs ls` shows it.
+  // A missed notice is no failure: `runs ls` shows the approval.
   const heard = new RunEvents(stream, userId, (event) => void told(event).catch(() => undefined));
   await heard.ready;
   return heard;

@@ -10,24 +10,24 @@ import type { SessionParams } from "./resolve-session.ts";
 import { resolveRef } from "./resolve-session.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
-/** How long the end of a run may come behind the answer to whoever waited for it; less, where nothing of it came at all. */
+/** How long to wait for the event that ends a run after the reply has arrived; shorter if no event of the run arrived. */
 const lateMs = 2000;
 const silentMs = 250;
 
-/** An event as it was received, as the bus has it; `null`: it stands for others, or is of another user than this one. */
+/** A received event in the shape of the event bus; `null`: a gap, or an event of another user. */
 export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
   userId: string | null | undefined,
 ): SkeinEvent | null {
   if (event === "gap") return null;
-  // Only a token for all users is told whose they are. On the wire absence is no `null`; nothing that is read here can be one.
+  // Only a token for all users receives user IDs.
   if (payload.userId !== undefined && payload.userId !== userId) return null;
   return { type: event, userId: userId ?? null, ...payload } as unknown as SkeinEvent;
 }
 
-/** What happens meanwhile, handed on as it comes, with what has come of each run's last answer. */
+/** Passes events on as they arrive and records the streamed text of each run's last answer. */
 export class RunEvents {
-  /** Once nothing is missed, or it is known that nothing will come. */
+  /** Resolves when the subscription is active or has failed. */
   readonly ready: Promise<void>;
   readonly #stream: EventStream;
   readonly #over: Promise<void>;
@@ -35,7 +35,7 @@ export class RunEvents {
   readonly #said = new Map<string, string>();
   readonly #ended = new Map<string, PromiseWithResolvers<void>>();
 
-  /** What is not wanted is passed by, and nothing of it is kept. */
+  /** Events that `isWanted` rejects are ignored. */
   constructor(
     stream: EventStream,
     userId: string | undefined,
@@ -44,7 +44,7 @@ export class RunEvents {
   ) {
     this.#stream = stream;
     this.#isWanted = isWanted;
-    // Who may not hear, or is cut off, still gets the reply by waiting for it.
+    // Without events the reply still arrives from `agent.wait`.
     const nothing = () => undefined;
     this.ready = stream.ready.catch(nothing);
     this.#over = this.#hear(userId, listener).catch(nothing);
@@ -54,7 +54,7 @@ export class RunEvents {
     this.#stream.close();
   }
 
-  /** Once the end of a run has come by, or it will not any more. */
+  /** Resolves when the run's last event has arrived or is overdue. */
   async caughtUp(runId: string): Promise<void> {
     const late = Promise.withResolvers<void>();
     const timer = setTimeout(late.resolve, this.#said.has(runId) ? lateMs : silentMs);
@@ -62,7 +62,7 @@ export class RunEvents {
     clearTimeout(timer);
   }
 
-  /** Whether all of an answer came in pieces. Spaces aside: blocks of an answer are joined in another way than they are streamed. */
+  /** Whether the whole answer was streamed. Whitespace is ignored, because blocks are joined differently when streamed. */
   hasAll(runId: string, reply: string): boolean {
     return bare(this.#said.get(runId) ?? "") === bare(reply);
   }
@@ -77,7 +77,7 @@ export class RunEvents {
     }
   }
 
-  /** Of an answer that is begun anew, what was said before does not count. */
+  /** A restarted answer discards the text before it. */
   #note(event: SkeinEvent): void {
     const { runId } = event;
     if (runId === undefined) return;
@@ -102,15 +102,15 @@ function bare(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** One run, printed as it happens. It is heard from before there is one, so that nothing is missed. */
+/** Prints one run as it happens. It subscribes before the run starts, so that nothing is missed. */
 export class RunPrinter {
   readonly #printer: TurnPrinter;
   readonly #heard: RunEvents;
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** What came before it was known which run is meant; `null`: it is. */
+  /** Events that arrived before the run ID was known; `null`: it is known. */
   #early: SkeinEvent[] | null = [];
   #runId = "";
-  /** The run whose answer it is: another one, where it was steered into that. */
+  /** The run that produces the answer: another one if the message was merged into it. */
   #following = "";
 
   constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: SessionParams) {
@@ -132,7 +132,7 @@ export class RunPrinter {
     for (const event of early) this.#take(event);
   }
 
-  /** Once all has come that comes; whether the reply was printed by then. */
+  /** Waits for the last event. Returns whether the whole reply was printed. */
   async end(reply: string): Promise<boolean> {
     await this.#heard.caughtUp(this.#following);
     this.#printer.endLine();
@@ -147,22 +147,21 @@ export class RunPrinter {
     if (this.#early !== null) return void this.#early.push(event);
     if (event.type === "run.steered" && event.runId === this.#runId) this.#following = event.mergedInto;
     if (event.runId !== this.#following) return;
-    // An answer is whole; the next one begins on a line of its own.
+    // The next answer starts on a new line.
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event, this.#approvals);
     if (shown !== null) this.#printer.show(shown);
   }
 }
 
-/** A child that is about to be spawned: for which session, and for what. */
 export interface ExpectedChild {
   readonly ref: string;
   readonly task: string;
 }
 
 /**
- * The first run of a child, printed as it happens. The call that spawns it answers when it is over, so the child is known by what
- * is told of it: a run in the lane of children that no run has set off, in a session of this parent and this task.
+ * Prints the first run of a child as it happens. The spawning call returns only when that run has ended, so the child is
+ * recognized by its events: a run in the `subagent` lane without a starting run, in a session with this parent and task.
  */
 export class ChildPrinter {
   readonly ready: Promise<void>;
@@ -171,7 +170,7 @@ export class ChildPrinter {
   readonly #heard: RunEvents;
   readonly #child: { readonly parent: string; readonly name: string };
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
-  /** What was heard of runs that may be the child's, until that is known; `null`: one of them is. */
+  /** Events of candidate runs until the child's run is found; `null`: it is found. */
   #maybe: Map<string, SkeinEvent[]> | null = new Map();
   #runId: string | null = null;
   #deciding: Promise<void> = Promise.resolve();
@@ -203,14 +202,13 @@ export class ChildPrinter {
     this.ready = this.#heard.ready;
   }
 
-  /** Once all has come of the child that comes: what is printed next stands below it. */
+  /** Waits for the child's last event. */
   async end(runId: string): Promise<void> {
     await this.#heard.caughtUp(runId);
     await this.#deciding;
     this.#printer.endLine();
   }
 
-  /** Makes room for something else while it goes on. */
   pause(): void {
     this.#printer.endLine();
   }
@@ -220,7 +218,6 @@ export class ChildPrinter {
     this.#heard.close();
   }
 
-  /** Of everybody's runs those that may be the child's; once that is known, its own. */
   #isWanted(event: SkeinEvent): boolean {
     const { runId } = event;
     if (runId === undefined) return false;
@@ -238,7 +235,7 @@ export class ChildPrinter {
 
   #lookAt(runId: string, event: SkeinEvent, maybe: Map<string, SkeinEvent[]>): void {
     maybe.set(runId, [event]);
-    // Whoever may not look sees nothing of it, and gets the result all the same.
+    // A token that may not read sessions still gets the result.
     const decided = this.#isOurs(event).then(
       (isOurs) => this.#decide(runId, isOurs),
       () => this.#decide(runId, false),

@@ -22,23 +22,22 @@ import { connectToGateway } from "./running-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 
-/** Methods as a command calls them, on somebody's behalf. */
+/** Methods that a command can call. */
 export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends CallerContext {
   readonly calls: Calls<M>;
-  /** The folder itself, for what is too large for a call; `null`: a gateway is in between. */
+  /** The folder itself, for content that is too large for a call; `null`: calls go to a gateway. */
   readonly store: FilesStore | null;
-  /** Where the sessions are, for people: a folder. */
+  /** The folder, for messages. */
   readonly place: string;
 }
 
-/** The same, with the configuration of this process. */
 export interface OpenFolderCalls extends OpenCalls {
   readonly loaded: LoadedConfig;
 }
 
 /**
- * Calls methods: of the gateway that runs on the folder, else of the folder itself, with the very same handlers. A folder that
- * holds no sessions is begun only by what creates some.
+ * Calls methods of the folder's running gateway, or the same handlers on the folder itself. Only a command that creates
+ * sessions creates the folder.
  */
 export async function withCalls<T>(
   terminal: Terminal,
@@ -68,7 +67,7 @@ export async function withCalls<T>(
   );
 }
 
-/** The methods of a folder in this process. Nothing of tokens is opened before a method asks for them. */
+/** Tokens are opened only when a method needs them. */
 function localFolderCalls(
   terminal: Terminal,
   store: FolderStore,
@@ -87,15 +86,15 @@ function localFolderCalls(
   return localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
 }
 
-/** On whose behalf a command calls methods, as its options say. */
+/** For whom a command acts, by its options. */
 export interface CallerContext {
   readonly asker: Asker;
-  /** `--user` and `--agent` as params of methods about one session have them. */
+  /** `--user` and `--agent` as method params. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
-  /** Whose sessions: those of `--user`, else of the gateway's token; `null`: the unnamed user's. */
+  /** The user of `--user`, else of the gateway's token; `null`: the unnamed user. */
   readonly userId: string | null;
   readonly config: Config;
-  /** A command for the user to type next, about this same place. */
+  /** A command line to suggest, with the same folder, user and agent. */
   nextCommand(...words: readonly string[]): string;
 }
 
@@ -115,13 +114,10 @@ export function callerContext(
   };
 }
 
-/** A list spends so long on catching up; one that is back sooner could do no more. */
+/** A list call spends at most this long on indexing; a shorter call could not index more. */
 const fullRoundMs = 150;
 
-/**
- * A command answers once: it waits until the index has everything, where a server would say that it is behind. By
- * rounds, so that a signal is heard in between.
- */
+/** Waits until the index is complete, because a command prints once. It yields between calls, so that signals are handled. */
 export async function waitForIndex(terminal: Terminal, { calls, reader }: OpenCalls): Promise<void> {
   await withProgress(terminal, "Indexing", async (update) => {
     let before = Number.POSITIVE_INFINITY;

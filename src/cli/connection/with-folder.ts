@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
-import type { FolderStore } from "../../app/folder.ts";
+import type { FilesStore } from "../../app/folder.ts";
 import { holdsSessions, openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -18,27 +18,24 @@ import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
 
-/** An open folder of sessions, and on whose behalf it is looked at. */
+/** An open folder of sessions, and for whom a command acts. */
 export interface Folder {
-  readonly store: FolderStore;
-  /** The user's sessions; those of one agent alone where `--agent` says so. */
+  readonly store: FilesStore;
+  /** The user's sessions; with `--agent`, only those of that agent. */
   readonly scope: Scope;
   readonly asker: Asker;
   readonly config: Config;
   readonly loaded: LoadedConfig;
-  /** A command for the user to type next, about this same folder. */
+  /** A command line to suggest, with the same folder, user and agent. */
   nextCommand(...words: readonly string[]): string;
 }
 
-/** What to do where no sessions are: refuse, begin a folder, or try it out in one that is gone afterwards. */
+/** What to do if the folder has no sessions: fail, create it, or use a temporary folder. */
 export type MissingFolder = "refuse" | "create" | "scratch";
 
 export const defaultAgent = "main";
 
-/**
- * Opens the folder, does something with it, and closes it however that ends. A folder that holds no sessions is begun
- * only by what creates some.
- */
+/** Opens the folder for the duration of `use`. Only a command that creates sessions creates the folder. */
 export async function withFolder<T>(
   terminal: Terminal,
   options: GlobalOptions,
@@ -48,7 +45,6 @@ export async function withFolder<T>(
   return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, ifMissing);
 }
 
-/** The same where the configuration is known already. */
 export async function withLoadedFolder<T>(
   terminal: Terminal,
   options: GlobalOptions,
@@ -91,7 +87,7 @@ export async function withLoadedFolder<T>(
   }
 }
 
-/** Sessions of the unnamed user work in the terminal's folder, and those of a `--user` in their workspace. */
+/** Sessions of the unnamed user work in the current directory, those of a `--user` in their workspace. */
 export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
 }
@@ -104,12 +100,12 @@ export function folderNotFound(root: string, toBegin: string): SkeinError {
   });
 }
 
-/** What opening had to put right is told, but not among what the command prints. */
+/** Prints a notice on stderr, except with `--json`. */
 export function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
   if (json !== true) terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(note)}\n`);
 }
 
-/** The configuration for a call: `--dir` and `--config` go before what is found. */
+/** Loads the configuration; `--dir` and `--config` take precedence. */
 export async function loadSettings(terminal: Terminal, options: GlobalOptions): Promise<LoadedConfig> {
   const { loadConfig } = await import("../../config/load.ts");
   return loadConfig(loadOptions(terminal, options));

@@ -26,20 +26,19 @@ import type { OpenCalls } from "./with-calls.ts";
 import { callerContext } from "./with-calls.ts";
 import { defaultAgent, folderNotFound, loadOptions, loadSettings, tell } from "./with-folder.ts";
 
-/** Every method, and what happens meanwhile. */
+/** Every method, and events. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
-  /** The configuration of this process. */
   readonly loaded: LoadedConfig;
-  /** Whether the token of a gateway may call a method; whoever has the folder may. */
+  /** Whether the gateway's token may call a method. Without a gateway, every method is allowed. */
   may(method: MethodName): boolean;
-  /** The requests of which this process has claimed a run; none where a gateway runs them. */
+  /** The requests of which this process has claimed a run. */
   claimedRequests(): readonly string[];
 }
 
 /**
- * Calls methods that need agents or runs: of the gateway that runs on the folder, else of a Skein that is opened for the command, with
- * the very same handlers. What such a Skein is to run, `how` says; a gateway runs what waits in any case.
+ * Calls methods that need agents or runs: of the folder's running gateway, or the same handlers on a Skein that is opened for
+ * the command.
  */
 export async function withSkeinCalls<T>(
   terminal: Terminal,
@@ -83,7 +82,7 @@ export async function withSkeinCalls<T>(
   });
 }
 
-/** Who answers a question at this terminal. */
+/** The name that approvals are recorded under. */
 function terminalUser({ env }: Terminal): string {
   return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
 }
@@ -93,7 +92,6 @@ function fileCannotAnswer(ref: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
 }
 
-/** A folder whose sessions answer, with what lies behind it, for methods that are called in this process. */
 interface OpenSkein {
   readonly skein: Skein;
   readonly runs: App["runs"];
@@ -102,13 +100,13 @@ interface OpenSkein {
 }
 
 export interface SkeinUsage {
-  /** Whether this process runs what is queued: nothing, only its own request, or everything. */
+  /** Which queued runs this process executes: none, only those of its own request, or all. */
   readonly workers: boolean | "own";
-  /** The session that is spoken to: a key begins a folder where there is none. */
+  /** The session to send to. A key creates a missing folder. */
   readonly ref?: string;
 }
 
-/** Opens everything for a command, as the options of the call say, and closes it however that ends. */
+/** Opens a Skein for the duration of `use`. */
 export async function withSkein<T>(
   terminal: Terminal,
   options: GlobalOptions,
@@ -140,7 +138,7 @@ export async function withSkein<T>(
   );
   try {
     const { runs, files } = await inside.promise;
-    // Opened on a folder, never in memory.
+    // Always opened on a folder, never in memory.
     return await use({ skein, runs, files, store: skein.store as FilesStore });
   } finally {
     await skein.close();

@@ -3,13 +3,13 @@ import type { GlobalOptions } from "./global-options.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, printJson } from "./terminal.ts";
 
-/** A sentence, or a title and what stands behind it. */
+/** A sentence, or a title with a value. */
 export type AnswerLine = string | readonly [title: string, value: string];
 
-/** Values that are to be copied are not cut at the terminal's edge. */
+/** Longer than a terminal line, so that values can be copied. */
 const longest = 2000;
 
-/** What a command that changed something says: its payload, or a few lines for people. */
+/** Prints the payload with `--json`, else the lines. */
 export function answer(
   terminal: Terminal,
   { json }: GlobalOptions,
@@ -31,7 +31,7 @@ export function answer(
   }
 }
 
-/** The line of a removal whose last bytes another process still holds. */
+/** A deletion is complete only when no other process reads the databases. */
 export function erasePendingLines({
   erasePending,
 }: {
@@ -43,7 +43,7 @@ export function erasePendingLines({
 
 const mostShown = 20;
 
-/** What reading found odd, below the result, for people. */
+/** Prints problems that were found while reading. */
 export function printFindings(
   terminal: Terminal,
   findings: readonly Pick<Diagnostic, "note" | "line" | "entryId">[],

@@ -7,10 +7,10 @@ import type { RefusalPayload } from "../../protocol/session-views.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
-/** 0 fine, 1 failed, 2 misuse. */
+/** 0: success, 1: failure, 2: usage error. */
 export type ExitCode = 0 | 1 | 2;
 
-/** A command that has told everything itself, and did not end well. */
+/** The command failed and has already printed why. */
 export class CommandFailed extends Error {
   readonly exit: ExitCode;
 
@@ -20,7 +20,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Tells what went wrong: one line for people, one JSON object with `--json`. `terminal.command` is the command that failed, with its words. */
+/** Prints an error as one line, or as JSON. `terminal.command` is the command line that failed. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
   if (error instanceof CommandFailed) return error.exit;
   const { code, text, exit } = describe(error, terminal.command);
@@ -41,7 +41,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   }
   const wire = wireErrorOf(error);
   if (wire !== null) {
-    // As it would be called without a gateway.
+    // The same code as without a gateway.
     const code = wire.details?.reason ?? wire.code;
     return { code, text: paramsErrorText(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }
@@ -54,7 +54,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }
 
-/** Params that do not fit are what somebody typed; they know no params. */
+/** Users know options, not params. */
 function paramsErrorText({ details }: WireError, command: string): string | null {
   const [first] = details?.problems ?? [];
   if (first === undefined) return null;
@@ -63,7 +63,7 @@ function paramsErrorText({ details }: WireError, command: string): string | null
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
 
-/** What a gateway refused, or the same checks in this process, which are not loaded for this alone. */
+/** An error of a gateway, or of the same checks in this process. `Refused` is recognized by name, to avoid loading its module. */
 function wireErrorOf(error: unknown): WireError | null {
   if (error instanceof CallError) {
     const { code, message, details } = error;
@@ -93,7 +93,7 @@ const notAllowed: Trouble = [
   "Have the right given to you, or name a folder of your own with --dir",
 ];
 
-/** What the system refuses for reasons of the user's own machine. */
+/** System errors that the user can fix. */
 const troubles: Readonly<Record<string, Trouble>> = {
   EACCES: notAllowed,
   EPERM: notAllowed,
@@ -105,7 +105,7 @@ const troubles: Readonly<Record<string, Trouble>> = {
   EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n), and try again"],
 };
 
-/** An error of the file system as one for people; `null`: it is none that they can mend. */
+/** A file system error with its remedy; `null`: not one of these. */
 export function fileSystemError(error: unknown): SkeinError | null {
   if (!(error instanceof Error)) return null;
   const { code = "", path } = error as NodeJS.ErrnoException;

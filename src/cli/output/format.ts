@@ -3,7 +3,6 @@ import { escapeUnprintable } from "../../core/text.ts";
 import type { ApprovalPayload, RunRowPayload } from "../../protocol/runs.ts";
 import { lostCode } from "../../runs/states.ts";
 
-/** Numbers as people read them in a table. */
 
 export function formatBytes(bytes: number): string {
   return scaled(bytes, 1024, ["B", "KB", "MB", "GB", "TB"], " ");
@@ -26,7 +25,7 @@ const ageUnits = [
   { unit: "m", ms: minute },
 ] as const;
 
-/** How long ago, in the largest unit that fits. */
+/** An age in the largest unit that fits. */
 export function formatAge(ms: number): string {
   const span = ageUnits.find((each) => ms >= each.ms);
   return span === undefined ? "now" : `${Math.floor(ms / span.ms)}${span.unit}`;
@@ -55,7 +54,7 @@ const spanUnits: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** A time as people type it: a date, a date with a time, or a span back from now. */
+/** Parses a date, a date with a time, or a span back from now. */
 export function parseTime(text: string, now: number): number {
   const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   if (amount !== undefined) return now - Number(amount) * (spanUnits[unit] ?? 0);
@@ -69,13 +68,13 @@ export function parseTime(text: string, now: number): number {
   return time;
 }
 
-/** Day and minute, in UTC. */
+/** Date and minute, in UTC. */
 export function formatTime(time: number): string {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** Why a run does not go on, in a few words; empty: it does, or has ended. */
+/** Why a run is waiting; empty: it is running or has ended. */
 export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
@@ -106,25 +105,25 @@ export function waitReason(
   }
 }
 
-/** Who claims a run whose process is gone. */
+/** Which process continues a run whose own process is gone. */
 function nextOwnerText(app: string | null | undefined): string {
   return app === null || app === undefined || app === ""
     ? "the next `skein start`"
     : `the next process of the app ${app}`;
 }
 
-/** The app that a queued run waits for, with the tools that its process does not offer. */
+/** The app that a queued run waits for, and the tools that are missing. */
 export function describeApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
   const tools = missingTools.length === 0 ? "" : ` with ${missingTools.join(", ")}`;
   return `the app ${waitsForApp}${tools}`;
 }
 
-/** The end of an id tells runs apart; its beginning is only the time. */
+/** Ids start with the time, so only the end distinguishes runs. */
 export function shortRunId(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
 }
 
-/** Whether its process was lost too often, and its input waits for `runs retry`. */
+/** Whether its process was lost too often, so that `runs retry` can queue its input again. */
 export function isLostRun({ error, retriedAs }: RunRowPayload): boolean {
   return error?.code === lostCode && retriedAs === undefined;
 }
@@ -133,9 +132,9 @@ export function stateText(run: RunRowPayload): string {
   return isLostRun(run) ? "lost" : run.state;
 }
 
-/** Text that arrives in pieces, made harmless: lines stay lines, and no control character reaches the terminal. */
+/** Escapes control characters in text that arrives in pieces. */
 export class SafeStream {
-  /** The end of a piece that only the next one decides about: half a character, or a carriage return before a newline. */
+  /** The end of a piece that depends on the next one: half a surrogate pair, or a carriage return that may precede a newline. */
   #held = "";
 
   push(piece: string): string {
@@ -146,7 +145,7 @@ export class SafeStream {
     return safeText(isOpen ? text.slice(0, -1) : text);
   }
 
-  /** What was still held back. */
+  /** The text that was held back. */
   end(): string {
     const text = this.#held;
     this.#held = "";
@@ -154,7 +153,7 @@ export class SafeStream {
   }
 }
 
-/** A text of several lines without control characters. */
+/** Escapes control characters except newlines. */
 export function safeText(text: string): string {
   return escapeUnprintable(text.replaceAll("\r\n", "\n"));
 }

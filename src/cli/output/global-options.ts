@@ -3,7 +3,7 @@ import { spaceOf } from "../../core/space.ts";
 import type { Column } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** What every command understands, before or after its name. */
+/** Options of every command. */
 export interface GlobalOptions {
   readonly dir?: string;
   readonly config?: string;
@@ -12,12 +12,11 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
-/** Of commands that list. */
 export interface AllUsersOption {
   readonly allUsers?: boolean;
 }
 
-/** Whose rows a list shows, as params of methods have it. */
+/** The method params for `--user` and `--all-users`. */
 export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): {
   readonly userId?: string;
   readonly allUsers?: true;
@@ -28,7 +27,6 @@ export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): 
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
 }
 
-/** Whose a row is. */
 export const userColumn: Column<{
   readonly userId?: string;
   readonly namespace?: readonly string[];
@@ -48,7 +46,7 @@ export const userColumn: Column<{
   whole: true,
 };
 
-/** A command for the user to type next, about the same folder, user and agent. */
+/** A command line to suggest, with the same folder, user and agent. */
 export function commandLine(terminal: Terminal, options: GlobalOptions, words: readonly string[]): string {
   const { dir, config, user, agent } = options;
   const again = Object.entries({ dir, config, user, agent }).flatMap(([name, value]) =>
@@ -57,7 +55,7 @@ export function commandLine(terminal: Terminal, options: GlobalOptions, words: r
   return [terminal.command, ...[...words, ...again].map(quoted)].join(" ");
 }
 
-/** As a shell reads it back. */
+/** Quotes a word for a shell. */
 function quoted(word: string): string {
   return /^[\w./:@%+=,…-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

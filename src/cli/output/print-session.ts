@@ -7,13 +7,12 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";
 
 interface TreeStyle {
-  /** Bookkeeping too. */
+  /** Draws bookkeeping entries too. */
   readonly all?: boolean | undefined;
-  /** What draws that, where it can be said. */
+  /** The option that shows them, for the hint. */
   readonly option?: "--all";
 }
 
-/** Draws every branch. */
 export function printTree(
   terminal: Terminal,
   view: TreePayload,
@@ -26,7 +25,7 @@ export function printTree(
   printFindings(terminal, view.diagnostics ?? []);
 }
 
-/** The rows that are conversation, each hung on the nearest such row above it. */
+/** Removes bookkeeping entries and attaches their children to the nearest remaining ancestor. */
 function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const shown = new Map<string, string | null>();
@@ -47,7 +46,6 @@ function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
     .map((entry) => ({ ...entry, parentId: shownAbove(entry.parentId) }));
 }
 
-/** Counts what is drawn; what is left out of it is told. */
 function heading(terminal: Terminal, view: TreePayload, rows: readonly TreeRow[], how: string): string {
   const parents = new Set(rows.map((entry) => entry.parentId).filter((id) => id !== null));
   const ends = rows.filter((entry) => !parents.has(entry.id)).length;
@@ -101,7 +99,7 @@ function signColor(entry: TreeRow): "cyan" | "green" | "yellow" | "dim" {
   return entry.role === "assistant" ? "green" : "dim";
 }
 
-/** The end of an id tells entries of one session apart; its beginning is only the time. */
+/** Ids start with the time, so only the end distinguishes entries. */
 function shortId(id: string): string {
   return oneLine(id.length > 12 ? `…${id.slice(-8)}` : id, 12);
 }
@@ -110,24 +108,23 @@ function count(number: number, one: string, many: string): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-/** What the drawing needs of an entry. */
 interface DrawnEntry {
   readonly id: string;
   readonly parentId: string | null;
 }
 
 interface DrawnLine<T> {
-  /** The branches to the left of the entry. */
+  /** The lines to the left of the entry. */
   readonly rails: string;
   readonly entry: T;
 }
 
-/** Branches nested deeper are drawn at this depth, marked: rails must not grow with the tree. */
+/** Deeper branches are drawn at this depth with a mark, so that lines do not grow with the tree. */
 const deepest = 24;
 
 /**
- * Draws a forest, one line an entry, in the order of the file. A chain runs straight down; where it parts, the last
- * child goes on straight and the others stand aside on a rail. Several roots stand on rails of their own. No recursion.
+ * Draws a forest, one line per entry, in the order of the file. The last child of an entry continues its column; the other
+ * children and additional roots are indented. Not recursive, because trees are deep.
  */
 export function* drawTree<T extends DrawnEntry>(entries: readonly T[]): Generator<DrawnLine<T>> {
   const children = new Map<string | null, T[]>();
@@ -179,7 +176,6 @@ export interface ShownMessage {
   provenance?: unknown;
 }
 
-/** Who spoke and when, and below it what was said. */
 export function printMessage(terminal: Terminal, message: ShownMessage): void {
   const color = roleColors.get(message.role) ?? "yellow";
   const time = typeof message.timestamp === "number" ? new Date(message.timestamp) : null;
@@ -194,7 +190,7 @@ export function printMessage(terminal: Terminal, message: ShownMessage): void {
   for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
 }
 
-/** Who wrote it, where that is neither the user of the session nor its agent. */
+/** The author, if it is neither the session's user nor its agent. */
 function writerOf({ provenance }: ShownMessage): string {
   if (!isRecord(provenance)) return "";
   const { sourcePeerName, sourcePeer, sourceSessionKey } = provenance;

@@ -2,17 +2,17 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine } from "./terminal.ts";
 
 const barWidth = 24;
-/** Drawn at most so often on the way from 0 to all: a terminal is slow. */
+/** The maximum number of redraws, because a terminal is slow. */
 const steps = 200;
 
 interface ProgressBar {
-  /** Draws anew, where it looks different. */
+  /** Redraws the bar if it changed. */
   update(done: number, total: number): void;
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void;
 }
 
-/** A bar on stderr for long work; nothing at all where the line cannot be drawn over. */
+/** A progress bar on stderr; prints nothing if stderr cannot redraw a line. */
 export function progressBar(terminal: Terminal, title: string): ProgressBar {
   if (!terminal.redraws) return { update: () => undefined, end: () => undefined };
   let drawn = -1;
@@ -34,7 +34,6 @@ export function progressBar(terminal: Terminal, title: string): ProgressBar {
   };
 }
 
-/** Does something with a bar that is gone afterwards, however it ends. */
 export async function withProgress<T>(
   terminal: Terminal,
   title: string,

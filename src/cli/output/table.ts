@@ -5,11 +5,11 @@ export interface Column<T> {
   readonly title: string;
   text(row: T): string;
   readonly align?: "left" | "right";
-  /** Where the line is too long, it may be cut down to this; left out: it keeps its width. */
+  /** The width that it may be cut to if the line is too long; by default it is not cut. */
   readonly least?: number;
-  /** A name that other commands take: one that is cut names nothing any more, so it never is. */
+  /** A name that other commands accept; it is never cut. */
   readonly whole?: boolean;
-  /** Where the line is still too long, it may be left out; the highest number goes first. */
+  /** It may be left out if the line is still too long; the highest number goes first. */
   readonly spare?: number;
 }
 
@@ -23,8 +23,8 @@ interface Filled<T> {
 }
 
 /**
- * Rows below titles, aligned. A column that is empty in every row is left out. On a terminal no line is wider than it is, unless
- * names alone are; what no terminal shows is never cut.
+ * Prints aligned columns. A column that is empty in every row is left out. Lines are cut to the terminal's width, unless the
+ * names alone are wider; nothing is cut if the output is not a terminal.
  */
 export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[], rows: readonly T[]): void {
   const most = terminal.isWatched ? terminal.columns : Number.POSITIVE_INFINITY;
@@ -49,20 +49,19 @@ export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[],
   for (const index of rows.keys()) print(shown.map(({ cells }) => cells[index] ?? ""));
 }
 
-/** One line of text; of a name, and where nothing is cut, all of it. */
 function cellOf<T>(column: Column<T>, row: T, most: number): string {
   const isWhole = column.whole === true || most === Number.POSITIVE_INFINITY;
   const text = column.text(row);
   return isWhole ? wholeLine(text) : oneLine(text, widest);
 }
 
-/** A long text that is not cut does not move the columns of other rows away. */
+/** Limited, so that one long cell does not widen every row. */
 function widestOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
   const width = cells.reduce((most, cell) => Math.max(most, widthOf(cell)), title.length);
   return whole === true ? width : Math.min(width, widest);
 }
 
-/** Leaves out spare columns, the most spare first, until the rest fits when it is cut as far as it may be. */
+/** Leaves out spare columns, the highest number first, until the rest fits at its minimum widths. */
 function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly Filled<T>[] {
   const least = columns.map(({ column, width }) => Math.min(width, column.least ?? width));
   if (least.reduce((sum, width) => sum + width + gap, -gap) <= most) return columns;
@@ -74,7 +73,7 @@ function withoutSpare<T>(columns: readonly Filled<T>[], most: number): readonly 
   );
 }
 
-/** Takes from the widest that may be cut, a column at a time, until all fit or nothing more can be taken. */
+/** Shrinks the widest column that may be cut, one character at a time, until all fit or none can shrink. */
 function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   const widths = columns.map(({ width }) => width);
   const room = most - gap * (columns.length - 1);
@@ -90,7 +89,7 @@ function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   return widths;
 }
 
-/** Where names alone fill the line, what stands behind the last of them is left out; the line may then be too wide. */
+/** If the names alone fill the line, the columns after the last name are left out; the line may then be too wide. */
 function upToNames<T>(
   columns: readonly Filled<T>[],
   widths: readonly number[],
@@ -107,7 +106,7 @@ function placed<T>(text: string, width: number, { align, whole }: Column<T>, mos
   return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cell))) + cell : pad(cell, width);
 }
 
-/** The cells are harmless already and stand apart by blanks, which `oneLine` would draw together. */
+/** The cells are escaped already, and `oneLine` would collapse the blanks between them. */
 function cutLine(line: string, columns: number): string {
   if (widthOf(line) <= columns) return line;
   let kept = "";

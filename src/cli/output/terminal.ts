@@ -8,35 +8,32 @@ import { SkeinError } from "../../core/errors.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { escapeToLine, escapeUnprintable } from "../../core/text.ts";
 
-/** Where text comes in from; `typed`: line by line, from a person. */
 export interface TerminalInput {
   readonly stream: NodeJS.ReadableStream;
   readonly typed: boolean;
 }
 
-/** What a command knows of the outside: where it prints, how wide that is, where the user stands. */
+/** The process's terminal and environment, as a command uses them. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
-  /** Whether what goes to `out`, and to `err`, may be coloured. */
   readonly color: { readonly out: boolean; readonly err: boolean };
   readonly columns: number;
-  /** Relative paths are taken from here. */
+  /** The base of relative paths. */
   readonly cwd: string;
-  /** How the user calls us. */
+  /** The name of the program in suggested commands. */
   readonly command: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   now(): number;
-  /** Puts a question to the user and waits for a line; empty when there is none. `null`: there is nobody to ask. */
+  /** Asks the user and reads a line; `null`: there is no user at the terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
-  /** Whether a line on `err` can be drawn over, for progress. */
+  /** Whether a line on `err` can be redrawn, for progress bars. */
   readonly redraws: boolean;
-  /** Whether somebody reads `out` as it is written. */
+  /** Whether `out` is a terminal. */
   readonly isWatched: boolean;
-  /** What is typed or piped in. */
   input(): TerminalInput;
-  /** Told of Ctrl-C, which then does not end the process. Returns a function that ends this. */
+  /** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
   onInterrupt(listener: () => void): () => void;
   /** Left out: the signals of this process. */
   readonly outside?: Outside;
@@ -53,7 +50,7 @@ export interface Outside {
   readonly graceMs?: number;
 }
 
-/** The terminal of this process. Under `npm run skein` the user stands where npm was called, not at the root. */
+/** The terminal of this process. Under `npm run skein`, paths are relative to where npm was called. */
 export function processTerminal(): Terminal {
   const { env, stdout, stderr } = process;
   const fromOurScript = env.npm_lifecycle_event === "skein" && env.npm_package_name === "skein";
@@ -81,7 +78,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** The terminal keeps its own line editing, so that Ctrl-C is a signal as ever. */
+/** Leaves line editing to the terminal, so that Ctrl-C stays a signal. */
 async function askOnTerminal(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   process.stderr.write(question);
@@ -106,14 +103,14 @@ export function paint(
   return terminal.color[to] ? styleText(color, text, { validateStream: false }) : text;
 }
 
-/** One JSON document. Characters that a terminal would obey are escaped, which leaves the document the same. */
+/** Prints one JSON document. Control characters are escaped, which does not change its value. */
 export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
 const segmenter = new Intl.Segmenter();
 
-/** One harmless line of at most so many columns. */
+/** Escapes control characters, joins lines, and cuts the text to this many columns. */
 export function oneLine(text: string, columns: number): string {
   const line = escapeUnprintable(text).replace(/\s+/g, " ").trim();
   const plain = /^[ -~]*$/.test(line.slice(0, columns + 1));
@@ -130,22 +127,21 @@ export function oneLine(text: string, columns: number): string {
   return columns < 1 ? "" : `${kept}…`;
 }
 
-/** One harmless line, all of it: for what is to be copied. */
+/** Like `oneLine` without cutting, for text that is copied. */
 export function wholeLine(text: string): string {
   return oneLine(text, Number.POSITIVE_INFINITY);
 }
 
-/** A line about what was printed, such as how to go on. */
+/** Prints a dim line, such as a hint. */
 export function printNote(terminal: Terminal, text: string): void {
   terminal.out(`${paint(terminal, "dim", wholeLine(text))}\n`);
 }
 
-/** Fills up to a width in columns. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }
 
-/** A text at the left and one at the right end of a line, which may have colours. */
+/** Places one text at the left and one at the right end of a line. */
 export function spread(terminal: Terminal, left: string, right: string): string {
   const gap = terminal.columns - widthOf(left) - widthOf(right);
   return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
@@ -153,12 +149,12 @@ export function spread(terminal: Terminal, left: string, right: string): string 
 
 type Measure = typeof import("string-width")["default"];
 
-/** Its tables of characters take longer to load than the rest of what prints: loaded with the first text that needs them. */
+/** Loaded with the first text that needs it: its tables take longer to load than the rest of the output code. */
 const requireModule = createRequire(import.meta.url);
 
 let measure: Measure | null = null;
 
-/** The columns that a text takes on a terminal, which may have colours. */
+/** The columns that a text takes on a terminal, ignoring color codes. */
 export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   measure ??= (requireModule("string-width") as typeof import("string-width")).default;
@@ -169,7 +165,7 @@ const ending = ["SIGINT", "SIGTERM", "SIGQUIT", "SIGABRT"] as const;
 const listeners: (() => void)[] = [];
 const stoppers: ((signal: string) => void)[] = [];
 
-/** Makes a signal an exit like any other, so that what is to be done at the end is done: locks are given back. */
+/** Turns signals into a normal exit, so that exit handlers run and locks are released. */
 export function exitOnSignals(): void {
   for (const signal of ending) {
     process.on(signal, () => {
@@ -183,13 +179,13 @@ export function exitOnSignals(): void {
   }
 }
 
-/** Tells somebody that the process is asked to stop, by Ctrl-C or SIGTERM, instead of ending it. */
+/** Handles Ctrl-C and SIGTERM instead of ending the process. */
 export function onStopRequest(stopper: (signal: string) => void): () => void {
   stoppers.push(stopper);
   return () => void stoppers.splice(stoppers.lastIndexOf(stopper), 1);
 }
 
-/** Tells somebody of Ctrl-C instead of ending the process by it. Returns a function that ends this. */
+/** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
 function onInterrupt(listener: () => void): () => void {
   listeners.push(listener);
   return () => {
@@ -198,7 +194,7 @@ function onInterrupt(listener: () => void): () => void {
   };
 }
 
-/** Asks before something is done for good. Goes on only with a yes: from the user, or as `--yes`. */
+/** Asks before an action that cannot be undone. Throws unless the user or `--yes` confirms it. */
 export async function confirm(
   terminal: Terminal,
   question: string,

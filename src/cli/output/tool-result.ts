@@ -12,7 +12,7 @@ import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
-/** What a tool answered: the very result with `--json`, else lines and tables. Gives how the command is to exit. */
+/** Prints the result of a tool, with `--json` unchanged, and returns the exit code. */
 export function printToolResult(terminal: Terminal, options: GlobalOptions, result: ToolResult): ExitCode {
   const exit = exitOf(result);
   if (options.json === true) printJson(terminal, result);
@@ -21,7 +21,6 @@ export function printToolResult(terminal: Terminal, options: GlobalOptions, resu
   return exit;
 }
 
-/** 2 for what the caller typed, 1 for every other refusal. */
 export function exitOf({ status, code }: ToolResult): ExitCode {
   if (status !== "error" && status !== "forbidden") return 0;
   return code === "invalid_arguments" ? 2 : 1;
@@ -32,10 +31,10 @@ function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
   terminal.err(`${paint(terminal, "red", "error:", "err")} ${text}\n`);
 }
 
-/** Texts that are more than a word: they stand below the rest, as they are. */
+/** Long texts, printed below the other fields. */
 const texts = ["reply", "result", "text"];
 
-/** Fields in lines; lists of objects as tables below them, what somebody said below those. */
+/** Prints fields as lines, then lists of objects as tables, then long texts. */
 function printFields(terminal: Terminal, result: ToolResult): void {
   const fields = Object.entries(result).flatMap(([name, value]) => flat(name, value));
   const lists = fields.filter(([, value]) => isTable(value)) as [string, Row[]][];
@@ -50,12 +49,12 @@ function printFields(terminal: Terminal, result: ToolResult): void {
   for (const [name, rows] of lists) {
     printList(terminal, name, rows);
   }
-  // Beside tables, `text` says the same in words for a model.
+  // `text` repeats the tables in words for a model.
   const shownTexts = said.filter(([name]) => name !== "text" || lists.length === 0);
   for (const [, text] of shownTexts) printText(terminal, String(text));
 }
 
-/** A table; a conversation as `sessions show` has it, since there is no reading it in cells. */
+/** Prints a table, or messages as `sessions show` does. */
 function printList(terminal: Terminal, name: string, rows: readonly Row[]): void {
   const messages = name === "messages" ? rows.filter(isMessage) : [];
   const isConversation = messages.length === rows.length;
@@ -70,7 +69,6 @@ function isMessage(row: Row): row is Row & ShownMessage {
   return typeof row.id === "string" && typeof row.role === "string";
 }
 
-/** What somebody said, made harmless, on lines of its own. */
 export function printText(terminal: Terminal, text: string): void {
   terminal.out(`\n${new SafeStream().push(text.endsWith("\n") ? text : `${text}\n`)}`);
 }
@@ -79,7 +77,7 @@ function isTable(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0 && value.every(isRow);
 }
 
-/** An object by its fields, one step deep. */
+/** Flattens an object by one level. */
 function flat(name: string, value: unknown): (readonly [string, unknown])[] {
   if (!isRow(value)) return [[name, value]];
   return Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each]);
@@ -87,7 +85,7 @@ function flat(name: string, value: unknown): (readonly [string, unknown])[] {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** The columns of a list in a tool's result: those that people look for in a list of this name, else what there is. */
+/** The columns for a known list of a tool's result; for other lists, one column per field. */
 function columnsOf(list: string, rows: readonly Row[], now: number): readonly Column<Row>[] {
   const age = (name: string): Column<Row> => ({
     title: "AGE",
@@ -152,7 +150,7 @@ function tookOf({ runtimeMs: ms }: Row): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }
 
-/** Of a row that came with messages; where they may not be read, why. */
+/** The last message of a row, or why the messages could not be read. */
 function lastMessage({ messages, messagesRefused, messagesError }: Row): string {
   const refused = messagesRefused ?? messagesError;
   if (refused !== undefined) return `(${shown("", refused)})`;
@@ -161,7 +159,7 @@ function lastMessage({ messages, messagesRefused, messagesError }: Row): string 
 }
 
 const most = 8;
-/** Those that a list is looked at for, before all others. */
+/** Fields that come first. */
 const first = ["key", "sessionKey", "id", "name", "role", "kind", "label", "status", "content"];
 
 function everyColumn(rows: readonly Row[]): Column<Row>[] {
@@ -178,7 +176,7 @@ function everyColumn(rows: readonly Row[]): Column<Row>[] {
     }));
 }
 
-/** Fields that other calls take. */
+/** Names of fields that other calls accept. */
 const isName = /^(?:key|id)$|(?:Key|Id)$/;
 
 /** `updatedAt` as UPDATED AT. */
@@ -190,7 +188,7 @@ export function isRow(value: unknown): value is Row {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A value as people read it: times as such, what was said of blocks, and JSON only where nothing else is left. */
+/** Formats a value: times as dates, message blocks as their text, other objects as JSON. */
 function shown(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
@@ -199,7 +197,6 @@ function shown(name: string, value: unknown): string {
   return typeof value === "object" ? stringifyJson(value) : String(value);
 }
 
-/** The text of a block of a message. */
 function saidIn(block: unknown): string | null {
   return isRow(block) && typeof block.text === "string" ? block.text : null;
 }

@@ -6,22 +6,21 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
 interface PrinterOptions {
-  /** Where tools, children and notes go; `null`: nowhere. The answers go to `out`, unless they are asides. */
+  /** Where tools, children and notes are printed; `null`: not at all. */
   readonly notes: "out" | "err" | null;
-  /** Answers are no answers to whoever reads: they go to `err`, dim, each line behind a mark. */
+  /** Prints answers on `err`, dim, with a mark before each line. */
   readonly asides?: boolean;
-  /** Whether answers are printed as they come. */
+  /** Whether answers are streamed. */
   readonly text: boolean;
   readonly thinking: boolean;
-  /** Called before anything is printed, so that a prompt can make room. */
+  /** Called before anything is printed, so that a prompt can be cleared. */
   before?(): void;
 }
 
-/** What comes from outside is one line of the terminal; what we say ourselves is not cut. */
 const longestLine = 160;
 const longestNote = 5000;
 
-/** Prints what happens in turns: answers as they come, everything else as one line each. */
+/** Prints the events of turns: answers as they arrive, every other event as one line. */
 export class TurnPrinter {
   readonly #terminal: Terminal;
   readonly #options: PrinterOptions;
@@ -45,7 +44,7 @@ export class TurnPrinter {
     }
   }
 
-  /** A whole answer, where nothing of it was streamed. */
+  /** Prints a whole answer that was not streamed. */
   answer(text: string): void {
     this.endLine();
     this.#write("out", new SafeStream().push(text.endsWith("\n") ? text : `${text}\n`));
@@ -60,7 +59,6 @@ export class TurnPrinter {
     this.#write(notes, `${paint(this.#terminal, "dim", line, notes)}\n`);
   }
 
-  /** Text of ours, line by line. */
   lines(text: string): void {
     this.endLine();
     this.#write("out", text);
@@ -108,9 +106,9 @@ function markLines(text: string, isLineOpen: boolean): string {
 interface Told {
   readonly text: string;
   readonly sign?: string;
-  /** It begins with a name that commands take, and little else. */
+  /** The text is a name that commands accept, so it is not cut. */
   readonly isName?: true;
-  /** Told once, however often it comes. */
+  /** Printed once per value. */
   readonly once?: string;
 }
 
