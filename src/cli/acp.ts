@@ -47,7 +47,7 @@ function partsOf(
 ): AcpParts {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
-    const problem = "An editor has to read and to write, and the token may not do both";
+    const problem = "An editor needs to read and to write, and the token does not allow both";
     throw new SkeinError("forbidden", { problem, advice: "Use a token with the scopes read and write" });
   }
   return {

@@ -67,7 +67,7 @@ const storeHere = "files:.";
 
 async function restoreCommand(terminal: Terminal, backup: string, options: GlobalOptions): Promise<void> {
   if (options.dir === undefined) {
-    const problem = "Where to restore to is not given";
+    const problem = "The folder to restore to is missing";
     throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder with --dir" });
   }
   const folder = pathFrom(terminal, options.dir);
@@ -119,21 +119,21 @@ function leftOutOf(folder: string, configuration: string | null): BackupPayload[
   const besideIt = configuration === null ? folder : join(folder, ".env");
   return [
     {
-      what: "variables of the environment, and .env",
+      what: "environment variables and .env",
       instead:
         configuration === null
           ? "set them where the gateway is started"
-          : `copy .env to ${besideIt}, beside ${configuration}, and set the others where the gateway is started`,
+          : `copy .env to ${besideIt}, next to ${configuration}, and set the others where the gateway is started`,
     },
     {
       what: "tokens",
-      instead: "the first start makes a new admin token; make the others again with `skein token create`",
+      instead: "the first start creates a new admin token; create the others with `skein token create`",
     },
     {
-      what: "working directories of agents, workspace/ too",
-      instead: "copy them yourself; paths of the configuration are read from where it lies",
+      what: "working directories of agents, including workspace/",
+      instead: "copy them yourself; relative paths in the configuration start from its folder",
     },
-    { what: "derived files", instead: "index, lists and working sets come back at the first start" },
+    { what: "derived files", instead: "the first start rebuilds indexes, lists and working sets" },
   ];
 }
 

@@ -239,14 +239,14 @@ describe("sessions redact", () => {
   test("[CLI21] what was said is gone in every copy, and summaries that may repeat it are named", async () => {
     await json("sessions", "fork", "trip", "--id", "copy");
     const { out } = await skein(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
-    expect(out).toMatch(/^taken out for good in:\n/);
+    expect(out).toMatch(/^erased for good in:\n/);
     expect(out).toMatch(/\n {2}copy +1 entry\n/);
-    expect(out).toContain("summaries that may repeat it");
+    expect(out).toContain("check these summaries, which may repeat it");
     expect((await json("sessions", "show", "copy")).messages[0].content).toEqual([
       { type: "text", text: "[redacted]" },
     ]);
     expect((await skein(["sessions", "redact", "trip", wish, "--yes"])).out).toBe(
-      "nothing was left to take out\n",
+      "nothing was left to erase\n",
     );
   });
 });

@@ -132,7 +132,7 @@ export class Chat {
       } else if (slash === null) {
         if (line.trim() !== "") await this.#say(line.startsWith("//") ? line.slice(1) : line);
       } else if (slash.name === null) {
-        this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help shows what there is`);
+        this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help lists the commands`);
       } else {
         const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
         const note = (text: string) => this.#printer.note(text);
@@ -237,7 +237,7 @@ export class Chat {
 
   #ask(name: string, approvalId: string): void {
     const left = this.#asked.findIndex((each) => each.approvalId === approvalId);
-    this.#printer.note(`${name}: may it? y or n${left > 0 ? " (after the one before)" : ""}`, "?");
+    this.#printer.note(`${name}: allow? y or n${left > 0 ? " (after the previous one)" : ""}`, "?");
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
@@ -258,7 +258,7 @@ export class Chat {
       return;
     }
     this.#interruptedAt = now;
-    this.#printer.note("aborting; Ctrl-C again leaves");
+    this.#printer.note("aborting; Ctrl-C again quits");
     const { calls, reader } = this.#session.open;
     const { userId } = reader;
     const abort = (runId: string) => calls.call("runs.abort", { runId, ...present({ userId }) });

@@ -57,9 +57,7 @@ async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions
     const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
     if (terminal.input().typed) {
-      terminal.out(
-        `${paint(terminal, "dim", `${session.shown}: /help shows what can be typed; Ctrl-D leaves`)}\n`,
-      );
+      terminal.out(`${paint(terminal, "dim", `${session.shown}: /help lists the commands; Ctrl-D quits`)}\n`);
     }
     const chat = new Chat(terminal, session, { thinking: thinking !== undefined });
     await chat.run();

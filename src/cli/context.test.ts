@@ -141,8 +141,11 @@ describe("context for a model", () => {
     [["nobody.jsonl", "--model", "antropic/claude-x"], "--base-url <url>"],
     [["nobody.jsonl", "--model", ""], "names no model"],
     [["nobody.jsonl", "--model", "local/q", "--base-url", "notaurl"], "http:// or https://"],
-    [["nobody.jsonl", "--model", "local/q", "--base-url", "ftp://h/v1"], '"ftp://h/v1" is no address'],
-    [["nobody.jsonl", "--model", "local/q", "--base-url", "http://"], "is no address"],
+    [
+      ["nobody.jsonl", "--model", "local/q", "--base-url", "ftp://h/v1"],
+      '"ftp://h/v1" is not a server address',
+    ],
+    [["nobody.jsonl", "--model", "local/q", "--base-url", "http://"], "is not a server address"],
     [["nobody.jsonl", "--explain"], "The session names no model"],
     [["nobody.jsonl", "--wire"], "--model <provider/model>"],
     [["missing.jsonl", "--model", "nonsense"], "names no model"],
@@ -176,7 +179,7 @@ describe("context for a model", () => {
 
   test("[CLI28] a request over the window says what a run would do", async () => {
     const { out } = await inFolder("long.jsonl", "--model", "openai/gpt-4-0613");
-    expect(out).toMatch(/of 8\.2k \(\d{3}%\)\n {10}more than the window: a run would compact first\n/);
+    expect(out).toMatch(/of 8\.2k \(\d{3}%\)\n {10}more than the window; a run would compact first\n/);
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("compact");
   });
 

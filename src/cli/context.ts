@@ -61,22 +61,22 @@ async function showContext(terminal: Terminal, name: string, options: ContextCom
   if (view.request.api === undefined) hint(terminal, name, options);
   const isUnknown = view.changes.some(({ kind }) => kind === "tools_unknown");
   if (isUnknown && !wire)
-    dim(terminal, "The tools are not known here; a run would offer those of its agent.");
+    dim(terminal, "The tools are not known here; a run would offer the tools of its agent.");
   const { toolsUnlisted = [] } = view.request;
   if (toolsUnlisted.length > 0 && !wire) dim(terminal, unlistedText(toolsUnlisted));
 }
 
 /** No MCP server is started for this command. */
 function unlistedText(servers: readonly string[]): string {
-  return `Not counted are the tools of ${servers.join(", ")}: to tell them it would have to be started, as a run does.`;
+  return `The count leaves out the tools of ${servers.join(", ")}, which this command does not start; a run does.`;
 }
 
 /** The same rule as in the configuration. */
 function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
-    problem: `"${url}" is no address of a server`,
-    advice: "--base-url takes one that begins with http:// or https://",
+    problem: `"${url}" is not a server address`,
+    advice: "--base-url takes an address that starts with http:// or https://",
   });
 }
 
@@ -150,7 +150,7 @@ function toolsText(tools: readonly { readonly name: string }[]): string {
 
 function changesText(count: number, explain: boolean): string {
   if (count === 0) return "none";
-  return explain ? String(count) : `${count}; --explain tells them`;
+  return explain ? String(count) : `${count}; --explain lists them`;
 }
 
 function row(terminal: Terminal, title: string, value: string): void {
@@ -176,7 +176,7 @@ function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void
   const share = window === undefined ? "" : ` of ${formatCount(window)} (${percent(total, window)})`;
   row(terminal, "tokens", `about ${formatCount(total)}${share}`);
   if (window !== undefined && total > window)
-    row(terminal, "", "more than the window: a run would compact first");
+    row(terminal, "", "more than the window; a run would compact first");
   const rows = Object.entries(partNames)
     .map(([part, name]) => ({ name, count: tokens[part as keyof typeof partNames] ?? 0 }))
     .filter(({ count }) => count > 0);

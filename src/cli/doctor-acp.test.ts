@@ -136,7 +136,7 @@ describe("doctor and ACP agents", () => {
     writeToy(folder, "opencode", "answers");
     configure("acp: { agents: { mine: { command: gemini, args: [--acp] } } }");
     expect(acpPart((await doctor([])).out)).toBe(
-      "  answers  mine: gemini; ~/gemini; begins sessions only\n" +
+      "  answers  mine: gemini; ~/gemini; new sessions only\n" +
         "  also here: opencode; to let sessions spawn them, add to acp.agents: opencode: {}",
     );
   });

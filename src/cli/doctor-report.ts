@@ -30,7 +30,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     line(`${paint(terminal, "bold", pad(name, 15))}${oneLine(text, longest)}`);
   row("Node", node.ok ? node.version : `${node.version}, but ${node.needed} is needed`);
   row("Folder", `${folder.path} (${folder.from})${folder.exists ? "" : ": no sessions there yet"}`);
-  row("Configuration", configuration.file ?? "no file, the defaults hold");
+  row("Configuration", configuration.file ?? "no file; the defaults apply");
   for (const problem of configuration.problems) {
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
   }
@@ -40,7 +40,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
     line(
-      `  to mend what can be mended: ${oneLine(commandLine(terminal, view, ["doctor", "--fix"]), longest)}`,
+      `  to repair what can be repaired: ${oneLine(commandLine(terminal, view, ["doctor", "--fix"]), longest)}`,
     );
   }
   if (acp.agents.length + acp.others.length > 0) {
@@ -92,8 +92,8 @@ function printSettings(terminal: Terminal, effective: string, view: DoctorView):
   const text = (view.all === true ? effective : view.set).trimEnd();
   if (text !== "") for (const each of text.split("\n")) line(escapeUnprintable(each));
   if (view.all === true) return;
-  const rest = text === "" ? "nothing is set, the defaults hold" : "everything else is as it is by default";
-  line(paint(terminal, "dim", `${rest}; to see all: ${wholeLine(toSeeAll(terminal, view))}`));
+  const rest = text === "" ? "nothing is set; the defaults apply" : "everything else has its default";
+  line(paint(terminal, "dim", `${rest}; to see everything: ${wholeLine(toSeeAll(terminal, view))}`));
 }
 
 function toSeeAll(terminal: Terminal, view: DoctorView): string {
@@ -103,7 +103,7 @@ function toSeeAll(terminal: Terminal, view: DoctorView): string {
 function printFinding(terminal: Terminal, finding: FindingPayload): void {
   const { severity, file, what, remedy, fixed } = finding;
   const sign = fixed
-    ? paint(terminal, "green", pad("mended", 8))
+    ? paint(terminal, "green", pad("fixed", 8))
     : paint(terminal, colors[severity], pad(severity, 8));
   terminal.out(`  ${sign} ${oneLine(`${file}: ${sentence(what)} ${sentence(remedy)}`, longest)}\n`);
 }
@@ -170,7 +170,7 @@ function agentText({
   return [
     `${name}: ${who === "" ? command : who}${rights.length === 0 ? "" : ` (${rights.join(", ")})`}`,
     file ?? command,
-    abilities.length === 0 ? "begins sessions only" : `sessions: new, ${abilities.join(", ")}`,
+    abilities.length === 0 ? "new sessions only" : `sessions: new, ${abilities.join(", ")}`,
     ...(authMethods === undefined || authMethods.length === 0
       ? []
       : [`signs in by ${authMethods.join(", ")}`]),

@@ -205,6 +205,6 @@ function contents(batch: ReadonlyMap<string, Weighed>): GivenFile[] {
 }
 
 function tooLarge(file: string): FailedRow {
-  const error = "It is larger than a gateway takes at once. Stop the gateway, and import it then.";
+  const error = "It is too large to send to a gateway. Stop the gateway and import it again.";
   return { file, code: "too_large", error };
 }

@@ -201,7 +201,7 @@ describe("what init leaves alone", () => {
       const { err, exit } = await init(["--yes"]);
       expect([exit, err]).toEqual([
         1,
-        expect.stringContaining(`${join(folder, name)} could not be written: it is there already`),
+        expect.stringContaining(`${join(folder, name)} could not be written: it already exists`),
       ]);
       expect(err).toContain("--force");
       expect(readdirSync(folder)).toEqual([name]);

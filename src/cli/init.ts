@@ -45,7 +45,7 @@ interface InitOptions extends GlobalOptions {
 async function initCommand(terminal: Terminal, options: InitOptions): Promise<void> {
   if (options.config !== undefined) {
     const advice = "Leave --config out; --dir names the folder";
-    throw new SkeinError("invalid_arguments", { problem: "The file is always called skein.yaml", advice });
+    throw new SkeinError("invalid_arguments", { problem: "The file is always named skein.yaml", advice });
   }
   const folder = pathFrom(terminal, options.dir ?? ".");
   const file = join(folder, "skein.yaml");
@@ -85,7 +85,7 @@ function nextSteps(found: Found, doctor: string): string[] {
   const toAddKey =
     "For a real model, put its key into the environment or into .env beside the file, for example ANTHROPIC_API_KEY=…";
   const toPull =
-    "For a local model, let Ollama fetch one (ollama pull qwen3) and run this again with --force";
+    "For a local model, download one with Ollama (ollama pull qwen3) and run this again with --force";
   return [
     ...(chosenModel(found) === rehearsalModel ? [toAddKey] : []),
     ...(keys.length === 0 && ollama?.models.length === 0 ? [toPull] : []),
@@ -101,7 +101,7 @@ function linesOf({ file, backups, model, keys, ollama, next }: InitPayload): Ans
     ...backups.map((backup) => ["kept", backup] as const),
     ["keys", named.length === 0 ? "none" : named.join(", ")],
     ["ollama", ollama === undefined ? "none" : `${ollama.baseUrl}: ${models}`],
-    ["model", model === rehearsalModel ? `${model}, which needs no key and only rehearses` : model],
+    ["model", model === rehearsalModel ? `${model}, which needs no key and only simulates a model` : model],
     ...next,
   ];
 }
@@ -117,8 +117,8 @@ function refuseReplacing([there]: readonly string[]): void {
   if (there === undefined) return;
   throw new SkeinError("write_failed", {
     file: there,
-    problem: "it is there already",
-    advice: "Change it as you like, or add --force: the old one is kept beside the new one",
+    problem: "it already exists",
+    advice: "Edit it, or add --force; a copy of the old file is kept",
   });
 }
 

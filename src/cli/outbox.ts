@@ -79,7 +79,7 @@ function stateOf(text: string): OutboxState {
   const state = states.find((each) => each === name);
   if (state !== undefined) return state;
   const advice = `The states are ${states.join(", ")}`;
-  throw new SkeinError("invalid_arguments", { problem: `"${text}" is no state of a message`, advice });
+  throw new SkeinError("invalid_arguments", { problem: `"${text}" is not a message state`, advice });
 }
 
 function columns(shown: (key: string) => string, now: number): Column<OutboxRowPayload>[] {

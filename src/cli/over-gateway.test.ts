@@ -204,7 +204,7 @@ describe("a gateway that does not do as one would like", () => {
     });
     const tools = { env: { SKEIN_TOKEN: await gateway.token({ label: "t", scopes: ["tools"] }) } };
     const spawned = await here(["tool", "sessions_spawn", '{"task": "repeat it"}'], tools);
-    expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway goes on with it") });
+    expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway continues it") });
   });
 
   test("[CLG6] one that died and left its file, or cannot be reached, is passed by", async () => {
@@ -216,7 +216,7 @@ describe("a gateway that does not do as one would like", () => {
     writeFileSync(file, JSON.stringify(unreachable));
     const told = await here(["send", "main", "repeat still"]);
     expect(told).toMatchObject({ out: "still\n", exit: 0 });
-    expect(told.err).toMatch(/^note: The gateway at \S+ was not asked: .*worked on directly\.\n$/);
+    expect(told.err).toMatch(/^note: The gateway at \S+ was not used: .*works on the folder directly\.\n$/);
     expect(await here(["send", "main", "repeat still", "--json"])).toMatchObject({ err: "", exit: 0 });
     writeFileSync(file, JSON.stringify({ ...left, pid: 2 ** 22 + 1 }));
     expect(await here(["send", "main", "repeat on"])).toEqual({ out: "on\n", err: "", exit: 0 });

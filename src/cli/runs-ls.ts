@@ -89,7 +89,7 @@ function statesOf(text: string): RunState[] {
     const state = known.find((one) => one === name);
     if (state !== undefined) return [state];
     const advice = `The states are ${known.join(", ")}; open and ended stand for several, and lost alone for lost input`;
-    throw new SkeinError("invalid_arguments", { problem: `"${each}" is no state of a run`, advice });
+    throw new SkeinError("invalid_arguments", { problem: `"${each}" is not a run state`, advice });
   });
 }
 

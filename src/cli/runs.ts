@@ -120,7 +120,7 @@ async function abortRun(terminal: Terminal, runId: string, options: GlobalOption
     const payload = await calls.call("runs.abort", { runId, ...present({ userId }) });
     const isOpen = payload.state === "running" || payload.state === "waiting";
     answer(terminal, options, payload, [
-      isOpen ? "asked to stop; whoever runs it hears of it at once" : `the run is ${payload.state}`,
+      isOpen ? "abort requested; the process that runs it is notified" : `the run is ${payload.state}`,
     ]);
   });
 }

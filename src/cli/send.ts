@@ -164,7 +164,7 @@ async function follow(
   // The next Ctrl-C ends the process; open runs continue in the next one.
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    printer.note("aborting; Ctrl-C again leaves");
+    printer.note("aborting; Ctrl-C again quits");
     void abort(open, accepted.promise).catch((error: unknown) => printer.note(String(error), "✗"));
   });
   const approvals = await announceApprovals(terminal, open, options);

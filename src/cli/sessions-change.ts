@@ -87,8 +87,8 @@ async function renameCommand(
   const { name, clear } = options;
   if ([label !== undefined, name !== undefined, clear === true].filter(Boolean).length !== 1) {
     throw new SkeinError("invalid_arguments", {
-      problem: "A session is renamed by a label, by --name or by --clear",
-      advice: "Give exactly one of them",
+      problem: "Give a label, --name or --clear",
+      advice: "Use exactly one of them",
     });
   }
   await withCalls(terminal, options, async (open) => {
@@ -103,7 +103,7 @@ async function renameCommand(
           : `has the label ${label}`
         : called === ""
           ? "has no name now"
-          : `is called ${name}`;
+          : `is named ${name}`;
     answer(terminal, options, done, [`${displayKey(done.key, open.asker)} ${what}`]);
   });
 }
@@ -188,7 +188,7 @@ async function resetCommand(terminal: Terminal, name: string, options: GlobalOpt
     const key = exactKey(await resolveRef(open, name));
     const done = await open.calls.call("sessions.reset", { key, ...open.reader });
     answer(terminal, options, done, [
-      `${displayKey(done.key, open.asker)} begins anew`,
+      `${displayKey(done.key, open.asker)} starts over`,
       ["id", done.sessionId],
       ["before", done.previous.key],
     ]);

@@ -42,8 +42,8 @@ async function compactCommand(terminal: Terminal, name: string, options: Compact
   if (summary === undefined && keepFrom === undefined) return byModel(terminal, name, options);
   if (summary === undefined || keepFrom === undefined || mind !== undefined) {
     throw new SkeinError("invalid_arguments", {
-      problem: "A summary of yours needs --summary and --keep-from, and no --mind",
-      advice: "Give both, or neither to have the session's model write it",
+      problem: "Your own summary needs --summary and --keep-from, without --mind",
+      advice: "Give both, or neither to let the session's model write it",
     });
   }
   await byHand(terminal, name, options, { summary, keepFrom });

@@ -152,7 +152,7 @@ function open(path: string, target: string): number {
     throw isThere
       ? new SkeinError("write_failed", {
           file: path,
-          problem: "it is there already",
+          problem: "it already exists",
           advice: "Name another file, or add --force to replace it",
         })
       : notWritten(path, error as Error);

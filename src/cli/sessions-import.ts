@@ -111,7 +111,7 @@ function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
   if (text === undefined) return undefined;
   const [channel = "", ...rest] = text.split(":");
   if (channel === "") {
-    const problem = `"${text}" names no channel to deliver to`;
+    const problem = `"${text}" does not name a channel`;
     throw new SkeinError("invalid_arguments", { problem, advice: "Use <channel>:<to>, for example desk:17" });
   }
   return { channel, ...(rest.length === 0 ? {} : { to: rest.join(":") }) };

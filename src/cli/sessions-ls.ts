@@ -118,7 +118,7 @@ function kindsOf(text: string): SessionKind[] {
     .map((each) => {
       const kind = kinds.find((known) => known === each);
       if (kind !== undefined) return kind;
-      const problem = `"${each}" is no kind of session`;
+      const problem = `"${each}" is not a session kind`;
       throw new SkeinError("invalid_arguments", { problem, advice: `The kinds are ${kinds.join(", ")}` });
     });
 }
@@ -218,8 +218,8 @@ async function searchCommand(terminal: Terminal, text: string, options: SearchOp
   const { session, role, since, until, limit } = options;
   if (text.trim() === "") {
     throw new SkeinError("invalid_arguments", {
-      problem: "There is nothing to search for",
-      advice: "Give a word",
+      problem: "The search text is empty",
+      advice: "Give at least one word",
     });
   }
   const now = terminal.now();

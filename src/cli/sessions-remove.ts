@@ -107,7 +107,7 @@ async function redactCommand(
     for (const each of entryIds) ids.push(await resolveEntry(open, { key, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
     const what = `what ${pluralize(ids.length, "entry says", "entries say")} in ${shown}`;
-    await confirm(terminal, `Take ${what} out for good, in every copy?`, options);
+    await confirm(terminal, `Erase ${what} for good, in every copy?`, options);
     const params = { key, entryIds: ids, ...open.reader };
     const done = await open.calls.call("sessions.redact", params);
     answer(terminal, options, done, linesFor(done));
@@ -116,11 +116,11 @@ async function redactCommand(
 
 function linesFor({ sessions, mayRepeat, erasePending }: RedactedPayload): AnswerLine[] {
   const pending = erasePendingLines({ erasePending });
-  if (sessions.length === 0) return ["nothing was left to take out", ...pending];
+  if (sessions.length === 0) return ["nothing was left to erase", ...pending];
   const gone = sessions.map(
     ({ sessionId, entryIds }): AnswerLine => [sessionId, pluralize(entryIds.length, "entry", "entries")],
   );
   const repeats = mayRepeat.map(({ sessionId, entryId }): AnswerLine => [sessionId, entryId]);
-  const advice = repeats.length === 0 ? [] : ["summaries that may repeat it, to be looked at:", ...repeats];
-  return ["taken out for good in:", ...gone, ...advice, ...pending];
+  const advice = repeats.length === 0 ? [] : ["check these summaries, which may repeat it:", ...repeats];
+  return ["erased for good in:", ...gone, ...advice, ...pending];
 }

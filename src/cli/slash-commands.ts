@@ -43,7 +43,7 @@ async function branch({ session, note }: SlashContext, rest: string): Promise<vo
   const entryId =
     rest === "" ? await findEntryBeforeLastMessage(session) : await resolveEntry(open, to, rest);
   await open.calls.call("sessions.branch", { ...to, entryId });
-  note(entryId === null ? "at the beginning of the session" : `going on from ${shortRunId(entryId)}`);
+  note(entryId === null ? "at the start of the session" : `continuing from ${shortRunId(entryId)}`);
 }
 
 /** The parent of the last user message. */
@@ -56,7 +56,7 @@ async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<st
     before = entries[0]?.id;
     if (hasEarlier && before !== undefined) continue;
     throw new SkeinError("conflict", {
-      problem: "You have said nothing on this branch",
+      problem: "You have not sent anything on this branch",
       advice: "Name an entry, as /tree prints it",
     });
   }
@@ -81,7 +81,7 @@ async function tree({ session, terminal }: SlashContext): Promise<void> {
 async function compact({ session, note, signal }: SlashContext, rest: string): Promise<void> {
   await session.known();
   const { open, to } = session;
-  note("summarising");
+  note("summarizing");
   const instructions = rest === "" ? undefined : rest;
   try {
     const params = { ...to, ...present({ instructions }) };
@@ -106,7 +106,7 @@ async function status({ session, terminal }: SlashContext): Promise<void> {
   const agent = details === null ? undefined : open.config.agents[details.agentId];
   const lines = [
     ["session", details?.key ?? session.key],
-    ["id", details?.sessionId ?? "none yet: nothing was said"],
+    ["id", details?.sessionId ?? "none yet: no message was sent"],
     ["model", session.sending.model ?? details?.model ?? agent?.model ?? "the agent's"],
     ["label", details?.label ?? ""],
     ["runs", runs.map(({ runId, state }) => `${shortRunId(runId)} ${state}`).join(", ") || "none"],
@@ -119,7 +119,7 @@ async function status({ session, terminal }: SlashContext): Promise<void> {
 async function begin({ session, note }: SlashContext): Promise<void> {
   await session.known();
   const { previous } = await session.open.calls.call("sessions.reset", session.to);
-  note(`${session.shown} begins anew; what was said stands in ${previous.key}`);
+  note(`${session.shown} starts over; the old conversation is ${previous.key}`);
 }
 
 async function model({ session, note }: SlashContext, rest: string): Promise<void> {
@@ -136,18 +136,18 @@ async function model({ session, note }: SlashContext, rest: string): Promise<voi
 
 /** In the order of /help. */
 export const slashCommandTable = {
-  help: { usage: "/help", about: "what can be typed here" },
+  help: { usage: "/help", about: "list the commands" },
   branch: {
     usage: "/branch [entry]",
-    about: "go on from an entry; without one, from before what you said last",
+    about: "continue from an entry; without one, from before your last message",
   },
-  fork: { usage: "/fork [entry]", about: "go on in a new session, with the path to an entry" },
-  tree: { usage: "/tree", about: "every branch of the session" },
-  compact: { usage: "/compact [what to mind]", about: "have the older part summarised" },
-  status: { usage: "/status", about: "the session, its model, and what is running" },
-  new: { usage: "/new", about: "begin anew under the same key; the old session stays" },
-  model: { usage: "/model [provider/model]", about: "the model of this session; - takes it away again" },
-  quit: { usage: "/quit", about: "leave; Ctrl-D does too" },
+  fork: { usage: "/fork [entry]", about: "continue in a new session with the path to an entry" },
+  tree: { usage: "/tree", about: "show every branch of the session" },
+  compact: { usage: "/compact [instructions]", about: "summarize the older part" },
+  status: { usage: "/status", about: "show the session, its model, and what is running" },
+  new: { usage: "/new", about: "start over under the same key; the old session stays" },
+  model: { usage: "/model [provider/model]", about: "show or set the model of this session; - resets it" },
+  quit: { usage: "/quit", about: "quit; Ctrl-D does too" },
 } as const;
 
 export type SlashName = keyof typeof slashCommandTable;
@@ -238,7 +238,7 @@ export class ChatSession {
   async known(): Promise<SessionDetailsPayload> {
     const details = await this.details();
     if (details !== null) return details;
-    const problem = `Nothing was said in ${this.shown} yet`;
-    throw new SkeinError("conflict", { problem, advice: "Say something first" });
+    const problem = `${this.shown} has no messages yet`;
+    throw new SkeinError("conflict", { problem, advice: "Send a message first" });
   }
 }

@@ -137,9 +137,9 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   }
   const { root, isFirst } = gateway;
   return [
-    `The gateway is open on ${root}.`,
+    `The gateway is running on ${root}.`,
     ...where,
-    ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; made just now" : ""}`],
+    ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; just created" : ""}`],
     "Ctrl-C stops it.",
   ];
 }

@@ -267,7 +267,7 @@ describe("chat, with lines that are piped in", () => {
       "repeat never",
     ];
     const { out, err } = await call(["chat", "session:talk"], piped(lines.join("\n")));
-    expect(err).toContain("Nothing was said in session:talk yet");
+    expect(err).toContain("session:talk has no messages yet");
     expect(out).toMatch(/2 branches/);
     expect(out).not.toContain("--all");
     expect(err).toContain("rehearsal/basic answers from now on");
@@ -275,9 +275,9 @@ describe("chat, with lines that are piped in", () => {
     expect(err).toMatch(/error: .*nonsense/);
     expect(err).toContain("not compacted: all of it is recent enough to be kept");
     expect(err).toMatch(/now in session:\S+, made from session:talk/);
-    expect(err).toContain("begins anew");
+    expect(err).toContain("starts over");
     expect(out).toContain("“/repeat”");
-    expect(err).toContain("there is no /nonsense; /help shows what there is");
+    expect(err).toContain("there is no /nonsense; /help lists the commands");
     for (const name of ["/branch", "/fork", "/tree", "/compact", "/status", "/new", "/model", "/quit"])
       expect(out).toContain(`  ${name}`);
     expect(out).not.toContain("never");

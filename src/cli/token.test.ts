@@ -103,7 +103,7 @@ describe("token create", () => {
 describe("token list and revoke", () => {
   test("[GCH11] what is revoked is so at once, and is listed as such", async () => {
     expect((await skein(["token"])).out).toMatch(
-      /^there are no tokens yet; make one: skein token create --dir /,
+      /^there are no tokens yet; create one: skein token create --dir /,
     );
     const { token, tokenId } = await create("--label", "ci");
     const { out } = await skein(["token", "revoke", tokenId]);
@@ -115,7 +115,7 @@ describe("token list and revoke", () => {
     const listed = await skein(["token", "list"], later);
     expect(listed.out.split("\n").map((line) => /valid|over|revoked/.exec(line)?.[0])).toEqual([
       undefined,
-      "over",
+      "expired",
       "revoked",
       undefined,
     ]);

@@ -90,7 +90,7 @@ async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<v
     const list = await calls.call("tokens.list", {});
     if (options.json === true) printJson(terminal, list);
     else if (list.count === 0)
-      terminal.out(`there are no tokens yet; make one: ${nextCommand("token", "create")}\n`);
+      terminal.out(`there are no tokens yet; create one: ${nextCommand("token", "create")}\n`);
     else printTable(terminal, columns(terminal.now()), list.tokens);
   });
 }
@@ -99,10 +99,10 @@ async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalO
   await withCalls(terminal, options, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
     const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
-    const lines = [`the token ${shown} is revoked, with every token that it made`];
+    const lines = [`the token ${shown} is revoked, with every token that it created`];
     if (done.isUnsaved === true)
       lines.push(
-        "the disk cannot be written: until it can, only the running gateway knows of this; do not kill it",
+        "the disk cannot be written: until it can, only the running gateway knows that; do not kill it",
       );
     answer(terminal, options, done, lines);
   });
@@ -112,13 +112,13 @@ async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalO
 function checkWhose({ user, for: userId, allUsers }: TokenOptions): void {
   if (userId !== undefined) userSegment(userId);
   if (userId !== undefined && allUsers === true) {
-    const problem = "A token is for one user or for all of them";
+    const problem = "A token is for one user or for all users";
     throw new SkeinError("invalid_arguments", { problem, advice: "Give --for or --all-users, not both" });
   }
   if (user === undefined || user === userId) return;
   throw new SkeinError("invalid_arguments", {
-    problem: "--user does not say for whom a token is",
-    advice: "Write --for and the user instead",
+    problem: "--user does not set the user of a token",
+    advice: "Use --for <user> instead",
   });
 }
 
@@ -127,7 +127,7 @@ function scopesOf(text: string): TokenScope[] {
   const unknown = names.find((name) => !tokenScopes.some((scope) => scope === name));
   if (unknown === undefined) return tokenScopes.filter((scope) => names.includes(scope));
   throw new SkeinError("invalid_arguments", {
-    problem: `"${unknown}" is no scope of a token`,
+    problem: `"${unknown}" is not a token scope`,
     advice: `Use ${tokenScopes.join(", ")}, with commas between`,
   });
 }
@@ -136,7 +136,7 @@ function spanOf(text: string): number {
   const span = parseDuration(text);
   if (span !== null) return Math.round(span);
   throw new SkeinError("invalid_arguments", {
-    problem: `"${text}" does not say how long a token lasts`,
+    problem: `"${text}" is not a duration`,
     advice: "Use a span such as 90m, 24h or 30d",
   });
 }
@@ -165,7 +165,7 @@ function columns(now: number): Column<TokenRow>[] {
 
 function stateOf({ revokedAt, expiresAt }: TokenRow, now: number): string {
   if (revokedAt !== undefined) return "revoked";
-  return expiresAt !== undefined && expiresAt <= now ? "over" : "valid";
+  return expiresAt !== undefined && expiresAt <= now ? "expired" : "valid";
 }
 
 function ageOf(time: number | undefined, now: number): string {

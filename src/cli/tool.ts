@@ -134,7 +134,7 @@ export async function callTool(
   let setOff: string | null = null;
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    tell(terminal, how, "aborting; Ctrl-C again leaves");
+    tell(terminal, how, "aborting; Ctrl-C again quits");
     if (setOff === null) return leaving.abort(new CommandFailed());
     void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
@@ -151,7 +151,7 @@ export async function callTool(
     const left =
       how.waits && rootId !== null ? await waitUntilClaimedSettled(open, rootId).catch(ignoreForbidden) : [];
     if (how.waits) await watched?.whenSettled();
-    if (left === null) tell(terminal, how, "the gateway goes on with it: this token may not look at runs");
+    if (left === null) tell(terminal, how, "the gateway continues it; this token may not read runs");
     else if (left.length > 0) tell(terminal, how, leftForText(left));
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
@@ -192,9 +192,9 @@ function readJson(text: string): unknown {
     const where = `line ${before.length}, column ${(before.at(-1) ?? "").length + 1}`;
     const char = text.at(at);
     const found =
-      at >= text.length || char === undefined ? "it ends too early" : `"${char}" does not belong there`;
+      at >= text.length || char === undefined ? "it ends too early" : `"${char}" is not expected there`;
     throw new SkeinError("invalid_arguments", {
-      problem: `The arguments are no JSON: ${where}: ${found}`,
+      problem: `The arguments are not valid JSON: ${where}: ${found}`,
       advice: `Put one object in single quotes: '{"limit": 5}'`,
     });
   }

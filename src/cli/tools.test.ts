@@ -192,19 +192,19 @@ describe("tool", () => {
   });
 
   test.each([
-    ["{a: 1}", "line 1, column 2", '"a" does not belong'],
-    ['{"a": }', "line 1, column 7", '"}" does not belong'],
-    ['{"a": nope}', "line 1, column 8", '"o" does not belong'],
+    ["{a: 1}", "line 1, column 2", '"a" is not expected'],
+    ['{"a": }', "line 1, column 7", '"}" is not expected'],
+    ['{"a": nope}', "line 1, column 8", '"o" is not expected'],
     ['{"a": 1', "line 1, column 8", "it ends too early"],
-    ['{\n  "a": 1,\n}', "line 3, column 1", '"}" does not belong'],
-    ['{"a": 1} x', "line 1, column 10", '"x" does not belong'],
+    ['{\n  "a": 1,\n}', "line 3, column 1", '"}" is not expected'],
+    ['{"a": 1} x', "line 1, column 10", '"x" is not expected'],
     ['{"a": "b', "line 1, column 9", "it ends too early"],
     ["", "line 1, column 1", "it ends too early"],
   ])("[CLI53] %j is no JSON: the place is told, and nothing is opened", async (json, place, found) => {
     const { dir, call } = folder();
     const { out, err, exit } = await call(["tool", "sessions_spawn", json]);
     expect({ out, exit }).toEqual({ out: "", exit: 2 });
-    expect(err).toContain(`The arguments are no JSON: ${place}: ${found}`);
+    expect(err).toContain(`The arguments are not valid JSON: ${place}: ${found}`);
     expect(existsSync(dir)).toBe(false);
     expect(made).toEqual([]);
   });

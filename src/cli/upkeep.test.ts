@@ -72,7 +72,7 @@ describe("doctor", () => {
         `    timeoutMs: 5000 # ${config}:1`,
         "  gateway:",
         "    port: 0 # SKEIN_GATEWAY__PORT",
-        `  everything else is as it is by default; to see all: skein doctor --all --dir ${dir} --config ${config}`,
+        `  everything else has its default; to see everything: skein doctor --all --dir ${dir} --config ${config}`,
         "",
       ].join("\n"),
     );
@@ -91,7 +91,7 @@ describe("doctor", () => {
     const show = ["sessions", "show", "01a10629-3bc0-72c3-9cb3-a7bd8405d63c"];
     expect(existsSync(join(sessions, "from-pi.jsonl"))).toBe(true);
     const told = await skein(["doctor"]);
-    expect(told.out).toContain(`to mend what can be mended: skein doctor --fix --dir ${dir}\n`);
+    expect(told.out).toContain(`to repair what can be repaired: skein doctor --fix --dir ${dir}\n`);
     const mended = (await doctor(["--fix"])).findings;
     expect(mended).toContainEqual(expect.objectContaining({ area: "logs", fixed: true }));
     expect(mended.every(({ fixed }: { fixed: boolean }) => fixed)).toBe(true);

@@ -43,7 +43,7 @@ interface UsersListOptions extends GlobalOptions {
 async function listUsersCommand(terminal: Terminal, options: UsersListOptions): Promise<void> {
   const { limit, cursor, user, agent } = options;
   if (user !== undefined || agent !== undefined) {
-    const problem = "All users are listed, and --user or --agent say otherwise";
+    const problem = "This command lists all users, so --user and --agent do not apply";
     throw new SkeinError("invalid_arguments", { problem, advice: "Leave --user and --agent out" });
   }
   await withCalls(terminal, options, async (open) => {
@@ -88,7 +88,7 @@ async function removeUserCommand(
   const { user, agent } = options;
   if ((user !== undefined && user !== userId) || agent !== undefined) {
     throw new SkeinError("invalid_arguments", {
-      problem: `All of user ${userId} is meant, and --user or --agent say otherwise`,
+      problem: `This command deletes everything of user ${userId}, so --user and --agent do not apply`,
       advice: "Leave --user and --agent out",
     });
   }

@@ -164,7 +164,7 @@ describe("a damaged work.db", () => {
     truncateSync(path, statSync(path).size - 4 * 4096);
 
     const fixed = await runCommand(folder.path, "doctor", "--fix");
-    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/mended .*work\.db/)]);
+    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/fixed .*work\.db/)]);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const again = await start();
     const alive = await Promise.all(tokens.map(({ token }) => again.rpc("sessions.list", {}, token)));

@@ -1,8 +1,9 @@
 // A process for the tests of `skein start`: the command itself, on a small server. --stuck: its stop never ends.
-import { startCommand } from "../../src/cli/start.ts";
+
 import { processSignals } from "../../src/cli/gateway/stop-requests.ts";
 import { reportFailure } from "../../src/cli/output/errors.ts";
 import { exitOnSignals, processTerminal } from "../../src/cli/output/terminal.ts";
+import { startCommand } from "../../src/cli/start.ts";
 import { listen, smallPieces } from "./small-gateway.ts";
 
 const [dir = "", flag] = process.argv.slice(2);

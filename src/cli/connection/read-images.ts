@@ -70,7 +70,7 @@ async function readOne(file: string): Promise<Image> {
   if (header !== null) return { data: bytes.toString("base64"), mimeType: header.mimeType };
   const advice = "Send a PNG, JPEG, GIF or WebP";
   throw new SkeinError("invalid_arguments", {
-    problem: `${file} is no image that a model can be shown`,
+    problem: `${file} is not an image that models accept`,
     advice,
   });
 }

@@ -93,11 +93,11 @@ describe("the gateway that runs on a folder", () => {
     const { url } = peer;
     running();
     expect(await reach()).toBeNull();
-    expect(printed.err).toContain(`The gateway at ${url} was not asked: there is no token in`);
+    expect(printed.err).toContain(`The gateway at ${url} was not used: there is no token in`);
     printed.err = "";
     await peer.close();
     expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
-    expect(printed.err).toMatch(/^note: .*cannot be reached.* The folder is worked on directly\.\n$/);
+    expect(printed.err).toMatch(/^note: .*cannot be reached.* The command works on the folder directly\.\n$/);
     await peer.listen();
   });
 

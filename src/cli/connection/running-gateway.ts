@@ -39,7 +39,11 @@ export async function connectToGateway(
   const given = isHere ? terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
   const notReached = (why: string) =>
-    tell(terminal, options, `The gateway at ${url} was not asked: ${why} The folder is worked on directly.`);
+    tell(
+      terminal,
+      options,
+      `The gateway at ${url} was not used: ${why} The command works on the folder directly.`,
+    );
   if (token === null) {
     const or = isHere ? ` or ${tokenVariable}` : `, and ${tokenVariable} is sent to no other machine`;
     notReached(`there is no token in ${tokenPath(root)}${or}.`);
@@ -80,10 +84,10 @@ function isThisMachine(name: string): boolean {
 
 function tokenRefused(url: string, file: string | null): SkeinError {
   return new SkeinError("unauthorized", {
-    problem: `The gateway at ${url} does not take the token in ${file ?? tokenVariable}`,
+    problem: `The gateway at ${url} refused the token in ${file ?? tokenVariable}`,
     advice:
       file === null
-        ? `Set ${tokenVariable} to a valid token, or unset it to use that of the folder`
-        : "Remove that file and start the gateway again: a new token is made",
+        ? `Set ${tokenVariable} to a valid token, or unset it to use the folder's token`
+        : "Remove that file and restart the gateway, which creates a new token",
   });
 }

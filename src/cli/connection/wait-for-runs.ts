@@ -91,7 +91,7 @@ export async function abortAll(open: Open, rootId: string): Promise<void> {
 }
 
 export function leftForText(owners: readonly string[]): string {
-  return `left for ${owners.join(", ")}: this process cannot run it`;
+  return `left for ${owners.join(", ")}, because this process cannot run it`;
 }
 
 async function openRuns({ calls, reader }: Open, rootId: string): Promise<readonly RunRowPayload[]> {

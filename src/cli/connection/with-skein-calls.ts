@@ -88,8 +88,11 @@ function terminalUser({ env }: Terminal): string {
 }
 
 function fileCannotAnswer(ref: string): SkeinError {
-  const advice = "Import it with `sessions import`, and name the session";
-  return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
+  const advice = "Import it with `sessions import`, and name the imported session";
+  return new SkeinError("invalid_arguments", {
+    problem: `"${ref}" is a file, and a file cannot answer`,
+    advice,
+  });
 }
 
 interface OpenSkein {

@@ -38,7 +38,7 @@ export function erasePendingLines({
   readonly erasePending?: true | undefined;
 }): AnswerLine[] {
   if (erasePending !== true) return [];
-  return ["another process is reading the databases: the last bytes are erased as soon as it has ended"];
+  return ["another process is reading the databases; the last bytes are erased when it ends"];
 }
 
 const mostShown = 20;

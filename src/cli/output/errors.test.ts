@@ -12,10 +12,10 @@ describe("what the system refuses", () => {
     [
       "EACCES",
       "write_failed",
-      /^\/x\/work\.db could not be written: this user may not \(EACCES\)\. .*--dir\.$/,
+      /^\/x\/work\.db could not be written: this user is not allowed to \(EACCES\)\. .*--dir\.$/,
     ],
     ["EROFS", "write_failed", /it can only be read .*--dir\.$/],
-    ["ENOSPC", "write_failed", /the disk is full .*Make room/],
+    ["ENOSPC", "write_failed", /the disk is full .*Free some space/],
     ["EMFILE", "unreadable_file", /too many files are open/],
   ])("[NWU4] %s is told with what to do", (code, as, text) => {
     expect(fileSystemError(system(code, "/x/work.db"))).toMatchObject({
@@ -36,8 +36,8 @@ describe("what the system refuses", () => {
         return fileSystemError(error)?.message;
       }
     };
-    expect(failing(file)).toContain(`${file} could not be written: something else has that name (EEXIST)`);
-    expect(failing(join(file, "x"))).toContain("a part of its path is no folder");
+    expect(failing(file)).toContain(`${file} could not be written: another file has that name (EEXIST)`);
+    expect(failing(join(file, "x"))).toContain("a part of its path is not a folder");
     folder.remove();
   });
 

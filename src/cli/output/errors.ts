@@ -15,7 +15,7 @@ export class CommandFailed extends Error {
   readonly exit: ExitCode;
 
   constructor(exit: ExitCode = 1) {
-    super("The command has told what went wrong.");
+    super("The command failed.");
     this.exit = exit;
   }
 }
@@ -89,8 +89,8 @@ type Trouble = readonly [code: "write_failed" | "unreadable_file", problem: stri
 const otherFolder = "name another folder with --dir";
 const notAllowed: Trouble = [
   "write_failed",
-  "this user may not",
-  "Have the right given to you, or name a folder of your own with --dir",
+  "this user is not allowed to",
+  "Ask for permission, or name your own folder with --dir",
 ];
 
 /** System errors that the user can fix. */
@@ -98,10 +98,10 @@ const troubles: Readonly<Record<string, Trouble>> = {
   EACCES: notAllowed,
   EPERM: notAllowed,
   EROFS: ["write_failed", "it can only be read", `Make it writable, or ${otherFolder}`],
-  ENOSPC: ["write_failed", "the disk is full", "Make room, and try again"],
-  EDQUOT: ["write_failed", "the quota is used up", "Make room, and try again"],
-  ENOTDIR: ["unreadable_file", "a part of its path is no folder", `Correct the path, or ${otherFolder}`],
-  EEXIST: ["write_failed", "something else has that name", `Take it away, or ${otherFolder}`],
+  ENOSPC: ["write_failed", "the disk is full", "Free some space and try again"],
+  EDQUOT: ["write_failed", "the quota is used up", "Free some space and try again"],
+  ENOTDIR: ["unreadable_file", "a part of its path is not a folder", `Correct the path, or ${otherFolder}`],
+  EEXIST: ["write_failed", "another file has that name", `Remove it, or ${otherFolder}`],
   EMFILE: ["unreadable_file", "too many files are open", "Raise the limit (ulimit -n), and try again"],
 };
 

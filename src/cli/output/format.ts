@@ -3,7 +3,6 @@ import { escapeUnprintable } from "../../core/text.ts";
 import type { ApprovalPayload, RunRowPayload } from "../../protocol/runs.ts";
 import { lostCode } from "../../runs/states.ts";
 
-
 export function formatBytes(bytes: number): string {
   return scaled(bytes, 1024, ["B", "KB", "MB", "GB", "TB"], " ");
 }
@@ -61,7 +60,7 @@ export function parseTime(text: string, now: number): number {
   const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) {
     throw new SkeinError("invalid_arguments", {
-      problem: `"${text}" is no time`,
+      problem: `"${text}" is not a time`,
       advice: "Use a date such as 2026-03-01 or 2026-03-01T18:00, or a span such as 90m, 24h, 7d, 2w",
     });
   }

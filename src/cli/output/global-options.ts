@@ -23,7 +23,7 @@ export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): 
 } {
   if (allUsers !== true) return user === undefined ? {} : { userId: user };
   if (user === undefined) return { allUsers };
-  const problem = "--all-users and --user say different things";
+  const problem = "--all-users and --user contradict each other";
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
 }
 

@@ -203,14 +203,14 @@ export async function confirm(
   if (options.yes === true) return;
   if (terminal.ask === null) {
     throw new SkeinError("invalid_arguments", {
-      problem: "This is done for good, and there is nobody to ask",
-      advice: "Add --yes to do it without asking",
+      problem: "This cannot be undone, and there is no terminal to confirm it",
+      advice: "Add --yes to confirm it",
     });
   }
   const answer = await terminal.ask(`${escapeToLine(question)} [y/N] `);
   if (/^y(es)?$/i.test(answer.trim())) return;
   throw new SkeinError("invalid_arguments", {
-    problem: "Nothing was changed: the answer was not yes",
+    problem: "Nothing was changed, because the answer was not yes",
     advice: "Run it again and answer y, or add --yes",
   });
 }
