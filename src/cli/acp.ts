@@ -29,7 +29,7 @@ async function acpCommand(terminal: Terminal, version: string, options: GlobalOp
   await withProtocolStreams(terminal, (streams) =>
     // The name creates a missing folder.
     withSkeinCalls(streams.terminal, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(partsOf(streams.terminal, open, version, options), streams),
+      serveAcpStdio(acpParts(streams.terminal, open, version, options), streams),
     ),
   );
 }
@@ -39,7 +39,7 @@ const lookMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
 
-function partsOf(
+function acpParts(
   terminal: Terminal,
   open: OpenSkeinCalls,
   version: string,
@@ -78,13 +78,13 @@ function editorCommands(terminal: Terminal, open: OpenSkeinCalls): EditorCommand
     const { usage, about } = slashCommandTable[name];
     const [, hint = null] = /\[(.*)\]/.exec(usage) ?? [];
     const run: EditorCommand["run"] = (key, rest, signal) =>
-      done(terminal, open, name, { key, rest, signal });
+      runSlashCommand(terminal, open, name, { key, rest, signal });
     return open.may(method) ? [{ name, about, hint, run }] : [];
   });
 }
 
 /** Runs a slash command and returns its output. */
-async function done(
+async function runSlashCommand(
   terminal: Terminal,
   open: OpenSkeinCalls,
   name: SlashName,

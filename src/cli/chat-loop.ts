@@ -26,19 +26,19 @@ export class Chat {
   readonly #terminal: Terminal;
   readonly #session: ChatSession;
   readonly #printer: TurnPrinter;
-  readonly #heard: RunEvents;
-  readonly #isTyped: boolean;
+  readonly #events: RunEvents;
+  readonly #isTerminal: boolean;
   readonly #lines: Lines;
-  readonly #leaving = new AbortController();
-  readonly #waiting: string[] = [];
+  readonly #quitting = new AbortController();
+  readonly #lineQueue: string[] = [];
   /** Open runs that this chat started. */
-  readonly #turns = new Set<string>();
+  readonly #openTurns = new Set<string>();
   /** Running turns of this session, also those of other clients. */
-  readonly #active = new Set<string>();
-  readonly #ours = new Set<string>();
-  readonly #roots = new Set<string>();
-  #asked: { readonly approvalId: string; readonly name: string }[] = [];
-  #isAtEnd = false;
+  readonly #runningTurns = new Set<string>();
+  readonly #ownRuns = new Set<string>();
+  readonly #rootIds = new Set<string>();
+  #approvals: { readonly approvalId: string; readonly name: string }[] = [];
+  #hasInputEnded = false;
   #isFinishing = false;
   /** No line is handled before the event subscription is active. */
   #isHandling = true;
@@ -49,7 +49,7 @@ export class Chat {
     const input = terminal.input();
     this.#terminal = terminal;
     this.#session = session;
-    this.#isTyped = input.typed;
+    this.#isTerminal = input.typed;
     this.#printer = new TurnPrinter(terminal, {
       notes: input.typed ? "out" : "err",
       text: true,
@@ -59,16 +59,16 @@ export class Chat {
     const { calls, reader } = session.open;
     const { userId } = reader;
     const filter = { events: ["run.*", "approval.*"], ...present({ userId }) };
-    this.#heard = new RunEvents(calls.events(filter), userId, (event) => this.#watch(event));
+    this.#events = new RunEvents(calls.events(filter), userId, (event) => this.#onEvent(event));
     this.#lines = new Lines(input, {
       line: (text) => {
-        this.#waiting.push(text);
-        this.#go();
+        this.#lineQueue.push(text);
+        this.#advance();
       },
       interrupt: () => this.#interrupt(),
       end: () => {
-        this.#isAtEnd = true;
-        this.#go();
+        this.#hasInputEnded = true;
+        this.#advance();
       },
     });
   }
@@ -76,68 +76,68 @@ export class Chat {
   /** Resolves when the user quits or every piped line is answered. */
   async run(): Promise<void> {
     const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
-    const left = once(this.#leaving.signal, "abort");
-    await Promise.race([this.#heard.ready, left]);
+    const left = once(this.#quitting.signal, "abort");
+    await Promise.race([this.#events.ready, left]);
     this.#isHandling = false;
-    this.#go();
+    this.#advance();
     await left;
     stopListening();
-    this.#heard.close();
+    this.#events.close();
     this.#printer.endLine();
     this.#lines.close();
   }
 
   /** Handles the next line if possible, or shows the prompt. */
-  #go(): void {
-    if (this.#isHandling || this.#leaving.signal.aborted) return;
-    const isFree = this.#isTyped || this.#turns.size === 0 || this.#asked.length > 0;
-    const line = isFree ? this.#waiting.shift() : undefined;
+  #advance(): void {
+    if (this.#isHandling || this.#quitting.signal.aborted) return;
+    const isFree = this.#isTerminal || this.#openTurns.size === 0 || this.#approvals.length > 0;
+    const line = isFree ? this.#lineQueue.shift() : undefined;
     if (line !== undefined) {
       this.#isHandling = true;
       void this.#handle(line).finally(() => {
         this.#isHandling = false;
-        this.#go();
+        this.#advance();
       });
-    } else if (this.#isAtEnd && this.#isTyped) this.#leave();
-    else if (this.#isAtEnd) void this.#finish();
-    else if (this.#active.size === 0 && this.#turns.size === 0) this.#lines.prompt();
+    } else if (this.#hasInputEnded && this.#isTerminal) this.#quit();
+    else if (this.#hasInputEnded) void this.#finish();
+    else if (this.#runningTurns.size === 0 && this.#openTurns.size === 0) this.#lines.prompt();
   }
 
   /** The input has ended: denies open approvals and waits for everything that was started. */
   async #finish(): Promise<void> {
-    for (const { approvalId } of this.#asked.splice(0)) await this.#resolve(approvalId, "denied");
-    if (this.#turns.size > 0 || this.#waiting.length > 0 || this.#isFinishing) return;
+    for (const { approvalId } of this.#approvals.splice(0)) await this.#resolve(approvalId, "denied");
+    if (this.#openTurns.size > 0 || this.#lineQueue.length > 0 || this.#isFinishing) return;
     this.#isFinishing = true;
-    const { signal } = this.#leaving;
+    const { signal } = this.#quitting;
     try {
-      for (const rootId of this.#roots) await waitUntilSettled(this.#session.open, rootId, signal);
+      for (const rootId of this.#rootIds) await waitUntilSettled(this.#session.open, rootId, signal);
     } catch (error) {
       if (!signal.aborted) this.#fail(thrownText(error));
     }
-    this.#leave();
+    this.#quit();
   }
 
-  #leave(): void {
-    this.#leaving.abort();
+  #quit(): void {
+    this.#quitting.abort();
   }
 
   async #handle(line: string): Promise<void> {
     try {
       const answer = /^\s*(?:(y|yes)|n|no)\s*$/i.exec(line);
-      const asked = this.#asked[0];
+      const asked = this.#approvals[0];
       const slash = parseSlash(line);
       if (asked !== undefined && slash === null) {
         if (answer === null) this.#ask(asked.name, asked.approvalId);
         else await this.#resolve(asked.approvalId, answer[1] === undefined ? "denied" : "approved");
       } else if (slash === null) {
-        if (line.trim() !== "") await this.#say(line.startsWith("//") ? line.slice(1) : line);
+        if (line.trim() !== "") await this.#send(line.startsWith("//") ? line.slice(1) : line);
       } else if (slash.name === null) {
         this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help lists the commands`);
       } else {
         const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
         const note = (text: string) => this.#printer.note(text);
         await slashHandlers[slash.name](
-          { session: this.#session, terminal, note, leave: () => this.#leave() },
+          { session: this.#session, terminal, note, leave: () => this.#quit() },
           slash.rest,
         );
       }
@@ -146,36 +146,37 @@ export class Chat {
     }
   }
 
-  async #say(text: string): Promise<void> {
+  async #send(text: string): Promise<void> {
     const runId = await this.#session.say(text);
-    this.#turns.add(runId);
-    this.#ours.add(runId);
-    void this.#end(runId)
+    this.#openTurns.add(runId);
+    this.#ownRuns.add(runId);
+    void this.#waitForReply(runId)
       .catch((error: unknown) => {
-        if (!this.#leaving.signal.aborted) this.#fail(thrownText(error));
+        if (!this.#quitting.signal.aborted) this.#fail(thrownText(error));
       })
       .finally(() => {
-        this.#turns.delete(runId);
-        this.#go();
+        this.#openTurns.delete(runId);
+        this.#advance();
       });
   }
 
-  async #end(runId: string): Promise<void> {
+  async #waitForReply(runId: string): Promise<void> {
     const { open } = this.#session;
     const waiting = await getRun(open, runId);
     if (waiting?.waitsForApp !== undefined) {
       const command = open.nextCommand("runs", "release", runId);
       return this.#printer.note(`waits for ${describeApp(waiting)}; ${command} lets any process run it`);
     }
-    const { state, reply = "", error } = await waitUntilEnded(open, runId, this.#leaving.signal);
+    const { state, reply = "", error } = await waitUntilEnded(open, runId, this.#quitting.signal);
     const run = await getRun(open, runId);
-    if (run !== null) this.#roots.add(run.rootId);
-    await this.#heard.caughtUp(run?.mergedInto ?? runId);
+    if (run !== null) this.#rootIds.add(run.rootId);
+    await this.#events.waitForEnd(run?.mergedInto ?? runId);
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
     // The reply was not streamed completely. A merged message is answered by the other turn.
-    else if (run?.mergedInto === undefined && !this.#heard.hasAll(runId, reply)) this.#printer.answer(reply);
+    else if (run?.mergedInto === undefined && !this.#events.hasWholeReply(runId, reply))
+      this.#printer.answer(reply);
   }
 
   #fail(text: string): void {
@@ -185,76 +186,76 @@ export class Chat {
     this.#terminal.err(`${paint(this.#terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
   }
 
-  #watch(event: SkeinEvent): void {
+  #onEvent(event: SkeinEvent): void {
     const { key } = this.#session;
     if (event.runId === undefined) return;
-    if ("startedBy" in event && event.startedBy !== undefined && this.#ours.has(event.startedBy)) {
-      this.#ours.add(event.runId);
+    if ("startedBy" in event && event.startedBy !== undefined && this.#ownRuns.has(event.startedBy)) {
+      this.#ownRuns.add(event.runId);
     }
-    if (event.sessionKey === key) this.#watchOwn(event, event.runId);
-    else if (this.#ours.has(event.runId)) this.#watchChild(event, event.runId);
+    if (event.sessionKey === key) this.#onSessionEvent(event, event.runId);
+    else if (this.#ownRuns.has(event.runId)) this.#onChildEvent(event, event.runId);
   }
 
-  #watchOwn(event: SkeinEvent, runId: string): void {
+  #onSessionEvent(event: SkeinEvent, runId: string): void {
     if (event.type === "run.started" || event.type === "run.recovered") {
-      this.#active.add(runId);
-      this.#ours.add(runId);
+      this.#runningTurns.add(runId);
+      this.#ownRuns.add(runId);
     }
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event);
     if (shown !== null) this.#printer.show(shown);
-    this.#watchApprovals(event, "");
+    this.#onApprovalEvent(event, "");
     if (event.type === "run.sleeping") {
       const { length } = event.waitingFor;
       const what = length === 0 ? "what has already come in" : pluralize(length, "run");
       this.#printer.note(`sleeps for ${what}, until ${formatTime(event.wakeAt)} UTC at the latest`);
     }
     if (event.type === "run.sleeping" || event.type === "run.ended") {
-      this.#active.delete(runId);
+      this.#runningTurns.delete(runId);
       this.#printer.endLine();
-      this.#go();
+      this.#advance();
     }
   }
 
-  #watchApprovals(event: SkeinEvent, whose: string): void {
+  #onApprovalEvent(event: SkeinEvent, whose: string): void {
     if (event.type === "approval.requested") {
       const name = `${whose}${event.toolName} ${stringifyJson(event.arguments)}`;
-      this.#asked.push({ approvalId: event.approvalId, name });
+      this.#approvals.push({ approvalId: event.approvalId, name });
       this.#ask(name, event.approvalId);
-      this.#go();
+      this.#advance();
     }
     if (event.type === "approval.resolved") {
-      this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
+      this.#approvals = this.#approvals.filter(({ approvalId }) => approvalId !== event.approvalId);
     }
   }
 
-  #watchChild(event: SkeinEvent, childRunId: string): void {
-    this.#watchApprovals(event, `${shortKey(event.sessionKey)}: `);
+  #onChildEvent(event: SkeinEvent, childRunId: string): void {
+    this.#onApprovalEvent(event, `${shortKey(event.sessionKey)}: `);
     const state = event.type === "run.started" ? "running" : event.type === "run.ended" ? event.state : null;
     if (state === null) return;
     this.#printer.show({ type: "child", childSessionKey: event.sessionKey, childRunId, state });
   }
 
   #ask(name: string, approvalId: string): void {
-    const left = this.#asked.findIndex((each) => each.approvalId === approvalId);
+    const left = this.#approvals.findIndex((each) => each.approvalId === approvalId);
     this.#printer.note(`${name}: allow? y or n${left > 0 ? " (after the previous one)" : ""}`, "?");
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
     const { calls, reader } = this.#session.open;
     const { userId } = reader;
-    this.#asked = this.#asked.filter((each) => each.approvalId !== approvalId);
+    this.#approvals = this.#approvals.filter((each) => each.approvalId !== approvalId);
     await calls.call("approvals.resolve", { approvalId, answer, ...present({ userId }) });
-    const [next] = this.#asked;
+    const [next] = this.#approvals;
     if (next !== undefined) this.#ask(next.name, next.approvalId);
   }
 
   /** Aborts the running turns; a second time within two seconds, or with nothing to abort, it quits. */
   #interrupt(): void {
     const now = this.#terminal.now();
-    const runIds = [...new Set([...this.#turns, ...this.#active])];
+    const runIds = [...new Set([...this.#openTurns, ...this.#runningTurns])];
     if (runIds.length === 0 || now - this.#interruptedAt < twiceMs) {
-      this.#leave();
+      this.#quit();
       return;
     }
     this.#interruptedAt = now;
@@ -278,11 +279,11 @@ const prompt = "› ";
 /** Reads typed or piped lines, with a prompt on a terminal. */
 class Lines {
   readonly #interface: Interface;
-  readonly #isTyped: boolean;
+  readonly #isTerminal: boolean;
   #isPrompting = false;
 
   constructor({ stream, typed }: TerminalInput, handlers: LineHandlers) {
-    this.#isTyped = typed;
+    this.#isTerminal = typed;
     this.#interface = createInterface({
       input: stream,
       ...(typed ? { output: process.stdout } : {}),
@@ -301,7 +302,7 @@ class Lines {
 
   /** Shows the prompt and keeps what was typed already. */
   prompt(): void {
-    if (!this.#isTyped || this.#isPrompting) return;
+    if (!this.#isTerminal || this.#isPrompting) return;
     this.#isPrompting = true;
     this.#interface.prompt(true);
   }

@@ -1,10 +1,10 @@
-import type { Command } from "commander";
-import { CommanderError } from "commander";
+import { Command, CommanderError } from "commander";
+import type { CommandContext, LazyCommand } from "./command.ts";
+import { addLazyCommands, examples } from "./command.ts";
 import type { ExitCode } from "./output/errors.ts";
 import { reportFailure } from "./output/errors.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { processTerminal } from "./output/terminal.ts";
-import { createProgram } from "./program.ts";
 
 export { exitOnSignals, type Terminal } from "./output/terminal.ts";
 
@@ -39,4 +39,177 @@ export async function runCli(
 /** The names that lead from the program to a command. */
 function pathOf(command: Command | null): string[] {
   return command === null || command.parent === null ? [] : [...pathOf(command.parent), command.name()];
+}
+
+/** Every command with what `skein --help` shows of it. Its arguments, options and examples are in its own file. */
+const commands: readonly LazyCommand[] = [
+  {
+    name: "init",
+    usage: "[options]",
+    about:
+      "Write a first skein.yaml, here or into --dir, for the API keys and the Ollama server that are found.",
+    load: async () => (await import("./init.ts")).registerInit,
+  },
+  {
+    name: "start",
+    usage: "[options]",
+    about: "Start the gateway of a folder, print a link to it, and run until stopped.",
+    load: async () => (await import("./start.ts")).registerStart,
+  },
+  {
+    name: "reload",
+    usage: "",
+    about:
+      "Apply the whole configuration in the running gateway. Changes to the file are applied automatically, but MCP servers and ACP agents with a new or changed command wait for this command.",
+    load: async () => (await import("./start.ts")).registerReload,
+  },
+  {
+    name: "chat",
+    usage: "[options] [ref]",
+    about: "Chat with a session, line by line. Each line that is piped in is one turn.",
+    load: async () => (await import("./chat.ts")).registerChat,
+  },
+  {
+    name: "send",
+    usage: "[options] <ref> <text...>",
+    about:
+      "Send a message to a session, print the reply, and wait until everything that it started has ended.",
+    load: async () => (await import("./send.ts")).registerSend,
+  },
+  {
+    name: "spawn",
+    usage: "[options] <task...>",
+    about:
+      "Give a task to a new session, print its result, and wait until everything that it started has ended.",
+    load: async () => (await import("./spawn.ts")).registerSpawn,
+  },
+  {
+    name: "tool",
+    usage: "[options] <name> [json]",
+    about:
+      "Call a session tool for a session, print its result, and wait until everything that it started has ended.",
+    load: async () => (await import("./tool.ts")).registerTool,
+  },
+  {
+    name: "runs",
+    usage: "",
+    about: "List, show, abort and retry runs, and answer their approval requests.",
+    load: async () => (await import("./runs.ts")).registerRuns,
+  },
+  {
+    name: "approvals",
+    usage: "",
+    about: "List tool calls that wait for approval.",
+    load: async () => (await import("./runs-ls.ts")).registerApprovals,
+  },
+  {
+    name: "outbox",
+    usage: "",
+    about: "List, show, retry and drop messages to channels.",
+    load: async () => (await import("./outbox.ts")).registerOutbox,
+  },
+  {
+    name: "sessions",
+    usage: "",
+    about: "Read and change sessions.",
+    load: async () => (await import("./sessions.ts")).registerSessions,
+  },
+  {
+    name: "context",
+    usage: "[options] <ref>",
+    about: "Print what a model would be sent from the current state of a session. Nothing is sent.",
+    load: async () => (await import("./context.ts")).registerContext,
+  },
+  {
+    name: "access",
+    usage: "[options] <asker> <target>",
+    about: "Explain whether a session may see another session or send to it, and which rule decides.",
+    load: async () => (await import("./access.ts")).registerAccess,
+  },
+  {
+    name: "mcp",
+    usage: "",
+    about:
+      "Serve MCP over the standard streams: the session tools, and sessions as resources, for another program's agent.",
+    load: async () => (await import("./mcp.ts")).registerMcp,
+  },
+  {
+    name: "acp",
+    usage: "",
+    about:
+      "Serve ACP over the standard streams: an agent and its sessions in an editor (Zed, JetBrains, Neovim).",
+    load: async () => (await import("./acp.ts")).registerAcp,
+  },
+  {
+    name: "token",
+    usage: "",
+    about: "Manage the access tokens of a folder's gateway.",
+    load: async () => (await import("./token.ts")).registerToken,
+  },
+  {
+    name: "users",
+    usage: "",
+    about: "List and delete users.",
+    load: async () => (await import("./users.ts")).registerUsers,
+  },
+  {
+    name: "doctor",
+    usage: "[options]",
+    about:
+      "Check files, configuration and maintenance, and start each ACP agent and MCP server briefly to see whether it answers. Changes nothing without --fix.",
+    load: async () => (await import("./doctor.ts")).registerDoctor,
+  },
+  {
+    name: "backup",
+    usage: "<folder>",
+    about:
+      "Copy sessions, queued work and the configuration as of one moment into a new or empty folder. Not copied: .env, tokens, working directories of agents.",
+    load: async () => (await import("./backup.ts")).registerBackup,
+  },
+  {
+    name: "restore",
+    usage: "<backup>",
+    about: "Create a folder from a backup. --dir names it; it must be new or empty.",
+    load: async () => (await import("./backup.ts")).registerRestore,
+  },
+];
+
+/** `isQuiet`: usage errors are reported by the caller alone. */
+function createProgram(context: CommandContext, isQuiet = false): Command {
+  const { terminal, version } = context;
+  const program = new Command("skein")
+    // Commands inherit these when they are added.
+    .exitOverride()
+    .configureOutput({
+      writeOut: terminal.out,
+      writeErr: isQuiet ? () => undefined : terminal.err,
+      outputError: () => undefined,
+    })
+    .description("Durable, branching sessions for AI agents.")
+    .version(version)
+    .option("--dir <folder>", "where the sessions are (default: the configured folder, else ~/.skein)")
+    .option("--config <file>", "the configuration file (default: skein.yaml, found upwards from here)")
+    .option("--user <id>", "whose sessions (default: the unnamed user's)")
+    .option(
+      "--agent <id>",
+      "resolve main and labels for this agent (default: main); lists show only this agent",
+    )
+    .option("--json", "print JSON and nothing else")
+    .configureHelp({ showGlobalOptions: true })
+    .addHelpText(
+      "after",
+      examples(
+        "skein start",
+        "skein send main plan three days in Kyoto",
+        "skein spawn describe the gardens of Kyoto",
+        "skein tool sessions_list --json",
+        "skein access trip cron:daily",
+        "skein sessions ls",
+        "skein sessions show trip --limit 5",
+        "skein sessions tree ./trip.jsonl",
+        "skein context trip --json",
+      ),
+    );
+  addLazyCommands(program, context, commands);
+  return program;
 }

@@ -22,7 +22,7 @@ const mostRuns = 500;
 /** Waits for the end of a run, however long that takes. */
 export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
   for (;;) {
-    const sent = await waited(open, runId, waitMs, signal);
+    const sent = await waitForRun(open, runId, waitMs, signal);
     signal?.throwIfAborted();
     if (sent.finished) return sent;
   }
@@ -55,10 +55,10 @@ export async function waitUntilSettled(
     const next = busy ?? left[0];
     if (next === undefined) return [];
     if (busy === undefined) {
-      const agents = await leftAlone(open, left);
+      const agents = await findMissingOwners(open, left);
       if (agents.length > 0) return agents;
     }
-    await waited(open, next.runId, lookMs, signal).catch((error: unknown) => {
+    await waitForRun(open, next.runId, lookMs, signal).catch((error: unknown) => {
       // It was purged with its session, so the next list does not have it.
       if (errorCodeOf(error) !== "not_found") throw error;
     });
@@ -101,10 +101,10 @@ async function openRuns({ calls, reader }: Open, rootId: string): Promise<readon
 }
 
 /** The agents and apps that all queued runs wait for; empty: this process can run one of them. */
-async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
+async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");
   if (queued.length === 0) return [];
-  const known = await agentsHere(open);
+  const known = await findAvailableAgents(open);
   const isOfHere = ({ agentId, waitsForApp }: RunRowPayload) =>
     known.has(agentId) && waitsForApp === undefined;
   if (queued.some(isOfHere)) return [];
@@ -115,14 +115,14 @@ async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<re
 }
 
 /** Without a gateway, the agents of this process's own configuration. */
-async function agentsHere({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
+async function findAvailableAgents({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
   if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
   const { userId } = reader;
   const { agents, acp } = await calls.call("agents.list", present({ userId }));
   return new Set([...agents.filter(({ configured }) => configured).map(({ id }) => id), ...acp]);
 }
 
-async function waited(
+async function waitForRun(
   { calls, reader }: Open,
   runId: string,
   timeoutMs: number,
@@ -145,7 +145,7 @@ export async function announceApprovals(
 ): Promise<Pick<RunEvents, "close">> {
   const since = terminal.now();
   const { userId } = open.reader;
-  const told = async (event: SkeinEvent) => {
+  const announce = async (event: SkeinEvent) => {
     if (event.type !== "approval.requested" || event.runId === undefined) return;
     const { sessionKey, toolName, arguments: args, approvalId } = event;
     const run = await getRun(open, event.runId);
@@ -156,7 +156,7 @@ export async function announceApprovals(
   };
   const stream = open.calls.events({ events: ["approval.requested"], ...present({ userId }) });
   // A missed notice is no failure: `runs ls` shows the approval.
-  const heard = new RunEvents(stream, userId, (event) => void told(event).catch(() => undefined));
-  await heard.ready;
-  return heard;
+  const events = new RunEvents(stream, userId, (event) => void announce(event).catch(() => undefined));
+  await events.ready;
+  return events;
 }

@@ -36,16 +36,16 @@ describe("what is heard of a run", () => {
     "[CLG2] an answer that came %s: all of it is there, or it is known to be missing",
     async (_, events, all) => {
       const heard = new RunEvents(streamOf(events), undefined, () => undefined);
-      await heard.caughtUp("r");
-      expect(heard.hasAll("r", "good morning")).toBe(all);
+      await heard.waitForEnd("r");
+      expect(heard.hasWholeReply("r", "good morning")).toBe(all);
     },
   );
 
   test("[CLG2] who may not hear is ready at once, and waits for nothing", async () => {
     const heard = new RunEvents(streamOf([], new Error("forbidden")), undefined, () => undefined);
     await heard.ready;
-    await heard.caughtUp("r");
-    expect(heard.hasAll("r", "x")).toBe(false);
+    await heard.waitForEnd("r");
+    expect(heard.hasWholeReply("r", "x")).toBe(false);
   });
 
   test("[CLG2] what happens to other users is not heard", async () => {
@@ -53,7 +53,7 @@ describe("what is heard of a run", () => {
     const theirs = { ...asked, payload: { ...asked.payload, userId: "bob" } };
     const hers = { ...asked, payload: { ...asked.payload, userId: "ann" } };
     const heard = new RunEvents(streamOf([theirs, hers]), "ann", (event) => events.push(event));
-    await heard.caughtUp("r");
+    await heard.waitForEnd("r");
     expect(events).toMatchObject([{ type: "run.step", userId: "ann" }]);
   });
 });

@@ -30,9 +30,9 @@ export class RunEvents {
   /** Resolves when the subscription is active or has failed. */
   readonly ready: Promise<void>;
   readonly #stream: EventStream;
-  readonly #over: Promise<void>;
+  readonly #closed: Promise<void>;
   readonly #isWanted: (event: SkeinEvent) => boolean;
-  readonly #said = new Map<string, string>();
+  readonly #streamed = new Map<string, string>();
   readonly #ended = new Map<string, PromiseWithResolvers<void>>();
 
   /** Events that `isWanted` rejects are ignored. */
@@ -47,7 +47,7 @@ export class RunEvents {
     // Without events the reply still arrives from `agent.wait`.
     const nothing = () => undefined;
     this.ready = stream.ready.catch(nothing);
-    this.#over = this.#hear(userId, listener).catch(nothing);
+    this.#closed = this.#listen(userId, listener).catch(nothing);
   }
 
   close(): void {
@@ -55,36 +55,36 @@ export class RunEvents {
   }
 
   /** Resolves when the run's last event has arrived or is overdue. */
-  async caughtUp(runId: string): Promise<void> {
+  async waitForEnd(runId: string): Promise<void> {
     const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, this.#said.has(runId) ? lateMs : silentMs);
-    await Promise.race([this.#endOf(runId).promise, this.#over, late.promise]);
+    const timer = setTimeout(late.resolve, this.#streamed.has(runId) ? lateMs : silentMs);
+    await Promise.race([this.#endOf(runId).promise, this.#closed, late.promise]);
     clearTimeout(timer);
   }
 
   /** Whether the whole answer was streamed. Whitespace is ignored, because blocks are joined differently when streamed. */
-  hasAll(runId: string, reply: string): boolean {
-    return bare(this.#said.get(runId) ?? "") === bare(reply);
+  hasWholeReply(runId: string, reply: string): boolean {
+    return withoutSpaces(this.#streamed.get(runId) ?? "") === withoutSpaces(reply);
   }
 
-  async #hear(userId: string | undefined, listener: (event: SkeinEvent) => void): Promise<void> {
+  async #listen(userId: string | undefined, listener: (event: SkeinEvent) => void): Promise<void> {
     for await (const received of this.#stream) {
       const event = toSkeinEvent(received, userId);
       if (event === null || !this.#isWanted(event)) continue;
-      this.#note(event);
+      this.#record(event);
       listener(event);
       if (event.type === "run.ended" && event.runId !== undefined) this.#endOf(event.runId).resolve();
     }
   }
 
   /** A restarted answer discards the text before it. */
-  #note(event: SkeinEvent): void {
+  #record(event: SkeinEvent): void {
     const { runId } = event;
     if (runId === undefined) return;
     if (event.type === "run.delta" && event.kind === "text")
-      this.#said.set(runId, (this.#said.get(runId) ?? "") + event.delta);
-    else if (event.type === "run.started" || event.type === "run.retry" || isAsked(event))
-      this.#said.set(runId, "");
+      this.#streamed.set(runId, (this.#streamed.get(runId) ?? "") + event.delta);
+    else if (event.type === "run.started" || event.type === "run.retry" || isNewRequest(event))
+      this.#streamed.set(runId, "");
   }
 
   #endOf(runId: string): PromiseWithResolvers<void> {
@@ -94,59 +94,59 @@ export class RunEvents {
   }
 }
 
-function isAsked(event: SkeinEvent): boolean {
+function isNewRequest(event: SkeinEvent): boolean {
   return event.type === "run.step" && event.phase === "asked";
 }
 
-function bare(text: string): string {
+function withoutSpaces(text: string): string {
   return text.replace(/\s/g, "");
 }
 
 /** Prints one run as it happens. It subscribes before the run starts, so that nothing is missed. */
 export class RunPrinter {
   readonly #printer: TurnPrinter;
-  readonly #heard: RunEvents;
+  readonly #events: RunEvents;
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
   /** Events that arrived before the run ID was known; `null`: it is known. */
-  #early: SkeinEvent[] | null = [];
+  #buffered: SkeinEvent[] | null = [];
   #runId = "";
   /** The run that produces the answer: another one if the message was merged into it. */
-  #following = "";
+  #answeringRun = "";
 
   constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: SessionParams) {
     this.#printer = printer;
     const { key, agentId, userId } = to;
     const filter = { keys: [key], events: ["run.*", "approval.*"], ...present({ agentId, userId }) };
-    this.#heard = new RunEvents(calls.events(filter), userId, (event) => this.#take(event));
+    this.#events = new RunEvents(calls.events(filter), userId, (event) => this.#onEvent(event));
   }
 
   get ready(): Promise<void> {
-    return this.#heard.ready;
+    return this.#events.ready;
   }
 
   begin(runId: string, mergedInto: string | undefined): void {
     this.#runId = runId;
-    this.#following = mergedInto ?? runId;
-    const early = this.#early ?? [];
-    this.#early = null;
-    for (const event of early) this.#take(event);
+    this.#answeringRun = mergedInto ?? runId;
+    const early = this.#buffered ?? [];
+    this.#buffered = null;
+    for (const event of early) this.#onEvent(event);
   }
 
   /** Waits for the last event. Returns whether the whole reply was printed. */
   async end(reply: string): Promise<boolean> {
-    await this.#heard.caughtUp(this.#following);
+    await this.#events.waitForEnd(this.#answeringRun);
     this.#printer.endLine();
-    return this.#heard.hasAll(this.#following, reply);
+    return this.#events.hasWholeReply(this.#answeringRun, reply);
   }
 
   close(): void {
-    this.#heard.close();
+    this.#events.close();
   }
 
-  #take(event: SkeinEvent): void {
-    if (this.#early !== null) return void this.#early.push(event);
-    if (event.type === "run.steered" && event.runId === this.#runId) this.#following = event.mergedInto;
-    if (event.runId !== this.#following) return;
+  #onEvent(event: SkeinEvent): void {
+    if (this.#buffered !== null) return void this.#buffered.push(event);
+    if (event.type === "run.steered" && event.runId === this.#runId) this.#answeringRun = event.mergedInto;
+    if (event.runId !== this.#answeringRun) return;
     // The next answer starts on a new line.
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event, this.#approvals);
@@ -167,13 +167,13 @@ export class ChildPrinter {
   readonly ready: Promise<void>;
   readonly #printer: TurnPrinter;
   readonly #open: OpenSkeinCalls;
-  readonly #heard: RunEvents;
+  readonly #events: RunEvents;
   readonly #child: { readonly parent: string; readonly name: string };
   readonly #approvals: Parameters<typeof turnEventOf>[1] = new Map();
   /** Events of candidate runs until the child's run is found; `null`: it is found. */
-  #maybe: Map<string, SkeinEvent[]> | null = new Map();
+  #candidates: Map<string, SkeinEvent[]> | null = new Map();
   #runId: string | null = null;
-  #deciding: Promise<void> = Promise.resolve();
+  #decisions: Promise<void> = Promise.resolve();
 
   static async of(printer: TurnPrinter, open: OpenSkeinCalls, coming: ExpectedChild): Promise<ChildPrinter> {
     const { ref, task } = coming;
@@ -193,19 +193,19 @@ export class ChildPrinter {
     this.#child = child;
     const { userId } = open.reader;
     const stream = open.calls.events({ events: ["run.*", "approval.*"], ...present({ userId }) });
-    this.#heard = new RunEvents(
+    this.#events = new RunEvents(
       stream,
       userId,
-      (event) => this.#hear(event),
+      (event) => this.#listen(event),
       (event) => this.#isWanted(event),
     );
-    this.ready = this.#heard.ready;
+    this.ready = this.#events.ready;
   }
 
   /** Waits for the child's last event. */
   async end(runId: string): Promise<void> {
-    await this.#heard.caughtUp(runId);
-    await this.#deciding;
+    await this.#events.waitForEnd(runId);
+    await this.#decisions;
     this.#printer.endLine();
   }
 
@@ -215,35 +215,35 @@ export class ChildPrinter {
 
   close(): void {
     this.#printer.endLine();
-    this.#heard.close();
+    this.#events.close();
   }
 
   #isWanted(event: SkeinEvent): boolean {
     const { runId } = event;
     if (runId === undefined) return false;
-    if (this.#maybe === null) return runId === this.#runId;
-    return this.#maybe.has(runId) || isFirstOfChild(event);
+    if (this.#candidates === null) return runId === this.#runId;
+    return this.#candidates.has(runId) || isFirstOfChild(event);
   }
 
-  #hear(event: SkeinEvent): void {
+  #listen(event: SkeinEvent): void {
     const { runId = "" } = event;
-    const early = this.#maybe?.get(runId);
-    if (this.#maybe === null) this.#show(event);
-    else if (early === undefined) this.#lookAt(runId, event, this.#maybe);
+    const early = this.#candidates?.get(runId);
+    if (this.#candidates === null) this.#show(event);
+    else if (early === undefined) this.#addCandidate(runId, event, this.#candidates);
     else early.push(event);
   }
 
-  #lookAt(runId: string, event: SkeinEvent, maybe: Map<string, SkeinEvent[]>): void {
+  #addCandidate(runId: string, event: SkeinEvent, maybe: Map<string, SkeinEvent[]>): void {
     maybe.set(runId, [event]);
     // A token that may not read sessions still gets the result.
-    const decided = this.#isOurs(event).then(
+    const decided = this.#isChild(event).then(
       (isOurs) => this.#decide(runId, isOurs),
       () => this.#decide(runId, false),
     );
-    this.#deciding = Promise.all([this.#deciding, decided]).then(() => undefined);
+    this.#decisions = Promise.all([this.#decisions, decided]).then(() => undefined);
   }
 
-  async #isOurs({ sessionKey }: SkeinEvent): Promise<boolean> {
+  async #isChild({ sessionKey }: SkeinEvent): Promise<boolean> {
     const { calls, reader } = this.#open;
     const { userId } = reader;
     const row = await calls.call("sessions.get", { key: sessionKey, ...present({ userId }) });
@@ -251,10 +251,10 @@ export class ChildPrinter {
   }
 
   #decide(runId: string, isOurs: boolean): void {
-    const early = this.#maybe?.get(runId) ?? [];
-    this.#maybe?.delete(runId);
-    if (!isOurs || this.#maybe === null) return;
-    this.#maybe = null;
+    const early = this.#candidates?.get(runId) ?? [];
+    this.#candidates?.delete(runId);
+    if (!isOurs || this.#candidates === null) return;
+    this.#candidates = null;
     this.#runId = runId;
     for (const event of early) this.#show(event);
   }

@@ -27,7 +27,7 @@ export function exitOf({ status, code }: ToolResult): ExitCode {
 }
 
 function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
-  const text = `${escapeToLine(shown("error", error))} [${escapeToLine(shown("code", code))}]`;
+  const text = `${escapeToLine(formatValue("error", error))} [${escapeToLine(formatValue("code", code))}]`;
   terminal.err(`${paint(terminal, "red", "error:", "err")} ${text}\n`);
 }
 
@@ -38,20 +38,22 @@ const texts = ["reply", "result", "text"];
 function printFields(terminal: Terminal, result: ToolResult): void {
   const fields = Object.entries(result).flatMap(([name, value]) => flat(name, value));
   const lists = fields.filter(([, value]) => isTable(value)) as [string, Row[]][];
-  const said = fields.filter(([name, value]) => texts.includes(name) && typeof value === "string");
-  const lines = fields.filter(([name, value]) => !isTable(value) && !said.some(([each]) => each === name));
+  const longTexts = fields.filter(([name, value]) => texts.includes(name) && typeof value === "string");
+  const lines = fields.filter(
+    ([name, value]) => !isTable(value) && !longTexts.some(([each]) => each === name),
+  );
   answer(
     terminal,
     {},
     {},
-    lines.map(([name, value]) => [name, shown(name, value)] as const),
+    lines.map(([name, value]) => [name, formatValue(name, value)] as const),
   );
   for (const [name, rows] of lists) {
     printList(terminal, name, rows);
   }
   // `text` repeats the tables in words for a model.
-  const shownTexts = said.filter(([name]) => name !== "text" || lists.length === 0);
-  for (const [, text] of shownTexts) printText(terminal, String(text));
+  const printedTexts = longTexts.filter(([name]) => name !== "text" || lists.length === 0);
+  for (const [, text] of printedTexts) printText(terminal, String(text));
 }
 
 /** Prints a table, or messages as `sessions show` does. */
@@ -110,7 +112,7 @@ function columnsOf(list: string, rows: readonly Row[], now: number): readonly Co
     case "recent":
     case "children":
       return [
-        { ...key, text: ({ sessionKey }) => shown("", sessionKey) },
+        { ...key, text: ({ sessionKey }) => formatValue("", sessionKey) },
         plain("status"),
         label,
         words("task"),
@@ -124,17 +126,17 @@ function columnsOf(list: string, rows: readonly Row[], now: number): readonly Co
   }
 }
 
-const key: Column<Row> = { title: "KEY", text: ({ key: name }) => shown("", name), whole: true };
-const label: Column<Row> = { title: "LABEL", text: (row) => shown("", row.label), least: 8 };
-const model: Column<Row> = { title: "MODEL", text: (row) => shown("", row.model), least: 8, spare: 5 };
+const key: Column<Row> = { title: "KEY", text: ({ key: name }) => formatValue("", name), whole: true };
+const label: Column<Row> = { title: "LABEL", text: (row) => formatValue("", row.label), least: 8 };
+const model: Column<Row> = { title: "MODEL", text: (row) => formatValue("", row.model), least: 8, spare: 5 };
 const tokens: Column<Row> = { title: "TOKENS", text: tokensOf, align: "right", spare: 4 };
 
 function plain(name: string, more: Partial<Column<Row>> = {}): Column<Row> {
-  return { title: name.toUpperCase(), text: (row) => shown(name, row[name]), ...more };
+  return { title: name.toUpperCase(), text: (row) => formatValue(name, row[name]), ...more };
 }
 
 function words(name: string, title = name.toUpperCase()): Column<Row> {
-  return { title, text: (row) => shown(name, row[name]), least: 20 };
+  return { title, text: (row) => formatValue(name, row[name]), least: 20 };
 }
 
 function tokensOf({ totalTokens: count }: Row): string {
@@ -153,9 +155,9 @@ function tookOf({ runtimeMs: ms }: Row): string {
 /** The last message of a row, or why the messages could not be read. */
 function lastMessage({ messages, messagesRefused, messagesError }: Row): string {
   const refused = messagesRefused ?? messagesError;
-  if (refused !== undefined) return `(${shown("", refused)})`;
+  if (refused !== undefined) return `(${formatValue("", refused)})`;
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
-  return isRow(last) ? `${shown("", last.role)}: ${shown("", last.content)}` : "";
+  return isRow(last) ? `${formatValue("", last.role)}: ${formatValue("", last.content)}` : "";
 }
 
 const most = 8;
@@ -170,7 +172,7 @@ function everyColumn(rows: readonly Row[]): Column<Row>[] {
     .slice(0, most)
     .map((name, index) => ({
       title: titleOf(name),
-      text: (row) => shown(name, row[name]),
+      text: (row) => formatValue(name, row[name]),
       ...(isName.test(name) ? { whole: true } : { least: Math.max(8, titleOf(name).length) }),
       ...(index < 2 ? {} : { spare: index }),
     }));
@@ -189,14 +191,14 @@ export function isRow(value: unknown): value is Row {
 }
 
 /** Formats a value: times as dates, message blocks as their text, other objects as JSON. */
-function shown(name: string, value: unknown): string {
+function formatValue(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
   if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return formatTime(value);
-  if (Array.isArray(value)) return value.map((each) => saidIn(each) ?? shown("", each)).join(", ");
+  if (Array.isArray(value)) return value.map((each) => blockText(each) ?? formatValue("", each)).join(", ");
   return typeof value === "object" ? stringifyJson(value) : String(value);
 }
 
-function saidIn(block: unknown): string | null {
+function blockText(block: unknown): string | null {
   return isRow(block) && typeof block.text === "string" ? block.text : null;
 }

@@ -27,7 +27,7 @@ export class TurnPrinter {
   #stream = new SafeStream();
   #kind: "text" | "thinking" | null = null;
   #isLineOpen = false;
-  readonly #told = new Set<string>();
+  readonly #printedOnce = new Set<string>();
 
   constructor(terminal: Terminal, options: PrinterOptions) {
     this.#terminal = terminal;
@@ -52,8 +52,8 @@ export class TurnPrinter {
 
   note(text: string, sign = "·", once?: string): void {
     const { notes } = this.#options;
-    if (notes === null || (once !== undefined && this.#told.has(once))) return;
-    if (once !== undefined) this.#told.add(once);
+    if (notes === null || (once !== undefined && this.#printedOnce.has(once))) return;
+    if (once !== undefined) this.#printedOnce.add(once);
     this.endLine();
     const line = oneLine(`${sign} ${text}`, longestNote);
     this.#write(notes, `${paint(this.#terminal, "dim", line, notes)}\n`);
