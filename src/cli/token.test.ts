@@ -107,13 +107,13 @@ describe("token list and revoke", () => {
     );
     const { token, tokenId } = await create("--label", "ci");
     const { out } = await skein(["token", "revoke", tokenId]);
-    expect(out).toBe(`the token ${tokenId} (ci) is revoked, with every token that it made\n`);
+    expect(out).toBe(`the token ${tokenId} (ci) is revoked, with every token that it created\n`);
     expect(await principalOf(token)).toBe(null);
     expect(await json(TokenRowSchema, "token", "revoke", tokenId)).toMatchObject({ tokenId, exit: 0 });
     await create("--expires", "1h");
     const later = { now: () => Date.now() + 7_200_000 };
     const listed = await skein(["token", "list"], later);
-    expect(listed.out.split("\n").map((line) => /valid|over|revoked/.exec(line)?.[0])).toEqual([
+    expect(listed.out.split("\n").map((line) => /valid|expired|revoked/.exec(line)?.[0])).toEqual([
       undefined,
       "expired",
       "revoked",
