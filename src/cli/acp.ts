@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { AcpParts, EditorCommand } from "../acp/server/contract.ts";
+import type { EditorCommand, ServerContext } from "../acp/server/context.ts";
 import { serveAcpStdio } from "../acp/server/serve-stdio.ts";
 import { SkeinError } from "../core/errors.ts";
 import { thrownText } from "../core/text.ts";
@@ -29,22 +29,22 @@ async function acpCommand(terminal: Terminal, version: string, options: GlobalOp
   await withProtocolStreams(terminal, (streams) =>
     // The name creates a missing folder.
     withSkeinCalls(streams.terminal, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(acpParts(streams.terminal, open, version, options), streams),
+      serveAcpStdio(acpContext(streams.terminal, open, version, options), streams),
     ),
   );
 }
 
 /** How often to poll: without a gateway, no event tells what other processes do in the folder. */
-const lookMs = 250;
+const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
 
-function acpParts(
+function acpContext(
   terminal: Terminal,
   open: OpenSkeinCalls,
   version: string,
   options: GlobalOptions,
-): AcpParts {
+): ServerContext {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
     const problem = "An editor needs to read and to write, and the token does not allow both";
@@ -53,11 +53,11 @@ function acpParts(
   return {
     version,
     calls,
-    whose: reader,
-    may,
+    scope: reader,
+    canCall: may,
     commands: editorCommands(terminal, open),
     cwd: terminal.cwd,
-    ...(open.store === null ? {} : { lookMs }),
+    ...(open.store === null ? {} : { pollMs }),
     report: (error) => tell(terminal, options, thrownText(error)),
   };
 }

@@ -13,9 +13,9 @@ import {
   RedactedSchema,
   ResetSchema,
   SessionStateSchema,
-  UserRemovedSchema,
 } from "../protocol/session-changes.ts";
-import { RefusalSchema, RepairSchema } from "../protocol/session-payloads.ts";
+import { RefusalSchema, RepairSchema } from "../protocol/session-views.ts";
+import { UserRemovedSchema } from "../protocol/users.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";

@@ -9,12 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { family, run, withoutFigures } from "../../test/support/cli.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
-import {
-  ContextPayloadSchema,
-  HistorySchema,
-  RefusalSchema,
-  TreeSchema,
-} from "../protocol/session-payloads.ts";
+import { HistorySchema } from "../protocol/chat.ts";
+import { ContextPayloadSchema, RefusalSchema, TreeSchema } from "../protocol/session-views.ts";
 import { drawTree } from "./output/print-session.ts";
 import { oneLine } from "./output/terminal.ts";
 

@@ -5,7 +5,7 @@ import type {
   DoctorPayload,
   FindingPayload,
   McpServerPayload,
-} from "../protocol/upkeep.ts";
+} from "../protocol/command-payloads.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
 import { commandLine } from "./output/global-options.ts";
 import type { Terminal } from "./output/terminal.ts";

@@ -17,9 +17,9 @@ import type {
   AcpAgentsPayload,
   DoctorPayload,
   FindingPayload,
-  MaintenanceDecisionPayload,
   McpServerPayload,
-} from "../protocol/upkeep.ts";
+} from "../protocol/command-payloads.ts";
+import type { MaintenanceDecisionPayload } from "../protocol/upkeep.ts";
 import { decisionPayload, explainedPayload } from "../sessions/explain-maintenance.ts";
 import { findTrashed, resolveSession } from "../sessions/find-session.ts";
 import { runMaintenance } from "../sessions/maintain.ts";

@@ -7,14 +7,8 @@ import { run } from "../../test/support/cli.ts";
 import { acceptIn, seedRuns, withRuns } from "../../test/support/cli-runs.ts";
 import { systemClock } from "../core/clock.ts";
 import { EventBus } from "../core/events.ts";
-import {
-  AbortedSchema,
-  ApprovalSchema,
-  OutboxListSchema,
-  OutboxRowSchema,
-  RunListSchema,
-  RunSchema,
-} from "../protocol/runs.ts";
+import { OutboxListSchema, OutboxRowSchema } from "../protocol/outbox.ts";
+import { AbortedSchema, ApprovalSchema, RunListSchema, RunSchema } from "../protocol/runs.ts";
 import { RunWatcher } from "../sessions/run-watcher.ts";
 
 let home = "";
