@@ -118,6 +118,6 @@ describe("skein acp with a token that is no admin's", () => {
       cwd: folder.path,
       env: { SKEIN_DIR: gateway.root, SKEIN_TOKEN: token },
     });
-    expect(read.err).toMatch(/has to read and to write/);
+    expect(read.err).toMatch(/needs to read and to write/);
   });
 });
