@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
-import type { FilesStore } from "../../app/folder.ts";
+import type { FolderStore } from "../../app/folder.ts";
 import { holdsSessions, openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -20,7 +20,7 @@ import { paint } from "../output/terminal.ts";
 
 /** An open folder of sessions, and for whom a command acts. */
 export interface Folder {
-  readonly store: FilesStore;
+  readonly store: FolderStore;
   /** The user's sessions; with `--agent`, only those of that agent. */
   readonly scope: Scope;
   readonly asker: Asker;

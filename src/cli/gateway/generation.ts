@@ -1,6 +1,5 @@
 import { skeinDeps } from "../../app/call-deps.ts";
 import type { GatewayPieces, ServingDeps } from "../../app/pieces.ts";
-import type { SkeinInside } from "../../app.ts";
 import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -8,6 +7,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { TimeLeft, within } from "../../core/within.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers } from "../../gateway/methods/dispatch.ts";
+import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 
@@ -37,7 +37,7 @@ interface GenerationOptions {
 export async function openGeneration(options: GenerationOptions): Promise<Generation> {
   const { where, loaded, tokens, pieces, reload, emit } = options;
   const { cwd, env } = where;
-  const inside = Promise.withResolvers<SkeinInside & { unsubscribe(): void }>();
+  const inside = Promise.withResolvers<App & { unsubscribe(): void }>();
   const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
     inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
   );
