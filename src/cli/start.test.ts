@@ -7,8 +7,8 @@ import type { SmallPieces } from "../../test/support/small-gateway.ts";
 import { smallPieces } from "../../test/support/small-gateway.ts";
 import { StartSchema } from "../protocol/command-payloads.ts";
 import { temporaryFolder } from "../testing/support/temporary-folder.ts";
-import type { ProcessSignals } from "./gateway/stop-requests.ts";
 import { awaitStop } from "./gateway/stop-requests.ts";
+import type { ProcessSignals } from "./output/terminal.ts";
 import { startCommand } from "./start.ts";
 
 /** Runs the command in a folder until `stop` is called. */

@@ -10,12 +10,11 @@ import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
 import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
-import type { ProcessSignals } from "./gateway/stop-requests.ts";
 import { awaitStop, processSignals } from "./gateway/stop-requests.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { answer } from "./output/answer.ts";
 import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { ProcessSignals, Terminal } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 
 export function registerStart(command: Command, { terminal, version }: CommandContext): void {
@@ -33,7 +32,7 @@ export function registerStart(command: Command, { terminal, version }: CommandCo
       ),
     )
     .action(async () => {
-      const signals = processSignals();
+      const signals = terminal.signals ?? processSignals();
       const { gatewayPieces } = await import("../app/gateway-pieces.ts");
       await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, signals });
     });
@@ -109,7 +108,7 @@ async function stay(
     stopReloading();
   }
   // Open runs continue at the next start.
-  if (!(await gateway.close())) signals.exit(0);
+  if (!(await gateway.close(signals.graceMs))) signals.exit(0);
 }
 
 function tellWhere(terminal: Terminal, options: StartOptions, gateway: OpenGateway | AlreadyRunning): void {

@@ -103,7 +103,7 @@ async function startInProcess(cwd: string, root: string): Promise<{ url: string;
     err: (text) => {
       printed += text;
     },
-    outside: {
+    signals: {
       onStop: (stop) => {
         requestStop = stop;
         return () => undefined;

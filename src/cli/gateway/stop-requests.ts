@@ -1,14 +1,6 @@
 import { readFileSync } from "node:fs";
+import type { ProcessSignals } from "../output/terminal.ts";
 import { onStopRequest } from "../output/terminal.ts";
-
-/** Requests from outside the process to stop or to reload. */
-export interface ProcessSignals {
-  /** Calls `stop` for every request, with the reason for the log. Returns a function that unsubscribes. */
-  onStop(stop: (why: string) => void): () => void;
-  onReload(reload: () => void): () => void;
-  /** Ends the process at once. */
-  exit(code: number): void;
-}
 
 /** The signals of this process, and the exit of npm if npm started it. */
 export function processSignals(): ProcessSignals {

@@ -36,11 +36,11 @@ export interface Terminal {
   /** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
   onInterrupt(listener: () => void): () => void;
   /** Left out: the signals of this process. */
-  readonly outside?: Outside;
+  readonly signals?: ProcessSignals;
 }
 
 /** What asks a gateway to stop or to reload. */
-export interface Outside {
+export interface ProcessSignals {
   /** `why` is for the log. Called again for every further request. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;
   onReload(reload: () => void): () => void;
