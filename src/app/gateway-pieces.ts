@@ -45,7 +45,7 @@ function openMcp(parts: McpDoorParts): McpDoor {
 
 /** What a reload may change is asked for with each request. */
 async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
-  const { tokens, version, heavy, deps, during, subscribe, report } = parts;
+  const { tokens, version, heavy, deps, acquire, subscribe, report } = parts;
   const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
@@ -57,14 +57,15 @@ async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
     callTool: (name, args, { tokenId, ...call }) =>
-      heavy.run(tokenId, heavyToolQueueOf(name, []), call.signal, () =>
-        during(({ skein }) => skein.callTool(name, args, call)),
-      ),
-    allowedTools: ({ userId, agentId, sessionKey }) =>
-      during(async ({ skein }) => {
-        const tools = await skein.tools({ userId, agentId, sessionKey });
-        return new Set(tools.map(({ name }) => name));
+      heavy.run(tokenId, heavyToolQueueOf(name, []), call.signal, async () => {
+        using lease = acquire();
+        return await lease.deps.skein.callTool(name, args, call);
       }),
+    allowedTools: async ({ userId, agentId, sessionKey }) => {
+      using lease = acquire();
+      const tools = await lease.deps.skein.tools({ userId, agentId, sessionKey });
+      return new Set(tools.map(({ name }) => name));
+    },
     subscribe: subscribeForUser(subscribe),
     report,
   });

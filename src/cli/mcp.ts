@@ -3,8 +3,8 @@ import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
-import type { McpCall, McpParts } from "../gateway/mcp/mcp-context.ts";
-import { askerOf, skeinParts } from "../gateway/mcp/mcp-context.ts";
+import type { McpApp, McpCall } from "../gateway/mcp/mcp-context.ts";
+import { mcpAskerOf, skeinMcpApp } from "../gateway/mcp/mcp-context.ts";
 import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
 import { localPrincipal } from "../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
@@ -52,11 +52,11 @@ async function serve(streams: ProtocolStreams, version: string, options: GlobalO
     // The name creates a missing folder.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(streams, { ...localPrincipal, user }, skeinParts(skein, known)),
+      speak(streams, { ...localPrincipal, user }, skeinMcpApp(skein, known)),
     );
   }
   try {
-    await speak(streams, principalOf(running.hello, options), gatewayMcpParts(running, known));
+    await speak(streams, principalOf(running.hello, options), gatewayMcpApp(running, known));
   } finally {
     await running.close();
   }
@@ -68,18 +68,18 @@ function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
-async function speak(streams: ProtocolStreams, principal: Principal, parts: McpParts): Promise<void> {
-  await serveMcpStdio(parts, askerOf(principal, parts.defaultAgentId), streams);
+async function speak(streams: ProtocolStreams, principal: Principal, parts: McpApp): Promise<void> {
+  await serveMcpStdio(parts, mcpAskerOf(principal, parts.defaultAgentId), streams);
 }
 
 /**
  * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not tell which run
  * a call waits for.
  */
-export function gatewayMcpParts(
+export function gatewayMcpApp(
   calls: WatchedCalls,
-  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpParts {
+  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpApp {
   return {
     ...known,
     callTool: (name, args, call) => invoke(calls, name, args, call),

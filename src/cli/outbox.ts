@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
-import type { OutboxState } from "../runs/contract.ts";
+import type { OutboxState } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
 import { allUsersOption, examples, upTo } from "./command.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";

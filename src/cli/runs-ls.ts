@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import type { ApprovalPayload, RunListPayload, RunRowPayload } from "../protocol/runs.ts";
-import type { RunState } from "../runs/contract.ts";
+import type { RunState } from "../runs/run.ts";
 import { endStates, openStates } from "../runs/states.ts";
 import type { CommandContext } from "./command.ts";
 import { allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./command.ts";

@@ -6,7 +6,7 @@ import { present } from "../core/present.ts";
 import { escapeToLine } from "../core/text.ts";
 import type { Params } from "../protocol/methods/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
-import type { QueueMode } from "../runs/contract.ts";
+import type { QueueMode } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
 import { readImages, readMentionedImages } from "./connection/read-images.ts";

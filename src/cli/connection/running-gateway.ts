@@ -1,7 +1,7 @@
 import { hostname, networkInterfaces } from "node:os";
 import { CallError } from "../../client/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { isLoopback, plainAddress } from "../../gateway/auth/addresses.ts";
+import { isLoopback, normalizeAddress } from "../../gateway/auth/addresses.ts";
 import { readTokenFile, tokenPath } from "../../gateway/auth/admin-token.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
@@ -76,10 +76,10 @@ function isForeignLoopback({ url, isElsewhere }: RunningGateway): boolean {
 }
 
 function isThisMachine(name: string): boolean {
-  const address = plainAddress(name.replace(/^\[|\]$/g, ""));
+  const address = normalizeAddress(name.replace(/^\[|\]$/g, ""));
   if (address === null) return [hostname().toLowerCase(), "localhost"].includes(name);
   const own = Object.values(networkInterfaces()).flatMap((each = []) => each.map((one) => one.address));
-  return isLoopback(address) || own.some((each) => plainAddress(each) === address);
+  return isLoopback(address) || own.some((each) => normalizeAddress(each) === address);
 }
 
 function tokenRefused(url: string, file: string | null): SkeinError {

@@ -12,7 +12,7 @@ import { thrownText } from "../../core/text.ts";
 import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
 import type { HubStats } from "../../gateway/events/subscriber.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
-import type { ServerParts, ServerSettings } from "../../gateway/server/server-options.ts";
+import type { ServerApp, ServerSettings } from "../../gateway/server/server-options.ts";
 import type { ReloadPayload } from "../../protocol/upkeep.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { createLog } from "../../telemetry/log.ts";
@@ -93,11 +93,11 @@ export class GatewayApp {
     this.#mcp = pieces.openMcp({ ...parts, version, heavy: this.dispatch.heavy, acquire });
   }
 
-  readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);
+  readonly log: ServerApp["log"] = (level, message, fields) => this.#log.write(level, message, fields);
 
   readonly #report = (error: unknown): void => this.log("error", thrownText(error));
 
-  serverParts(): ServerParts {
+  serverParts(): ServerApp {
     const { version, settings, pieces, folder, clock } = this.#options;
     return {
       version,
@@ -197,7 +197,7 @@ export class GatewayApp {
     return found.map(({ message }) => `${message}.`);
   }
 
-  #webhook(channelId: string): ReturnType<ServerParts["webhook"]> {
+  #webhook(channelId: string): ReturnType<ServerApp["webhook"]> {
     const { skein, leases, checkInPlace } = this.#generation();
     checkInPlace();
     const receive = skein.webhook(channelId);

@@ -125,8 +125,10 @@ export type Answer =
 export interface DispatchOptions {
   /** Called for each call, because a reload replaces the handlers. */
   handlers(): Handlers;
-  /** Wraps every valid call. */
-  during?<T>(method: string, call: () => Promise<T>): Promise<T>;
+  /** Keeps what the handlers use open until the lease is disposed of, when the call has ended. */
+  acquire?(): Disposable;
+  /** Called when a handler has returned or thrown. */
+  onEnd?(method: string, outcome: "ok" | "error"): void;
   /** The names of the configured MCP servers. */
   mcpServers?(): readonly string[];
   newErrorId(): string;
@@ -204,14 +206,24 @@ export class Dispatch {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new RequestRefusedError(invalidRequest([onlyOnSockets(name)]));
     const { params, call } = checkCall(method, given, principal);
-    const { handlers, during = (_, act) => act(), mcpServers } = this.#options;
-    const line = heavyQueueOf(name, params, mcpServers?.());
+    const line = heavyQueueOf(name, params, this.#options.mcpServers?.());
     return this.heavy.run(principal.tokenId, line, signal, () =>
-      during(name, async () => {
-        const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
-        return handler(params as Parameters<typeof handler>[0], { ...call, signal });
-      }),
+      this.#handle(name as HandledMethod, params, { ...call, signal }),
     );
+  }
+
+  async #handle(name: HandledMethod, params: Checked["params"], call: Call): Promise<unknown> {
+    const { handlers, acquire, onEnd } = this.#options;
+    using _lease = acquire?.();
+    let outcome: "ok" | "error" = "error";
+    try {
+      const handler = handlers()[name] as Handler<HandledMethod>;
+      const result = await handler(params as Parameters<typeof handler>[0], call);
+      outcome = "ok";
+      return result;
+    } finally {
+      onEnd?.(name, outcome);
+    }
   }
 
   /** Like `invoke`, with the outcome as a value. */
