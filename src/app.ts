@@ -6,7 +6,7 @@ import { openAcp } from "./app/acp.ts";
 import { skeinDeps } from "./app/call-deps.ts";
 import { openChannels } from "./app/channels.ts";
 import type { Engine } from "./app/engine.ts";
-import { announceChildEnds, createEngine } from "./app/engine.ts";
+import { announceChildEnds, createEngine, storeEvents } from "./app/engine.ts";
 import { createFileBoundary, ScratchFolder } from "./app/files.ts";
 import { openMcp } from "./app/mcp.ts";
 import type { GivenModels } from "./app/models.ts";
@@ -14,10 +14,10 @@ import { createModels } from "./app/models.ts";
 import { openStores, placedByStore } from "./app/open-store.ts";
 import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
+import { attachRuns } from "./app/runs.ts";
 import { SessionTools } from "./app/session-tools.ts";
-import { attachRuns } from "./app/settings.ts";
-import type { Watching } from "./app/watching.ts";
-import { openWatching } from "./app/watching.ts";
+import type { Watching } from "./app/telemetry.ts";
+import { openWatching } from "./app/telemetry.ts";
 import type { Channel } from "./channels/contract.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { defaultConfig, loadConfig } from "./config/load.ts";
@@ -51,7 +51,6 @@ import { RunWatcher } from "./sessions/run-watcher.ts";
 import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEnds } from "./sessions/session-ends.ts";
 import { Skein } from "./sessions/skein.ts";
-import { storeEvents } from "./sessions/store-events.ts";
 import type { Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
@@ -345,7 +344,7 @@ class Mounts {
         advice: "Open Skein with a dir",
       });
     }
-    const { mountGateway } = await import("./app/mount-gateway.ts");
+    const { mountGateway } = await import("./app/gateway.ts");
     return mountGateway(this.#app, this.#root, how);
   }
 

@@ -14,7 +14,7 @@ export type {
   CompactionNotDone,
   CompactionOptions,
   CompactionOutcome,
-} from "./sessions/compaction-options.ts";
+} from "./sessions/compaction-summary.ts";
 export type {
   Appended,
   AppendItem,

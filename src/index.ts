@@ -65,7 +65,6 @@ export type {
 } from "./sessions/app.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
-export { RunError } from "./sessions/run-error.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export type { ApprovalService, RunService, SessionService } from "./sessions/services.ts";
 export type {
@@ -78,6 +77,7 @@ export type {
 export type { ShowRequestOptions } from "./sessions/show-request.ts";
 export type { Skein } from "./sessions/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/turn-handle.ts";
+export { RunError } from "./sessions/turn-handle.ts";
 export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 export type { ForeignTool } from "./tools/foreign-tools.ts";

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Fastify from "fastify";
-import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/app/pieces.ts";
+import type { GatewayPieces } from "../../src/app/gateway.ts";
+import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import type { SkeinEvent } from "../../src/core/events.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";

@@ -9,7 +9,7 @@ const { exitOnSignals, runCli } = await import("../../src/cli/main.ts");
 await Promise.all([
   import("../../src/cli/gateway/stop-requests.ts"),
   import("../../src/cli/start.ts"),
-  import("../../src/app/gateway-pieces.ts"),
+  import("../../src/app/gateway.ts"),
 ]);
 process.stderr.write(`loaded: ${bootMs} ${performance.now()}\n`);
 exitOnSignals();

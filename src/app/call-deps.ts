@@ -15,16 +15,16 @@ import type { ListedTool, OfferedTools } from "../sessions/run-tools.ts";
 import { offeredTools, toolLayers } from "../sessions/run-tools.ts";
 import type { RequestApp } from "../sessions/show-request.ts";
 import type { Skein } from "../sessions/skein.ts";
+import { contextForModel } from "../sessions/xray.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { loadBlobs, readTree } from "../store/session-trees.ts";
-import { contextForModel } from "./context-for-model.ts";
 import { configuredFileBoundary } from "./files.ts";
+import { isInFiles, readBlobs, readLog } from "./folder.ts";
 import { mcpReach, mcpSourceName } from "./mcp.ts";
 import { createModels } from "./models.ts";
 import { filesOf } from "./open-store.ts";
 import { redactorOf } from "./redaction.ts";
-import { isInFiles, readBlobs, readLog } from "./session-files.ts";
-import type { FolderStore } from "./settings.ts";
+import type { FolderStore } from "./runs.ts";
 
 const defaultAgentId = "main";
 

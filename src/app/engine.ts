@@ -1,3 +1,4 @@
+import type { Emit } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Claim } from "../runs/contract.ts";
 import { OutboxPump } from "../runs/outbox-pump.ts";
@@ -9,6 +10,7 @@ import { executeRun } from "../sessions/run.ts";
 import { stopInTime } from "../sessions/run-outcome.ts";
 import { childEnd } from "../sessions/spawn-run.ts";
 import { ChildKeeper, Tidying } from "../sessions/tidy-children.ts";
+import type { StoreChange } from "../store/contract.ts";
 
 /** What works: it runs what is queued, and sends what is in the outbox. */
 export interface Engine {
@@ -83,4 +85,35 @@ export function announceChildEnds({ bus, runs, hooks, report }: App): () => void
     if (event.type !== "run.ended" || event.runId === undefined || !hooks.has("subagent_ended")) return;
     announce(event.runId).catch(report);
   });
+}
+
+/** What a store tells, as events of the bus. */
+export function storeEvents(emit: Emit, now: () => number): (change: StoreChange) => void {
+  return (change) => {
+    const { userId, key, sessionId } = change.session;
+    const about = { at: now(), userId, sessionKey: key, sessionId };
+    switch (change.type) {
+      case "created":
+        return emit({ type: "session.created", ...about });
+      case "patched": {
+        const isArchived =
+          change.session.meta.archived === true && change.changed?.includes("archived") === true;
+        return emit({ type: isArchived ? "session.archived" : "session.updated", ...about });
+      }
+      // Under the key, which is the fresh one's now.
+      case "reset": {
+        const { key: sessionKey, sessionId: freshSessionId } = change.fresh;
+        return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });
+      }
+      case "redacted":
+        return emit({ type: "session.updated", ...about, isRedacted: true });
+      case "removed":
+      case "purged":
+        return emit({ type: "session.deleted", ...about });
+      case "restored":
+        return emit({ type: "session.restored", ...about });
+      case "appended":
+        for (const entry of change.entries) emit({ type: "entry.appended", ...about, entry });
+    }
+  };
 }

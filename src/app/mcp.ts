@@ -7,7 +7,7 @@ import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { McpServerPayload } from "../protocol/command-payloads.ts";
 import type { ToolReach, ToolSource } from "../sessions/run-tools.ts";
-import type { LookOptions } from "./look-at-acp.ts";
+import type { LookOptions } from "./acp.ts";
 import { redactorOf } from "./redaction.ts";
 
 /** The MCP servers of the configuration, each a source; none is loaded or started until a run asks for its tools. */

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { contextForModel } from "../app/context-for-model.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { escapeUnprintable } from "../core/text.ts";
 import { noModel, pruningOptions, viewContext } from "../gateway/methods/sessions-context.ts";
 import type { ContextPayload } from "../protocol/session-views.ts";
-import { previewOfMessage } from "../sessions/preview.ts";
+import { previewOfMessage } from "../sessions/tree-view.ts";
+import { contextForModel } from "../sessions/xray.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { CommandContext } from "./command.ts";

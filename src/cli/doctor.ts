@@ -1,8 +1,8 @@
 import type { Command } from "commander";
+import { lookAtAcp } from "../app/acp.ts";
 import { configuredFileBoundary } from "../app/files.ts";
 import type { FolderStore } from "../app/folder.ts";
 import { holdsSessions, openFolder } from "../app/folder.ts";
-import { lookAtAcp } from "../app/look-at-acp.ts";
 import { checkMcpServers } from "../app/mcp.ts";
 import { CallError } from "../client/contract.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../config/effective.ts";
@@ -20,9 +20,8 @@ import type {
   McpServerPayload,
 } from "../protocol/command-payloads.ts";
 import type { MaintenanceDecisionPayload } from "../protocol/upkeep.ts";
-import { decisionPayload, explainedPayload } from "../sessions/explain-maintenance.ts";
 import { findTrashed, resolveSession } from "../sessions/find-session.ts";
-import { runMaintenance } from "../sessions/maintain.ts";
+import { decisionPayload, explainedPayload, runMaintenance } from "../sessions/maintain.ts";
 import type { SessionRecord, Store, TrashedSession } from "../store/contract.ts";
 import type { CheckFinding } from "../store/files/check.ts";
 import type { Recovery } from "../store/files/recover.ts";

@@ -1,6 +1,6 @@
 import { closeSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import type { Command } from "commander";
-import { readBlobs, readLog } from "../app/session-files.ts";
+import { readBlobs, readLog } from "../app/folder.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { escapeUnprintable } from "../core/text.ts";

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { logPath, readLog } from "../app/session-files.ts";
+import { logPath, readLog } from "../app/folder.ts";
 import type { CorruptReason } from "../core/entries.ts";
 import { corruptReasonText } from "../core/parse-session.ts";
 import type { RepairPayload } from "../protocol/session-views.ts";
-import { damageIn } from "../sessions/damage.ts";
+import { damageIn } from "../sessions/tree-view.ts";
 import { repairSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, refHelp } from "./command.ts";

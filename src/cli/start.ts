@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import type { GatewayPieces } from "../app/pieces.ts";
+import type { GatewayPieces } from "../app/gateway.ts";
 import { escapeToLine } from "../core/text.ts";
 import { tokenPath } from "../gateway/auth/admin-token.ts";
 import type { StartPayload } from "../protocol/command-payloads.ts";
@@ -33,7 +33,7 @@ export function registerStart(command: Command, { terminal, version }: CommandCo
     )
     .action(async () => {
       const signals = terminal.signals ?? processSignals();
-      const { gatewayPieces } = await import("../app/gateway-pieces.ts");
+      const { gatewayPieces } = await import("../app/gateway.ts");
       await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, signals });
     });
 }

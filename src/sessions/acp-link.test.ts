@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { storeEvents } from "../app/engine.ts";
 import { EventBus } from "../core/events.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
@@ -6,7 +7,6 @@ import type { Run } from "../runs/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { untilAgentSessionId } from "./acp-link.ts";
 import { RunWatcher } from "./run-watcher.ts";
-import { storeEvents } from "./store-events.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

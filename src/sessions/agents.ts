@@ -6,8 +6,8 @@ import { agentSettings } from "../config/agent-settings.ts";
 import { defaultModel } from "../config/default-model.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
-import { ActiveTools } from "./active-tools.ts";
 import type { StateModule } from "./with-state.ts";
+import { ActiveTools } from "./with-state.ts";
 
 /** An agent as it runs. */
 export interface AgentProfile {

@@ -6,7 +6,7 @@ import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 import type { App } from "./app.ts";
 import { compactSession } from "./compact.ts";
-import type { CompactionOutcome } from "./compaction-options.ts";
+import type { CompactionOutcome } from "./compaction-summary.ts";
 import { agentFor, checkIdle, modelLimits } from "./run-place.ts";
 import { usualWindow } from "./turn-request.ts";
 

@@ -9,7 +9,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
 import { textTokens } from "../transcript/text-tokens.ts";
 import { compactSession } from "./compact.ts";
-import type { CompactionOptions } from "./compaction-options.ts";
+import type { CompactionOptions } from "./compaction-summary.ts";
 import { HookRegistry, HookStop } from "./hooks.ts";
 
 async function memory(hooks?: HookRegistry) {

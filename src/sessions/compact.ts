@@ -6,12 +6,16 @@ import { noSuchSession } from "../store/rules.ts";
 import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { CompactionOptions, CompactionOutcome } from "./compaction-options.ts";
-import { checkCompactionOptions, notDone } from "./compaction-options.ts";
 import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
 import { planSession } from "./compaction-range.ts";
-import type { SessionSummary } from "./compaction-summary.ts";
-import { CompactionHooks, summaryFor, summaryMessage } from "./compaction-summary.ts";
+import type { CompactionOptions, CompactionOutcome, SessionSummary } from "./compaction-summary.ts";
+import {
+  CompactionHooks,
+  checkCompactionOptions,
+  notDone,
+  summaryFor,
+  summaryMessage,
+} from "./compaction-summary.ts";
 import { HookRegistry } from "./hooks.ts";
 
 /** What a compaction needs. */

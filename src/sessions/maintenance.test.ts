@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultConfig } from "../config/load.ts";
 import type { TrashedSession } from "../store/contract.ts";
-import { explainMaintenance } from "./explain-maintenance.ts";
+import { explainMaintenance } from "./maintain.ts";
 import type { MaintainedSession, MaintenanceInput, MaintenanceRules } from "./maintenance.ts";
 import { planMaintenance } from "./maintenance.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SessionMeta } from "../store/contract.ts";
-import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
+import { answerTarget, channelOf, outsideChannel } from "./delivery.ts";
 
 const delivery = { channel: "desk", to: "ann", accountId: "work" };
 const rows: [string, SessionMeta, object | null, string | null][] = [

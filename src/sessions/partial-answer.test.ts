@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { HeldRun } from "../runs/contract.ts";
-import { PartialKeeper } from "./partial-answer.ts";
+import { PartialKeeper } from "./run-writer.ts";
 
 test("[ATA9] of an answer without end the beginning is kept, until it is written", async () => {
   const kept: (string | null)[] = [];

@@ -1,10 +1,12 @@
 import type { Config } from "../config/sections/all.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { spaceOf } from "../core/space.ts";
+import type { FileBoundary, ParentPlace } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
-import type { Scope, SessionRecord } from "../store/contract.ts";
+import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import { contextIn } from "../store/spaces.ts";
 import type { AgentProfile } from "./agents.ts";
@@ -62,4 +64,41 @@ export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session
     const advice = "Wait for the end of the run, or abort it";
     throw new SkeinError("conflict", { problem, advice }, { cause: error });
   }
+}
+
+export interface WorkingDirectoryDeps {
+  readonly store: Pick<Store, "sessions">;
+  readonly files: FileBoundary;
+}
+
+/** More than any lineage has. Metadata that names a cycle of parents ends here. */
+const maxAncestors = 16;
+
+/** A session with the folder that it may work in now in place of the recorded one. */
+export async function withWorkingDirectory(
+  deps: WorkingDirectoryDeps,
+  session: SessionRecord,
+): Promise<SessionRecord> {
+  return { ...session, cwd: await workingDirectoryOf(deps, session, maxAncestors) };
+}
+
+async function workingDirectoryOf(
+  deps: WorkingDirectoryDeps,
+  session: SessionRecord,
+  ancestors: number,
+): Promise<string> {
+  const { userId, agentId, sessionId, cwd } = session;
+  const parent = await parentPlace(deps, session, ancestors);
+  return deps.files.cwdOf({ userId, agentId, sessionId, cwd, parent });
+}
+
+async function parentPlace(
+  deps: WorkingDirectoryDeps,
+  { userId, meta }: SessionRecord,
+  ancestors: number,
+): Promise<ParentPlace | null> {
+  if (meta.spawnedBy === undefined || ancestors === 0) return null;
+  const [parent] = await deps.store.sessions.find(present({ userId }), { by: "key", key: meta.spawnedBy });
+  if (parent === undefined) return null;
+  return { agentId: parent.agentId, cwd: await workingDirectoryOf(deps, parent, ancestors - 1) };
 }

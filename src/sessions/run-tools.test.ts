@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { tool } from "../../test/support/turn.ts";
 import type { Run } from "../runs/contract.ts";
-import { ActiveTools } from "./active-tools.ts";
 import type { Agent } from "./agents.ts";
 import { RunTools } from "./run-tools.ts";
+import { ActiveTools } from "./with-state.ts";
 
 const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
 const source = { from: "here", tools: async () => names.map((name) => tool(name)) };

@@ -5,9 +5,9 @@ import { denialOf, isAskedAbout, joinTools, selectTools } from "../agents/tools/
 import { matchesGlob } from "../core/glob.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { ActiveTools } from "./active-tools.ts";
 import type { Agent, SubagentPolicy } from "./agents.ts";
-import { childToolLayers, spawnerOf } from "./child-tools.ts";
+import { childToolLayers, spawnerOf } from "./child-rules.ts";
+import type { ActiveTools } from "./with-state.ts";
 
 /** Tools as a model is told them, as far as they are known without starting anything. */
 export interface OfferedTools {

@@ -3,7 +3,7 @@ import { systemClock } from "../core/clock.ts";
 import type { EventBus, SkeinEvent } from "../core/events.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import { openStates } from "../runs/states.ts";
-import { noSuchRun } from "./run-error.ts";
+import { noSuchRun } from "./turn-handle.ts";
 
 const pollMs = 250;
 /** Looks of one poll at the most, however many wait. */

@@ -11,12 +11,11 @@ import { resetIfDue } from "./reset.ts";
 import { bringInput, prependedEntryId } from "./run-input.ts";
 import { outcomeOf } from "./run-outcome.ts";
 import type { RunPlace } from "./run-place.ts";
-import { agentFor, runPlace } from "./run-place.ts";
+import { agentFor, runPlace, withWorkingDirectory } from "./run-place.ts";
 import { lastWords, RunWriter, tailOf } from "./run-writer.ts";
 import type { TurnToRun } from "./turn.ts";
 import { beginTurn, runTurn } from "./turn.ts";
 import { withState } from "./with-state.ts";
-import { withWorkingDirectory } from "./working-directory.ts";
 
 /**
  * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →

@@ -5,8 +5,8 @@ import type { Params, Result } from "../protocol/methods/method-table.ts";
 import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../runs/contract.ts";
 import { withPlainUsers } from "../store/spaces.ts";
 import type { App, ServiceCalls, UserCalls } from "./app.ts";
-import { noSuchRun } from "./run-error.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
+import { noSuchRun } from "./turn-handle.ts";
 
 /** The methods for a user, and how their parameters name it: a user of a space is not for callers to name. */
 export async function callsFor(

@@ -28,7 +28,7 @@ import type { GuardNote } from "./append.ts";
 import { callsOf, guardedAppend } from "./append.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
 import { compactNow } from "./compact-now.ts";
-import type { CompactionOutcome } from "./compaction-options.ts";
+import type { CompactionOutcome } from "./compaction-summary.ts";
 import { noteOf } from "./delivery.ts";
 import { resolveRuntimeContext } from "./resolve-context.ts";
 import { checkIdle } from "./run-place.ts";

@@ -6,7 +6,6 @@ import { present } from "../core/present.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
-import { ActiveTools } from "./active-tools.ts";
 import type { Agent } from "./agents.ts";
 import type { App } from "./app.ts";
 import type { RunPlace } from "./run-place.ts";
@@ -14,6 +13,7 @@ import { runPlace } from "./run-place.ts";
 import type { OfferedTools } from "./run-tools.ts";
 import { planTurn } from "./turn.ts";
 import { TurnRequests } from "./turn-request.ts";
+import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
 /** What showing a request takes. A folder in which nothing runs has no turns and no running tools. */

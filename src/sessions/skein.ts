@@ -30,7 +30,6 @@ import type { HookRegistry } from "./hooks.ts";
 import { isWebhook } from "./outgoing.ts";
 import { receive } from "./receive.ts";
 import { resolveRuntimeContext } from "./resolve-context.ts";
-import { noSuchRun } from "./run-error.ts";
 import type { WaitOptions } from "./run-watcher.ts";
 import { endedWithin } from "./run-watcher.ts";
 import { guardNotesOf } from "./run-writer.ts";
@@ -39,6 +38,7 @@ import { ApprovalService, RunService, SessionService } from "./services.ts";
 import { askerOf, isSandboxed } from "./session-access.ts";
 import { SessionHandle } from "./session-handle.ts";
 import type { ShowRequestOptions } from "./show-request.ts";
+import { noSuchRun } from "./turn-handle.ts";
 import type { SessionXray } from "./xray.ts";
 
 const showRequestOptionNames: OptionNames<ShowRequestOptions> = { model: true, baseUrl: true, wire: true };

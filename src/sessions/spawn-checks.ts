@@ -11,8 +11,9 @@ import type { App } from "./app.ts";
 import { mountPathProblem } from "./attachment-place.ts";
 import type { Attachment } from "./attachments.ts";
 import { hasNotes, readAttachments } from "./attachments.ts";
-import { spawnerOf } from "./child-tools.ts";
+import { spawnerOf } from "./child-rules.ts";
 import type { Caller } from "./session-access.ts";
+import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import {
   acpAllowedProblem,
   allowedProblem,
@@ -25,8 +26,7 @@ import {
   sandboxProblem,
   thinkingProblem,
   toolsProblem,
-} from "./spawn-limits.ts";
-import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
+} from "./spawn-request.ts";
 
 /** On what terms a child is made, once nothing is in the way. */
 export interface SpawnTerms {

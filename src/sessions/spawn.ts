@@ -11,18 +11,25 @@ import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
 import type { ChildFiles } from "./child-files.ts";
 import { placeFiles } from "./child-files.ts";
-import { firstMessage } from "./child-prompt.ts";
+import { firstMessage } from "./child-rules.ts";
+import { withWorkingDirectory } from "./run-place.ts";
 import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
-import { forbidden, sandboxProblem } from "./spawn-limits.ts";
 import type { SpawnNames, SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
-import { isGivenLabel, markedLabel, numberedLabel, requestProblem, spawnNames } from "./spawn-request.ts";
+import {
+  forbidden,
+  isGivenLabel,
+  markedLabel,
+  numberedLabel,
+  requestProblem,
+  sandboxProblem,
+  spawnNames,
+} from "./spawn-request.ts";
 import type { SpawnResult } from "./spawn-result.ts";
 import { acpResult, spawnResult } from "./spawn-result.ts";
 import type { FirstRun } from "./spawn-run.ts";
 import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } from "./spawn-run.ts";
-import { withWorkingDirectory } from "./working-directory.ts";
 
 const longestTitle = 100;
 

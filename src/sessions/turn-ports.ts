@@ -20,23 +20,21 @@ import { withoutPathsOutside } from "../core/text.ts";
 import type { Claim, HeldRun, Run, RunUsage } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
 import { acpLink } from "./acp-link.ts";
-import { ActiveTools } from "./active-tools.ts";
 import type { AgentProfile } from "./agents.ts";
 import type { App } from "./app.ts";
 import { invalidCallsType, pendingCalls } from "./append.ts";
 import type { HookRegistry } from "./hooks.ts";
 import { RoomMaker } from "./make-room.ts";
-import { PartialKeeper } from "./partial-answer.ts";
 import { takeSteered } from "./run-input.ts";
 import type { RunPlace } from "./run-place.ts";
 import { canSeePaths, modelLimits } from "./run-place.ts";
 import { Waiting } from "./run-waits.ts";
 import type { RunWriter } from "./run-writer.ts";
-import { tailOf } from "./run-writer.ts";
+import { PartialKeeper, tailOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import type { RequestAbout, TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
-import { stateByKey } from "./with-state.ts";
+import { ActiveTools, stateByKey } from "./with-state.ts";
 
 export interface TurnParts {
   readonly place: RunPlace;

@@ -7,7 +7,7 @@ import type { TranscriptMessage } from "../transcript/contract.ts";
 import { isInserted } from "../transcript/derive.ts";
 import type { AgentProfile } from "./agents.ts";
 import type { App } from "./app.ts";
-import { childSystemBlock } from "./child-prompt.ts";
+import { childSystemBlock } from "./child-rules.ts";
 import { bringArrivals, bringInput, pointBack, promptOf } from "./run-input.ts";
 import type { RunPlace } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";

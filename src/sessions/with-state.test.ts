@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Json } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { ActiveTools } from "./active-tools.ts";
 import type { StateModule } from "./with-state.ts";
-import { withState } from "./with-state.ts";
+import { ActiveTools, withState } from "./with-state.ts";
 
 const scope = { agentId: "main" };
 const ran = { done: "The work was done" };

@@ -5,7 +5,7 @@ import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { Agent } from "../sessions/agents.ts";
 import type { AcpAgents } from "../sessions/app.ts";
-import { depthProblem } from "../sessions/spawn-limits.ts";
+import { depthProblem } from "../sessions/spawn-request.ts";
 import type { SessionTool } from "./contract.ts";
 
 const parameters = s.closed({});

@@ -1,6 +1,6 @@
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, expect, test } from "vitest";
-import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
+import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGatewayWith } from "../support/gateway-inside.ts";
 import { newClient } from "../support/mcp-client.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Content } from "../../src/core/messages.ts";
 import type { AgentSpec } from "../../src/index.ts";
-import { childDenyList } from "../../src/sessions/child-tools.ts";
+import { childDenyList } from "../../src/sessions/child-rules.ts";
 import { sessionsYield } from "../../src/tools/sessions-yield.ts";
 import type { Family } from "../support/family.ts";
 import { calls, desk, gate, results, withParts } from "../support/family.ts";

@@ -1,5 +1,5 @@
 import { openFolder } from "../../src/app/folder.ts";
-import { attachRuns } from "../../src/app/settings.ts";
+import { attachRuns } from "../../src/app/runs.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/app/pieces.ts";
+import type { GatewayPieces } from "../../src/app/gateway.ts";
+import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Clock } from "../../src/index.ts";

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { GatewayPieces, ServingDeps } from "../../src/app/pieces.ts";
+import type { GatewayPieces, ServingDeps } from "../../src/app/gateway.ts";
 import { effectiveConfigText } from "../../src/config/effective.ts";
 import type { Call, Handlers } from "../../src/gateway/methods/dispatch.ts";
 import type { Server, ServerApp } from "../../src/gateway/server/server-options.ts";

@@ -2,8 +2,8 @@
 // SOAK_LEAK=events keeps every event for good, SOAK_LEAK=files every file that it opens once an event.
 import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gatewayPieces } from "../../src/app/gateway-pieces.ts";
-import type { GatewayPieces } from "../../src/app/pieces.ts";
+import type { GatewayPieces } from "../../src/app/gateway.ts";
+import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { createDurableNumbers } from "../../src/gateway/events/event-numbers.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";

@@ -1,4 +1,4 @@
-import type { ServingDeps } from "../../src/app/pieces.ts";
+import type { ServingDeps } from "../../src/app/gateway.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { EntryDraft } from "../../src/index.ts";
 

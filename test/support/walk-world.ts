@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, vi } from "vitest";
-import type { ServingDeps } from "../../src/app/pieces.ts";
+import type { ServingDeps } from "../../src/app/gateway.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { Result } from "../../src/entry-client.ts";
 import type { TokenScope } from "../../src/gateway/auth/principal.ts";

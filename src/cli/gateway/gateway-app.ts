@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { GatewayPieces, McpDoor, OpenHub } from "../../app/pieces.ts";
+import type { GatewayPieces, McpDoor, OpenHub } from "../../app/gateway.ts";
 import { redactorOf } from "../../app/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";

@@ -1,5 +1,5 @@
 import { skeinDeps } from "../../app/call-deps.ts";
-import type { GatewayPieces, ServingDeps } from "../../app/pieces.ts";
+import type { GatewayPieces, ServingDeps } from "../../app/gateway.ts";
 import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newClient } from "../../../test/support/mcp-client.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
-import { gatewayPieces } from "../../app/gateway-pieces.ts";
+import { gatewayPieces } from "../../app/gateway.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Call } from "../../gateway/methods/dispatch.ts";
 import { runningPath } from "../../gateway/running-file.ts";

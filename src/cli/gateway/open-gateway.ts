@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GatewayPieces } from "../../app/pieces.ts";
+import type { GatewayPieces } from "../../app/gateway.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../../test/support/event-hub.ts";
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { createRedactor } from "../../access/redaction/redactor.ts";
-import { storeEvents } from "../../sessions/store-events.ts";
+import { storeEvents } from "../../app/engine.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 
 describe("numbers and what is kept", () => {

@@ -10,8 +10,8 @@ import type {
 } from "../../protocol/runs.ts";
 import type { Approval, OutboxRow, OutboxState, Run, RunWaits } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
-import { noSuchRun } from "../../sessions/run-error.ts";
 import { approvalRow, inputText, outboxRowPayload, runRow, sentPayload } from "../../sessions/run-views.ts";
+import { noSuchRun } from "../../sessions/turn-handle.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";

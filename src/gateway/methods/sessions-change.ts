@@ -11,8 +11,8 @@ import {
 } from "../../sessions/change-session.ts";
 import { nameNew } from "../../sessions/find-session.ts";
 import { SessionImporter } from "../../sessions/import.ts";
+import { withWorkingDirectory } from "../../sessions/run-place.ts";
 import { chosenCwd } from "../../sessions/runtime-context.ts";
-import { withWorkingDirectory } from "../../sessions/working-directory.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { maskFor } from "../auth/mask.ts";

@@ -13,8 +13,7 @@ import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../protocol/
 import type { TreePayload } from "../../protocol/session-views.ts";
 import { isShown, messageOf } from "../../sessions/history.ts";
 import { readHistory } from "../../sessions/history-range.ts";
-import { previewOf } from "../../sessions/preview.ts";
-import { viewingTree } from "../../sessions/tree-view.ts";
+import { previewOf, viewingTree } from "../../sessions/tree-view.ts";
 import type { EntryPage, SessionRecord } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/rules.ts";
 import { isToolMessage } from "../../tools/reading/blocks.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { childSystemBlock, firstMessage } from "./child-prompt.ts";
-import { childDenyList, childToolLayers } from "./child-tools.ts";
+import { childDenyList, childSystemBlock, childToolLayers, firstMessage } from "./child-rules.ts";
 
 const none = { allow: [], deny: [] };
 const base = [
