@@ -80,7 +80,7 @@ export type { Turn, TurnEvent, TurnResult } from "./sessions/turn-handle.ts";
 export { RunError } from "./sessions/turn-handle.ts";
 export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
-export type { ForeignTool } from "./tools/foreign-tools.ts";
+export type { ForeignTool } from "./tools/tool-adapters.ts";
 export type {
   Api,
   Change,

@@ -1,7 +1,7 @@
 import type { ToolCallOptions } from "./sessions/app.ts";
 import type { RuntimeContext } from "./sessions/runtime-context.ts";
 import type { Skein } from "./sessions/skein.ts";
-import type { ForeignTool } from "./tools/foreign-tools.ts";
+import type { ForeignTool } from "./tools/tool-adapters.ts";
 
 /**
  * The session tools that the rules of a session allow, for an agent loop of your own: what the AI SDK takes as `tools`.
@@ -23,7 +23,7 @@ export async function sessionTools(
   skein: Skein,
   session: RuntimeContext & Pick<ToolCallOptions, "runId">,
 ): Promise<Readonly<Record<string, ForeignTool>>> {
-  const { foreignTools } = await import("./tools/foreign-tools.ts");
+  const { foreignTools } = await import("./tools/tool-adapters.ts");
   await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
     // Ids of calls are the loop's own, and may come again: they name nothing here.

@@ -147,7 +147,7 @@ async function toolsByConfig(
 
 async function listedSessionTools(): Promise<readonly ListedTool[]> {
   const { sessionToolTable } = await import("../tools/all.ts");
-  const { sessionsGroup } = await import("../tools/to-runtime-tool.ts");
+  const { sessionsGroup } = await import("../tools/tool-adapters.ts");
   const { modelParameters } = await import("../tools/model-parameters.ts");
   return sessionToolTable.map(({ name, description, parameters }) => ({
     name,

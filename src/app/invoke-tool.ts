@@ -1,7 +1,7 @@
 import type { Tool, ToolCallContext } from "../agents/contract.ts";
 import type { CallPolicy } from "../agents/loop/call-tool.ts";
 import { callUnderPolicy, hideInErrors } from "../agents/loop/call-tool.ts";
-import { unlessAborted } from "../core/abort.ts";
+import { unlessAborted } from "../core/concurrency.ts";
 import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import { stringifyJson } from "../core/json.ts";

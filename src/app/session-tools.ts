@@ -19,7 +19,7 @@ import type { Asker, Caller } from "../sessions/session-access.ts";
 import { askerOf, isSandboxed } from "../sessions/session-access.ts";
 import { noSuchSession } from "../store/rules.ts";
 import type { SessionTool } from "../tools/contract.ts";
-import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
+import type { IsSandboxed } from "../tools/tool-adapters.ts";
 import type { InvokeApp } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 
@@ -77,7 +77,7 @@ export class SessionTools implements SessionToolCalls {
   }
 
   async #offer(): Promise<readonly Tool[]> {
-    const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
+    const { toRuntimeTool } = await import("../tools/tool-adapters.ts");
     const isAskerSandboxed: IsSandboxed = (_, session) => session !== null && isSandboxed(this.#app, session);
     return (await everyTool()).map((tool) => toRuntimeTool(tool, this.#app, isAskerSandboxed));
   }

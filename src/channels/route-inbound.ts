@@ -1,8 +1,8 @@
 import { SkeinError } from "../core/errors.ts";
+import { own } from "../core/json.ts";
 import type { KeyForm } from "../core/keys.ts";
 import { formatKey } from "../core/keys.ts";
 import { parseAgentId } from "../core/names.ts";
-import { own } from "../core/own.ts";
 import { userSegment } from "../core/path-segment.ts";
 import type { DeliveryTarget } from "../runs/contract.ts";
 import type { InboundMessage } from "./contract.ts";

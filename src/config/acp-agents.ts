@@ -1,4 +1,4 @@
-import { own } from "../core/own.ts";
+import { own } from "../core/json.ts";
 import type { AcpPermissions } from "./sections/acp.ts";
 import { acpPresets } from "./sections/acp-presets.ts";
 import type { Config } from "./sections/all.ts";

@@ -1,4 +1,4 @@
-import { own } from "../core/own.ts";
+import { own } from "../core/json.ts";
 import { acpAgentOf } from "./acp-agents.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Config } from "./sections/all.ts";

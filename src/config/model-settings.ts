@@ -1,4 +1,4 @@
-import { own } from "../core/own.ts";
+import { own } from "../core/json.ts";
 import type { TranscriptPolicy } from "../transcript/contract.ts";
 import type { Config } from "./sections/all.ts";
 import type { ProviderType } from "./sections/models.ts";

@@ -14,7 +14,7 @@ const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
 /** What a text says, and the same with numbers that a double cannot hold as they are written; `null`: it has none. */
-export interface ParsedJson {
+interface ParsedJson {
   readonly value: unknown;
   readonly exact: unknown;
 }
@@ -92,4 +92,9 @@ export function stringifyDeep(value: unknown): string {
     }
   }
   return parts.join("");
+}
+
+/** What a table itself has under a name. Names come from outside: "constructor" is one like any other. */
+export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
 }

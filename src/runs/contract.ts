@@ -1,5 +1,5 @@
-import type { RemovedTexts } from "../core/removed-texts.ts";
 import type { SessionRef } from "../core/session-ref.ts";
+import type { RemovedTexts } from "../core/tombstone.ts";
 import type {
   Accepted,
   AcceptRequest,

@@ -155,6 +155,11 @@ export function isEnded(state: RunState): boolean {
   return (endStates as readonly RunState[]).includes(state);
 }
 
+/** Merged input is open until the turn that took it has ended. */
+export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): boolean {
+  return state === "merged" ? outcome === null : !isEnded(state);
+}
+
 function cannotHappen({ runId, state }: RunFacts, event: RunEvent): SkeinError {
   const problem = `Run ${runId} is ${state}; "${event}" cannot happen to it`;
   return new SkeinError("conflict", { problem, advice: decideAnew });

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
+import { TimeLeft, within } from "../core/concurrency.ts";
 import { isOutOfDescriptors, isSharedFault, SkeinError } from "../core/errors.ts";
-import { TimeLeft, within } from "../core/within.ts";
 import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 
 /** Why a run's signal was aborted. */

@@ -1,8 +1,8 @@
+import { KeyedMutex } from "../core/concurrency.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey, parseKey } from "../core/keys.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
-import { KeyedMutex } from "../core/mutex.ts";
 import { present } from "../core/present.ts";
 import { sessionIdLookups } from "../core/references.ts";
 import { sessionRefOf } from "../core/session-ref.ts";

@@ -1,3 +1,4 @@
+import { KeyedMutex } from "../core/concurrency.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import type {
@@ -9,7 +10,6 @@ import type {
   ToolCallBlock,
   ToolResultMessage,
 } from "../core/messages.ts";
-import { KeyedMutex } from "../core/mutex.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { isRecord } from "../core/shape.ts";
 import { cutText } from "../core/text.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { RunBooks } from "../../test/support/run-books.ts";
 import { soon } from "../../test/support/soon.ts";
+import type { Later } from "../core/concurrency.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { EventBus } from "../core/events.ts";
-import type { Later } from "../core/later.ts";
 import { textOf } from "../core/messages.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Run, RunOptions } from "../runs/contract.ts";

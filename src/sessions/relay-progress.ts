@@ -1,8 +1,8 @@
+import type { Later } from "../core/concurrency.ts";
+import { later } from "../core/concurrency.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { deliveryId } from "../core/hashed-id.ts";
 import { isAcpKey } from "../core/keys.ts";
-import type { Later } from "../core/later.ts";
-import { later } from "../core/later.ts";
 import { present } from "../core/present.ts";
 import { endOfText, inLine } from "../core/text.ts";
 import type { ChildSequel, Run } from "../runs/contract.ts";

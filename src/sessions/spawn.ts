@@ -1,5 +1,5 @@
+import { KeyedMutex } from "../core/concurrency.ts";
 import { SkeinError } from "../core/errors.ts";
-import { KeyedMutex } from "../core/mutex.ts";
 import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText, escapeToLine, thrownText } from "../core/text.ts";

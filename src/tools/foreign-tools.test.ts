@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { scriptedModel } from "../agents/rehearsal/scripted-model.ts";
 import * as s from "../core/schema.ts";
 import type { SessionTool } from "./contract.ts";
-import type { ForeignCall } from "./foreign-tools.ts";
-import { foreignTools } from "./foreign-tools.ts";
+import type { ForeignCall } from "./tool-adapters.ts";
+import { foreignTools } from "./tool-adapters.ts";
 
 function toolNamed(name: string, parameters: object): SessionTool {
   const execute = () => Promise.reject(new Error("is not called here"));

@@ -1,8 +1,8 @@
 import { nearest } from "../config/problems.ts";
-import { own } from "../core/own.ts";
+import { own } from "../core/json.ts";
 import type { JsonSchema } from "../core/schema.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
-import { ToolInputError } from "./tool-input-error.ts";
+import { ToolInputError } from "./refusal.ts";
 
 /**
  * A value as its schema wants it: numbers floored and clamped, texts trimmed. `undefined`: it counts as absent, which

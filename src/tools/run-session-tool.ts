@@ -1,12 +1,12 @@
 import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
-import { stringifyJson } from "../core/json.ts";
+import { own, stringifyJson } from "../core/json.ts";
 import { withoutPathsOutside } from "../core/text.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
-import { readArguments } from "./arguments.ts";
 import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
-import { isRefusal, refusalOf } from "./refusal.ts";
+import { isRecord, readFields, refuseUnknown, shown } from "./read-value.ts";
+import { isRefusal, refusalOf, ToolInputError } from "./refusal.ts";
 
 /**
  * One call of a session tool, the same on every surface: the arguments read, what goes wrong as a refusal, nothing secret
@@ -24,7 +24,7 @@ export async function runSessionTool(
   };
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, app);
-    const result = plain(answer.result);
+    const result = toPlainJson(answer.result);
     // A refusal tells what was asked for, and what failed: no tool has made that safe.
     const isSafe = tool.isRedacted === true && !isRefusal(result);
     return { ...answer, result: isSafe ? result : redacted(result) };
@@ -32,7 +32,7 @@ export async function runSessionTool(
     call.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;
     const refusal = refusalOf(tool.name, error, app.report);
-    return { result: redacted(plain({ ...refusal, ...tool.refused?.(call) })) };
+    return { result: redacted(toPlainJson({ ...refusal, ...tool.refused?.(call) })) };
   }
 }
 
@@ -43,6 +43,106 @@ function hidePaths(refusal: ToolResult, { userId, sandboxed, session }: Caller):
 }
 
 /** As JSON has it: what is `undefined` is not there. */
-function plain(result: ToolResult): ToolResult {
+function toPlainJson(result: ToolResult): ToolResult {
   return JSON.parse(stringifyJson(result)) as ToolResult;
+}
+
+export type ReadableTool = Pick<
+  SessionTool,
+  "name" | "parameters" | "aliases" | "exclusiveAliases" | "refusedNames"
+>;
+
+/** The arguments of a call as its tool takes them. Throws a ToolInputError, and nothing else, whatever came. */
+export function readArguments(tool: ReadableTool, raw: unknown): Record<string, unknown> {
+  const given = raw ?? {};
+  if (!isRecord(given)) {
+    throw new ToolInputError(`The arguments of ${tool.name} must be an object, got ${shown(raw)}`, "");
+  }
+  const fields = copyFields(given);
+  checkRefusedNames(tool, fields);
+  const schema = tool.parameters;
+  const names = Object.keys(schema.properties ?? {});
+  const others = Object.keys(tool.aliases ?? {}).filter((name) => !names.includes(name));
+  refuseUnknown(fields, [...names, ...others], "");
+  const { args, givenAs } = foldAliases(tool, fields);
+  try {
+    return readFields(schema, args, "");
+  } catch (error) {
+    throw error instanceof ToolInputError ? withGivenName(error, givenAs) : unreadableArguments();
+  }
+}
+
+/** Its own fields, read once: asking an object that comes from a program may fail. */
+function copyFields(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  try {
+    return Object.fromEntries(Object.entries(given));
+  } catch {
+    throw unreadableArguments();
+  }
+}
+
+function unreadableArguments(): ToolInputError {
+  return new ToolInputError("The arguments cannot be read", "");
+}
+
+/** Names that a tool refuses with a text of its own come before those that nobody knows. */
+function checkRefusedNames(
+  { refusedNames = {} }: ReadableTool,
+  given: Readonly<Record<string, unknown>>,
+): void {
+  for (const name of Object.keys(given)) {
+    const text = own(refusedNames, name);
+    if (text !== undefined && given[name] !== undefined) throw new ToolInputError(text, name);
+  }
+}
+
+/** A mistake is told by the name that the caller used. */
+function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, string>): ToolInputError {
+  const [name = "", ...rest] = error.path.split(".");
+  const alias = givenAs.get(name);
+  if (alias === undefined) return error;
+  const path = [alias, ...rest].join(".");
+  return new ToolInputError(
+    error.message.replace(error.path, () => path),
+    path,
+  );
+}
+
+export interface Folded {
+  readonly args: Readonly<Record<string, unknown>>;
+  /** The name that an argument was given by, where it is another than its own. */
+  readonly givenAs: ReadonlyMap<string, string>;
+}
+
+/**
+ * Other names of arguments put under their own. The name itself goes first, then its aliases in their order; what comes
+ * later is dropped, or refused where the tool takes only one of the two.
+ */
+export function foldAliases(
+  {
+    name: toolName,
+    aliases = {},
+    exclusiveAliases = [],
+  }: Pick<SessionTool, "name" | "aliases" | "exclusiveAliases">,
+  raw: Readonly<Record<string, unknown>>,
+): Folded {
+  const isAlias = (name: string) => own(aliases, name) !== undefined;
+  const args = new Map(Object.entries(raw).filter(([name]) => !isAlias(name)));
+  const givenAs = new Map<string, string>();
+  for (const [alias, name] of Object.entries(aliases)) {
+    const value = own(raw, alias);
+    if (!isGiven(value)) continue;
+    if (!isGiven(args.get(name))) {
+      args.set(name, value);
+      givenAs.set(name, alias);
+    } else if (exclusiveAliases.includes(alias)) {
+      throw new ToolInputError(`${toolName} takes ${name} or ${alias}, not both`, alias);
+    }
+  }
+  return { args: Object.fromEntries(args), givenAs };
+}
+
+/** `null` and a blank text are as good as nothing. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null && !(typeof value === "string" && value.trim() === "");
 }

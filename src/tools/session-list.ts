@@ -1,7 +1,9 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
 import type { ParsedKey } from "../core/keys.ts";
 import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
+import { cutText } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { App } from "../sessions/app.ts";
 import { channelOf } from "../sessions/list.ts";
@@ -9,8 +11,7 @@ import type { Caller } from "../sessions/session-access.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { compareInList } from "../store/list-query.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
-import { cutSummary } from "./reading/cut-summary.ts";
-import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
+import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
 const parameters = s.closed({
   agentId: s.optional(s.string({ description: "Of this agent; by default your own." })),
@@ -45,8 +46,8 @@ export const sessionList: SessionTool = {
       count: sessions.length,
       sessions,
       more: isMore ? true : null,
-      indexing: indexingFor(call, behind),
-      ...(await visibilityFields(call, "list", { scope, reach, queries }, app)),
+      indexing: indexingField(call, behind),
+      ...(await readVisibilityFields(call, "list", { scope, reach, queries }, app)),
     });
     return { result };
   },
@@ -74,4 +75,16 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
 function peerOf(key: ParsedKey): string | null {
   if (key.form === "direct") return key.peer;
   return key.form === "group" ? key.groupId : null;
+}
+
+const longest = 200;
+
+/**
+ * A text for one line of a list, redacted. A summary that was cut before it came here (`…` at its end) may end in a piece
+ * of a secret that nobody can tell any more: its last word goes.
+ */
+export function cutSummary(text: string, redactor: Pick<Redactor, "redact">): string {
+  const whole = text.endsWith("…") ? `${text.slice(0, -1).replace(/[\x21-\x7e]+$/, "")}…` : text;
+  const safe = redactor.redact(whole).text;
+  return safe.length <= longest ? safe : `${cutText(safe, longest - 1)}…`;
 }

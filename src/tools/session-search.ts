@@ -1,12 +1,16 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
+import type { Entry } from "../core/entries.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
+import { isRecord } from "../core/shape.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
+import type { SearchQuery } from "../store/contract.ts";
+import { entryText } from "../store/search-text.ts";
+import { isBinary } from "./clean-messages.ts";
 import type { SessionTool } from "./contract.ts";
-import { maskedSearch } from "./reading/masked-search.ts";
-import { readTime } from "./reading/read-time.ts";
-import { indexingFor, refusalResult, scopeOf, visibilityFields } from "./reading/scope.ts";
-import { ToolInputError } from "./tool-input-error.ts";
+import { ToolInputError } from "./refusal.ts";
+import { indexingField, readVisibilityFields, scopeOf, toRefusalResult } from "./visible-scope.ts";
 
 const time = (description: string) => s.optional(s.union([s.number(), s.string()], { description }));
 
@@ -49,7 +53,7 @@ export const sessionSearch: SessionTool = {
     const times = { since: timeOf(since, "since"), until: timeOf(until, "until") };
     const scope = scopeOf(call, agentId);
     const found = sessionKey === undefined ? null : await app.access.find(call, sessionKey, "history");
-    if (found !== null && "refusal" in found) return { result: refusalResult(found.refusal) };
+    if (found !== null && "refusal" in found) return { result: toRefusalResult(found.refusal) };
     if (found !== null && scope.agentId !== undefined && found.session.agentId !== scope.agentId)
       throw new ToolInputError(
         "sessionKey names a session of another agent than agentId. Leave one of them out.",
@@ -73,8 +77,8 @@ export const sessionSearch: SessionTool = {
         time: at,
         snippet,
       })),
-      indexing: indexingFor(call, behind),
-      ...(await visibilityFields(call, "history", { scope, reach: within.reach, queries }, app)),
+      indexing: indexingField(call, behind),
+      ...(await readVisibilityFields(call, "history", { scope, reach: within.reach, queries }, app)),
     });
     return { result };
   },
@@ -89,4 +93,52 @@ function timeOf(value: string | number | undefined, name: string): number | null
     `${name} is no time: "${shown}". Write it as ISO text (2026-03-29 or 2026-03-29T14:40:00Z) or in milliseconds since 1970.`,
     name,
   );
+}
+
+/**
+ * A search for an asker who sees texts with their secrets masked. The whole text of an entry is masked before a snippet is cut
+ * out of it: a text that was cut first could show half of a secret.
+ */
+export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
+  return {
+    text: withoutSecrets(query, redactor),
+    shownText: (entry) => {
+      // By the names of fields first, and once more as the text that they are joined to.
+      const said = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
+      return said === null ? null : redactor.redact(said.text).text;
+    },
+  };
+}
+
+/** Parts of a secret are words too, and some of them stand beside its mask in what is shown. */
+function withoutSecrets(query: string, redactor: Redactor): string {
+  const { text, count } = redactor.redact(query);
+  if (count === 0) return query;
+  const shown = new Set(text.split(/\s+/));
+  return query
+    .split(/\s+/)
+    .filter((word) => shown.has(word))
+    .join(" ");
+}
+
+/** Without the bytes of images and what tools keep for themselves: nobody finds those, and they may be large. */
+function withTexts(entry: Entry): object {
+  if (entry.type !== "message") return { ...entry, details: null };
+  const { content } = entry.message as { readonly content?: unknown };
+  const blocks = Array.isArray(content)
+    ? content.map((block) => (isRecord(block) && isBinary(block) ? { ...block, data: "" } : block))
+    : content;
+  return { ...entry, message: { ...entry.message, content: blocks ?? null, details: null } };
+}
+
+const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+/** A time as milliseconds since 1970, or as ISO text, in UTC unless it names a zone; `null`: it is neither. */
+export function readTime(value: string | number): number | null {
+  if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;
+  const [whole, zone] = iso.exec(value.trim()) ?? [];
+  if (whole === undefined) return null;
+  const text = whole.length > 10 && zone === undefined ? `${whole}Z` : whole;
+  const time = Date.parse(text.replace(" ", "T"));
+  return Number.isNaN(time) ? null : time;
 }

@@ -1,23 +1,17 @@
+import type { AccessPolicy } from "../access/visibility/access-policy.ts";
 import type { TurnModel } from "../agents/contract.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { App } from "../sessions/app.ts";
-import type { Caller, Denied } from "../sessions/session-access.ts";
+import { listedSession, listRow, modelOf } from "../sessions/list.ts";
+import type { Asker, Caller, Denied } from "../sessions/session-access.ts";
 import { ActiveTools } from "../sessions/with-state.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
+import type { TranscriptPolicy } from "../transcript/contract.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
-import { refusalResult } from "./reading/scope.ts";
-import { ToolInputError } from "./tool-input-error.ts";
-import {
-  channelFor,
-  childrenSeen,
-  listed,
-  modelFor,
-  openRun,
-  speakingFrom,
-} from "./watching/session-facts.ts";
-import { agentToAgentShown, percentOf, transcriptShown, visibilityShown } from "./watching/status-policy.ts";
+import { ToolInputError } from "./refusal.ts";
+import { toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
   sessionKey: s.optional(
@@ -34,16 +28,16 @@ export const sessionStatus: SessionTool = {
   output: outputs.sessionStatus,
   isReadOnly: true,
   execute: async (args, call, app) => {
-    const found = await target(args.sessionKey, call, app);
-    if ("code" in found) return { result: refusalResult(found) };
-    const session = await listed(found, app);
+    const found = await resolveTarget(args.sessionKey, call, app);
+    if ("code" in found) return { result: toRefusalResult(found) };
+    const session = await readListedSession(found, app);
     if (session !== null) return { result: await statusOf(session, call, app) };
     const error = "The session is gone: it was removed while its status was read. Ask for sessions_list.";
     return { result: { status: "error", code: "not_found", error } };
   },
 };
 
-async function target(reference: unknown, call: Caller, app: App): Promise<SessionRecord | Denied> {
+async function resolveTarget(reference: unknown, call: Caller, app: App): Promise<SessionRecord | Denied> {
   if (typeof reference === "string") {
     const found = await app.access.find(call, reference, "status");
     return "session" in found ? found.session : found.refusal;
@@ -54,8 +48,8 @@ async function target(reference: unknown, call: Caller, app: App): Promise<Sessi
 
 async function statusOf(session: ListedSession, call: Caller, app: App): Promise<ToolResult> {
   const { uid, agentId, sessionId, meta, digest, createdAt, updatedAt } = session;
-  const asIt = speakingFrom(session, call, app);
-  const model = modelFor(session, app);
+  const asIt = asCaller(session, call, app);
+  const model = modelOfSession(session, app);
   const known = model === null ? null : describeModel(app, model);
   const work = (await app.runs.work([uid])).get(uid);
   const rules = app.access.policyFor(asIt);
@@ -64,29 +58,29 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
     sessionKey: app.access.display(call, session.key),
     sessionId,
     agentId,
-    channel: channelFor(session),
+    channel: channelOfSession(session),
     model,
     thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
-    tools: await toolsOf(asIt, call, app),
+    tools: await listTools(asIt, call, app),
     policy: present({
-      visibility: visibilityShown(rules),
-      agentToAgent: agentToAgentShown(rules, call.sandboxed),
+      visibility: describeVisibility(rules),
+      agentToAgent: describeAgentToAgent(rules, call.sandboxed),
       sandboxed: rules.sandboxed,
-      transcript: known === null ? null : transcriptShown(known.policy),
+      transcript: known === null ? null : describeTranscript(known.policy),
     }),
     context: present({ ...size, percent: percentOf(size), compactions: digest.compactions }),
     usage: { totalTokens: digest.totalTokens },
     cost: digest.costUsd,
-    run: await openRun(work?.runId ?? null, app),
+    run: await describeOpenRun(work?.runId ?? null, app),
     queue: work?.queued ?? 0,
-    children: await childrenSeen(session, call, app),
+    children: await listVisibleChildren(session, call, app),
     createdAt,
     updatedAt,
   });
 }
 
 /** Of another session, those of its agent; of an agent that nobody has defined none are known. */
-async function toolsOf(asIt: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
+async function listTools(asIt: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
   if (asIt !== call && app.agents.find(asIt.agentId) === null) return null;
   return offeredNames(app, asIt);
 }
@@ -113,4 +107,89 @@ async function offeredNames(
   const active = await ActiveTools.read(store.state, session);
   const offered = await tools.of(agent, run, session);
   return offered.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
+}
+
+/** What is read of a session for its status. Nothing is written, and no entry is opened. */
+
+/** With what its entries come to; `null`: it is gone meanwhile. */
+function readListedSession(session: SessionRecord, app: App): Promise<ListedSession | null> {
+  return listedSession(app.store.sessions, session);
+}
+
+/** A session as an asker of its own: what holds for it, and what it would be offered. */
+function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
+  if (session.uid === call.session?.uid) return call;
+  const { userId, agentId, meta } = session;
+  const sandboxed = meta.sandboxed ?? app.agents.find(agentId)?.sandboxed ?? false;
+  return { ...call, userId, agentId, session, sandboxed, run: null, entryId: null };
+}
+
+/** The model that it has, else its agent's. */
+function modelOfSession(session: ListedSession, app: App): string | null {
+  return modelOf(session) ?? app.agents.find(session.agentId)?.model ?? null;
+}
+
+function channelOfSession(session: ListedSession): string {
+  return listRow(session).channel;
+}
+
+/** The run that is under way or next, with what it waits for; `null`: nothing is open. */
+async function describeOpenRun(runId: string | null, app: App): Promise<object | null> {
+  const run = runId === null ? null : await app.runs.get(runId);
+  if (run === null) return null;
+  const waits = await app.runs.waits(run.runId);
+  const waitsFor = waits === null || waits.runIds.length === 0 ? null : [...waits.runIds];
+  return present({ runId: run.runId, state: run.state, startedAt: run.startedAt, waitsFor });
+}
+
+/** More than this no status shows; the newest are shown. */
+const mostChildren = 50;
+
+/** The newest children that the asker may see, with how their work stands. */
+async function listVisibleChildren(session: SessionRecord, asker: Asker, app: App): Promise<object[]> {
+  const all = await app.runs.children(session.userId, session.key);
+  const newest = all.slice(0, mostChildren);
+  const seen = await Promise.all(
+    newest.map(async (child) => {
+      const found = await app.access.find(asker, child.run.session.key, "status");
+      return "session" in found ? [{ child, session: found.session }] : [];
+    }),
+  );
+  const work = await app.runs.work(seen.flat().map(({ session: { uid } }) => uid));
+  return seen.flat().map(({ child: { run, label }, session: { uid, key } }) => {
+    const sessionKey = app.access.display(asker, key);
+    return present({ sessionKey, label, runId: run.runId, status: work.get(uid)?.status ?? "idle" });
+  });
+}
+
+/** What holds for a session, in short. Pure. */
+
+/** One word where every action has the same. */
+function describeVisibility({ visibility }: AccessPolicy): unknown {
+  const words = new Set(Object.values(visibility));
+  return words.size === 1 ? visibility.list : visibility;
+}
+
+/** The pairs name other agents: they are not for a sandboxed session, which reaches none of them. */
+function describeAgentToAgent({ agentToAgent, sandboxed }: AccessPolicy, isForSandboxed: boolean): unknown {
+  const { enabled, allow } = agentToAgent;
+  if (sandboxed || isForSandboxed) return { enabled: false };
+  return { enabled, ...(allow.length === 0 ? {} : { allow: allow.map(({ text }) => text) }) };
+}
+
+/** The wire format, and the chief of what it asks for. */
+function describeTranscript(policy: TranscriptPolicy): unknown {
+  const { provider, api, toolCallIds, turns, thinking, images } = policy;
+  return { provider, api, toolCallIds, turns, thinking, images: images !== null };
+}
+
+interface ContextSize {
+  readonly tokens: number | null;
+  readonly window: number | null;
+}
+
+/** How much of the window is full, in percent; `null`: not known. */
+function percentOf({ tokens, window }: ContextSize): number | null {
+  if (tokens === null || window === null || window <= 0) return null;
+  return Math.round((tokens / window) * 100);
 }

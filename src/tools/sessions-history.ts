@@ -5,11 +5,9 @@ import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
 import type { App } from "../sessions/app.ts";
 import { readHistoryRange } from "../sessions/history-range.ts";
+import { capMessages, capMessagesInSteps, cleanMessage, createEntryReader } from "./clean-messages.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
-import { capMessages, cappingMessages } from "./reading/cap-messages.ts";
-import { cleanMessage } from "./reading/clean-message.ts";
-import { refusalResult, scopeOf } from "./reading/scope.ts";
-import { entryReading } from "./reading/shown-message.ts";
+import { scopeOf, toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
   sessionKey: s.string({
@@ -38,11 +36,11 @@ export const sessionsHistory: SessionTool = {
   async execute(args, call, app) {
     const { sessionKey, limit = 200, includeTools = false, ...place } = args as s.Static<typeof parameters>;
     const found = await app.access.find(call, sessionKey, "history");
-    if ("refusal" in found) return { result: refusalResult(found.refusal) };
+    if ("refusal" in found) return { result: toRefusalResult(found.refusal) };
     const { session } = found;
     // First: what is taken in meanwhile stands in both then, and not in neither.
     const pending = await app.runs.pending(session.uid);
-    const reading = entryReading(app.redactor, includeTools);
+    const reading = createEntryReader(app.redactor, includeTools);
     const { before, after } = place;
     const range = { limit, ...present({ before, after }) };
     const slice = await readHistoryRange(
@@ -53,7 +51,7 @@ export const sessionsHistory: SessionTool = {
       reading.isWanted,
     );
     const { messages, taken, ...figures } = await new Slices(call.signal).run(
-      cappingMessages(slice.entries, reading.clean, { forward: after !== undefined }),
+      capMessagesInSteps(slice.entries, reading.clean, { forward: after !== undefined }),
     );
     const [first, last] = [taken[0]?.id, taken.at(-1)?.id];
     const upTo = after === undefined ? undefined : before;

@@ -1,20 +1,32 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
+import { mapConcurrently } from "../core/concurrency.ts";
+import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
+import { Slices } from "../core/slices.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
+import type { SessionRow } from "../protocol/session-list.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { App } from "../sessions/app.ts";
-import type { ListedSession } from "../store/contract.ts";
+import { readHistoryRange } from "../sessions/history-range.ts";
+import { childrenOf, listRow } from "../sessions/list.ts";
+import type { Asker, Caller } from "../sessions/session-access.ts";
+import type {
+  ListedSession,
+  SessionPage,
+  SessionQuery,
+  SessionReach,
+  SessionRecord,
+} from "../store/contract.ts";
 import { namesOf } from "../store/list-query.ts";
+import { capMessagesInSteps, createEntryReader } from "./clean-messages.ts";
 import type { SessionTool } from "./contract.ts";
-import { inTurns } from "./reading/in-turns.ts";
-import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
-import { listRows } from "./reading/list-rows.ts";
-import type { RowMessages } from "./reading/row-messages.ts";
-import { rowMessages } from "./reading/row-messages.ts";
-import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
-import { ToolInputError } from "./tool-input-error.ts";
+import { ToolInputError } from "./refusal.ts";
+import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
+
+const sessionKinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
 
 const text = (description: string) => s.optional(s.string({ description }));
 
@@ -71,8 +83,8 @@ export const sessionsList: SessionTool = {
       count: sessions.length,
       sessions,
       nextCursor: page.nextCursor,
-      indexing: indexingFor(call, page.behind),
-      ...(await visibilityFields(call, "list", { scope, reach, queries: [query] }, app)),
+      indexing: indexingField(call, page.behind),
+      ...(await readVisibilityFields(call, "list", { scope, reach, queries: [query] }, app)),
     });
     return { result };
   },
@@ -83,7 +95,7 @@ async function withMessages(
   rows: Awaited<ReturnType<typeof listRows>>,
   fetch: (session: ListedSession) => Promise<RowMessages>,
 ): Promise<object[]> {
-  const fetched = await inTurns(rows, fetchesAtATime, ({ session }) => fetch(session));
+  const fetched = await mapConcurrently(rows, fetchesAtATime, ({ session }) => fetch(session));
   const sizes = fetched.map((messages) => Buffer.byteLength(stringifyJson(messages)));
   const share = fairShare(sizes, mostBytes);
   return rows.map(({ row }, index) => {
@@ -134,4 +146,145 @@ function isFoundOpenly(session: ListedSession, search: string | undefined, { red
   const { name, meta } = session;
   const shown = { ...meta, label: safe(meta.label), displayName: safe(meta.displayName) };
   return namesOf({ ...session, name: safe(name), meta: shown }).includes(search.toLowerCase());
+}
+
+interface ListArguments {
+  readonly kinds?: readonly SessionKind[];
+  readonly activeMinutes?: number;
+  readonly search?: string;
+  readonly label?: string;
+  readonly archived?: boolean;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** What a store is asked for: kinds and filters before the limit. `unknown` is never shown. */
+function listQuery(
+  args: ListArguments,
+  { now, scope }: { readonly now: number; readonly scope: "per-sender" | "global" },
+): SessionQuery {
+  const { kinds, activeMinutes, search, label, archived, limit, cursor } = args;
+  return present({
+    kinds,
+    text: search,
+    label,
+    archived,
+    // From the last appended entry: changes of metadata do not count.
+    activeSince: activeMinutes === undefined ? null : now - activeMinutes * 60_000,
+    includeGlobal: scope === "global" ? true : null,
+    limit,
+    cursor,
+  });
+}
+
+/** Lowered, each once, an empty list for no filter; or what is no kind. */
+export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | { unknown: string } {
+  const kinds = new Set<SessionKind>();
+  for (const word of words) {
+    const kind = sessionKinds.find((known) => known === word.trim().toLowerCase());
+    if (kind === undefined) return { unknown: word };
+    kinds.add(kind);
+  }
+  return { kinds: [...kinds] };
+}
+
+type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
+
+/**
+ * The rows of a page as one asker may see them: short keys, and of parents and children those alone that they may list,
+ * so that nothing depends on a session that they may not see.
+ */
+async function listRows(
+  asker: Asker & Pick<Caller, "isOperator">,
+  page: SessionPage,
+  reach: SessionReach,
+  app: App,
+): Promise<{ readonly row: ToolRow; readonly session: ListedSession }[]> {
+  const { store, runs, access } = app;
+  const works = await runs.work(page.sessions.map(({ uid }) => uid));
+  const parents = await visibleParents(asker, page.sessions, app);
+  // Every list of a store that is behind spends time on catching up. `behind` counts all sessions, so for a sandboxed
+  // asker it may not matter.
+  const withChildren = asker.sandboxed || page.behind === 0;
+  const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
+  const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
+  const seesPaths = !asker.sandboxed && (app.config.tools.sessions.showPaths || asker.isOperator === true);
+  const paths = seesPaths ? store.upkeep?.workingSets(page.sessions) : null;
+  const rows = [];
+  for (const session of page.sessions) {
+    const { key, uid, meta } = session;
+    const extras = {
+      childSessions: (children.get(key) ?? []).map((child) => access.display(asker, child)),
+      work: works.get(uid),
+      transcriptPath: paths?.get(uid),
+    };
+    const { userId: _userId, spawnedBy: _spawnedBy, ...row } = listRow(session, present(extras));
+    const parent = meta.spawnedBy !== undefined && parents.has(meta.spawnedBy) ? meta.spawnedBy : null;
+    const names = present({
+      key: access.display(asker, key),
+      spawnedBy: parent === null ? null : access.display(asker, parent),
+    });
+    rows.push({ row: { ...safeTexts(row, app.redactor), ...names }, session });
+  }
+  return rows;
+}
+
+/** Which of the sessions that spawned these the asker may list. */
+async function visibleParents(
+  asker: Asker,
+  sessions: readonly ListedSession[],
+  { store, access }: App,
+): Promise<ReadonlySet<string>> {
+  const visible = new Set(sessions.map(({ key }) => key));
+  const parents = new Set(sessions.flatMap(({ meta }) => meta.spawnedBy ?? []));
+  for (const key of parents) {
+    if (visible.has(key)) continue;
+    const [parent] = await store.sessions.find(scopeOf(asker), { by: "key", key });
+    if (parent !== undefined && (await access.check(asker, parent, "list")) === null) visible.add(key);
+  }
+  return visible;
+}
+
+/** What people and programs have written; what names a session or its file stays as it is. */
+function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
+  const { key, sessionId, childSessions, transcriptPath, ...texts } = row;
+  const safe = redactor.redactJson(texts).value as typeof texts;
+  return { key, ...safe, sessionId, ...present({ childSessions, transcriptPath }) };
+}
+
+/** What a row of a list has of its session's last messages. */
+interface RowMessages {
+  readonly messages?: readonly Readonly<Record<string, unknown>>[];
+  /** To be allowed to list is not to be allowed to read: the code of the refusal. */
+  readonly messagesRefused?: string;
+  readonly messagesError?: string;
+}
+
+/** The last messages of a session, tool messages left out before they are counted. Never throws: a failure is the row's. */
+async function rowMessages(
+  asker: Asker,
+  session: SessionRecord,
+  limit: number,
+  { access, store, redactor, report }: App,
+): Promise<RowMessages> {
+  try {
+    const refusal = await access.check(asker, session, "history");
+    if (refusal !== null) return { messagesRefused: refusal.code };
+    const { isWanted, clean } = createEntryReader(redactor, false);
+    const { sessionId } = session;
+    const { entries } = await readHistoryRange(
+      store.sessions,
+      scopeOf(asker),
+      sessionId,
+      { limit },
+      isWanted,
+    );
+    const { messages } = await new Slices().run(capMessagesInSteps(entries, clean));
+    return { messages };
+  } catch (error) {
+    report(error);
+    // No more than the code: the text of a failure names files of this machine.
+    const code = error instanceof SkeinError ? error.code : "internal";
+    return { messagesError: `The messages could not be read (${code}); sessions_history may say more.` };
+  }
 }

@@ -1,11 +1,11 @@
 import * as s from "../core/schema.ts";
 import { escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { Run } from "../runs/contract.ts";
+import type { Run, RunStore } from "../runs/contract.ts";
+import { isOpenRun } from "../runs/states.ts";
 import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
 import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
-import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
-import { waitCircle } from "./watching/wait-circle.ts";
 
 const parameters = s.closed({
   message: s.optional(s.string({ description: 'Why the turn ends. Default "Turn yielded."' })),
@@ -17,7 +17,7 @@ const parameters = s.closed({
   ),
 });
 
-const unlessSaid = "Turn yielded.";
+const defaultMessage = "Turn yielded.";
 
 /** Ends the turn until what it waits for has arrived. The run sleeps durably, by the result that stands in the session. */
 export const sessionsYield: SessionTool = {
@@ -29,39 +29,107 @@ export const sessionsYield: SessionTool = {
   output: outputs.sessionsYield,
   isLast: true,
   execute: async (args, call, app) => {
-    if (call.session === null) return refused("no_session", "No session context");
-    if (call.run === null) return refused("yield_not_supported", "Yield not supported in this context");
-    const message = typeof args.message === "string" ? args.message : unlessSaid;
+    if (call.session === null) return refusalAnswer("no_session", "No session context");
+    if (call.run === null) return refusalAnswer("yield_not_supported", "Yield not supported in this context");
+    const message = typeof args.message === "string" ? args.message : defaultMessage;
     const named = Array.isArray(args.waitFor) ? [...new Set((args.waitFor as string[]).map(String))] : [];
-    const found = named.length === 0 ? null : await namedRuns(named, call, app);
+    const found = named.length === 0 ? null : await findNamedRuns(named, call, app);
     if (found !== null && "unknown" in found) return unknownRuns(found.unknown);
-    const waitingFor = await targetsOf(found?.runs ?? null, call.run, app);
-    if (waitingFor.length === 0) return nothing(named.length > 0);
-    const circle = await waitCircle(app.runs, call.run.runId, waitingFor);
-    if (circle !== null) return inCircle(circle);
+    const waitingFor = await resolveTargets(found?.runs ?? null, call.run, app);
+    if (waitingFor.length === 0) return nothingToWaitFor(named.length > 0);
+    const circle = await findWaitCycle(app.runs, call.run.runId, waitingFor);
+    if (circle !== null) return waitCycleRefusal(circle);
     return { result: { status: "yielded", message, waitingFor }, sleep: { waitFor: waitingFor } };
   },
 };
 
-function targetsOf(named: readonly Run[] | null, run: Run, app: App): Promise<readonly string[]> {
-  return named === null ? startedAndOpen(run, app) : awaitedOf(named, run, app);
+function resolveTargets(named: readonly Run[] | null, run: Run, app: App): Promise<readonly string[]> {
+  return named === null ? listAwaitedChildren(run, app) : filterAwaited(named, run, app);
 }
 
 function unknownRuns(ids: readonly string[]): ToolAnswer {
   const which = `${ids.length === 1 ? "Run" : "Runs"} not found: ${ids.map((id) => escapeToLine(id)).join(", ")}`;
-  return refused("not_found", `${which} (use the runId that sessions_send or sessions_spawn gave)`);
+  return refusalAnswer("not_found", `${which} (use the runId that sessions_send or sessions_spawn gave)`);
 }
 
-function nothing(isNamed: boolean): ToolAnswer {
+function nothingToWaitFor(isNamed: boolean): ToolAnswer {
   const what = isNamed ? "what you named has ended and was told of" : "no run that you started is open";
-  return refused("nothing_to_wait_for", `There is nothing to wait for: ${what}. Go on with your turn.`);
+  return refusalAnswer("nothing_to_wait_for", `There is nothing to wait for: ${what}. Go on with your turn.`);
 }
 
-function inCircle(cycle: readonly string[]): ToolAnswer {
+function waitCycleRefusal(cycle: readonly string[]): ToolAnswer {
   const error = `This wait would never end: ${cycle.join(" waits for ")}. Go on, or name other runs in waitFor.`;
-  return refused("wait_cycle", error, { cycle });
+  return refusalAnswer("wait_cycle", error, { cycle });
 }
 
-function refused(code: string, error: string, more: ToolResult = {}): ToolAnswer {
+function refusalAnswer(code: string, error: string, more: ToolResult = {}): ToolAnswer {
   return { result: { status: "error", code, error, ...more } };
+}
+
+const mostStarted = 1000;
+
+/** All that a run started and that is open or has arrived unread, oldest first. */
+async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[]> {
+  const started = await app.runs.list({ startedBy: run.runId, limit: mostStarted }, run.session.userId);
+  // As the store has it, whether or not it looked by who started it.
+  const own = started.filter(({ startedBy }) => startedBy === run.runId);
+  return filterAwaited(own.toReversed(), run, app);
+}
+
+/** Of these runs, those that are open or whose word waits in the inbox. */
+async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<readonly string[]> {
+  const unread = (await app.runs.pending(by.session.uid)).filter(({ keptFor }) => keptFor === null);
+  const senders = new Set(unread.map(({ provenance }) => provenance?.sourceSessionKey));
+  return runs.filter((run) => isOpenRun(run) || senders.has(run.session.key)).map(({ runId }) => runId);
+}
+
+type NamedRuns = { readonly runs: readonly Run[] } | { readonly unknown: readonly string[] };
+
+/** Runs by their ids. One that the caller did not start is there for it only if it may ask for its session's status. */
+async function findNamedRuns(ids: readonly string[], call: Caller, app: App): Promise<NamedRuns> {
+  const found = await Promise.all(ids.map((id) => findRun(id, call, app)));
+  const unknown = ids.filter((_, index) => found[index] === null);
+  return unknown.length > 0 ? { unknown } : { runs: found.filter((run) => run !== null) };
+}
+
+async function findRun(runId: string, call: Caller, app: App): Promise<Run | null> {
+  const run = await app.runs.get(runId, call.userId);
+  if (run === null || run.startedBy === call.run?.runId || run.session.uid === call.session?.uid) return run;
+  const found = await app.access.find(call, run.session.key, "status");
+  return "session" in found ? run : null;
+}
+
+/** More than this nobody follows: a circle that is longer is ended by the time that a yield may take. */
+const mostFollowed = 1000;
+
+/**
+ * The circle that a run would close by sleeping for these, from the run back to itself; `null`: none. Input that waits for
+ * the run's own session is no part of one: whoever sleeps blocks nobody.
+ */
+async function findWaitCycle(
+  runs: Pick<RunStore, "get" | "waits">,
+  runId: string,
+  targets: readonly string[],
+): Promise<readonly string[] | null> {
+  const cameFrom = new Map<string, string>();
+  const open = [...targets];
+  for (const target of targets) cameFrom.set(target, runId);
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    if (next === runId) return pathTo(runId, cameFrom);
+    if (cameFrom.size > mostFollowed) return null;
+    const [run, waits] = [await runs.get(next), await runs.waits(next)];
+    const isQueued = run?.state === "queued";
+    for (const each of waits?.runIds ?? []) {
+      if (cameFrom.has(each) || (isQueued && each === runId)) continue;
+      cameFrom.set(each, next);
+      open.push(each);
+    }
+  }
+  return null;
+}
+
+function pathTo(runId: string, cameFrom: ReadonlyMap<string, string>): string[] {
+  const way = [runId];
+  for (let at = cameFrom.get(runId); at !== undefined && at !== runId; at = cameFrom.get(at)) way.unshift(at);
+  return [runId, ...way];
 }

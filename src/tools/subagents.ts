@@ -1,19 +1,22 @@
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
+import { cutText, escapeToLine, inLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { Child } from "../runs/contract.ts";
+import type { Child, SessionWork } from "../runs/contract.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
-import { ToolInputError } from "./tool-input-error.ts";
-import { childRow, childrenText } from "./watching/child-row.ts";
-import { targetedChild } from "./watching/child-target.ts";
-import type { Member } from "./watching/family.ts";
-import { familyOf, isAtWork, workOf } from "./watching/family.ts";
-import { killFamily } from "./watching/kill.ts";
-import { steerChild } from "./watching/steer.ts";
+import { ToolInputError } from "./refusal.ts";
+import type { Member } from "./subagent-control.ts";
+import {
+  isBusyWork,
+  killDescendants,
+  listDescendants,
+  readChildWork,
+  steerChild,
+} from "./subagent-control.ts";
 
 const parameters = s.closed({
   action: s.optional(
@@ -44,25 +47,25 @@ export const subagents: SessionTool = {
       return { result: { status: "error", code: "no_session", error: "No session context" } };
     const parent = { ...call, session };
     const { action = "list" } = args;
-    if (action === "list") return { result: await list(parent, minutesOf(args.recentMinutes), app) };
+    if (action === "list") return { result: await listSubagents(parent, minutesOf(args.recentMinutes), app) };
     if (action !== "steer" && action !== "kill") throw new ToolInputError("Unsupported action.", "action");
     if (session.meta.role === "leaf") {
       const error = "Leaf subagents cannot control other sessions.";
       return { result: { status: "forbidden", code: "leaf_restricted", action, error } };
     }
-    return action === "steer" ? steer(args, parent, app) : kill(args, parent, app);
+    return action === "steer" ? steerSubagent(args, parent, app) : killSubagent(args, parent, app);
   },
 };
 
-async function list(parent: Parent, recentMinutes: number, app: App): Promise<ToolResult> {
+async function listSubagents(parent: Parent, recentMinutes: number, app: App): Promise<ToolResult> {
   const now = app.clock.now();
-  const family = await familyOf(app.runs, parent.userId, parent.session.key);
-  const work = await workOf(
+  const family = await listDescendants(app.runs, parent.userId, parent.session.key);
+  const work = await readChildWork(
     app.runs,
     family.map(({ child }) => child),
   );
   const models = await ownModels(parent, family, app);
-  const isBusy = ({ run }: Child) => isAtWork(work.get(run.session.uid));
+  const isBusy = ({ run }: Child) => isBusyWork(work.get(run.session.uid));
   const rows = withDescendants(family).map(({ child, below }) => {
     const { key, uid, agentId } = child.run.session;
     const ofAgent = isAcpKey(key) ? `acp/${agentId}` : (app.agents.find(agentId)?.model ?? null);
@@ -108,43 +111,43 @@ function withDescendants(family: readonly Member[]): { readonly child: Child; re
   return own;
 }
 
-async function steer(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
+async function steerSubagent(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
   const text = steeringText(args.message);
-  const found = await target(args, parent, app, false);
+  const found = await resolveTarget(args, parent, app, false);
   if (!("child" in found)) return { result: { action: "steer", ...found } };
   const { child } = found;
   const said = await steerChild(child, text, parent, app);
-  if ("gone" in said) return finished("steer", child, parent, app);
-  return { result: { status: "ok", action: "steer", ...named(child, parent, app), ...said } };
+  if ("gone" in said) return finishedAnswer("steer", child, parent, app);
+  return { result: { status: "ok", action: "steer", ...describeChild(child, parent, app), ...said } };
 }
 
-async function kill(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
-  const found = await target(args, parent, app, true);
+async function killSubagent(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
+  const found = await resolveTarget(args, parent, app, true);
   if (!("child" in found)) return { result: { action: "kill", ...found } };
   const { child } = found;
-  const { runs, descendants } = await killFamily(child, parent, app);
-  if (runs === 0) return finished("kill", child, parent, app);
-  const who = named(child, parent, app);
+  const { runs, descendants } = await killDescendants(child, parent, app);
+  if (runs === 0) return finishedAnswer("kill", child, parent, app);
+  const who = describeChild(child, parent, app);
   const more = descendants === 0 ? "" : ` and ${descendants} below it`;
   const text = `Killed ${who.label ?? who.sessionKey}${more}.`;
   return { result: { status: "ok", action: "kill", ...who, killed: runs, descendants, text } };
 }
 
-async function target(args: ToolResult, parent: Parent, app: App, descendants: boolean) {
+async function resolveTarget(args: ToolResult, parent: Parent, app: App, descendants: boolean) {
   const wanted = textOf(args.target);
   if (wanted === undefined) throw new ToolInputError("Missing subagent target.", "target");
-  const family = await familyOf(app.runs, parent.userId, parent.session.key);
+  const family = await listDescendants(app.runs, parent.userId, parent.session.key);
   const display = (key: string) => app.access.display(parent, key);
-  return targetedChild(wanted, family, { descendants, display });
+  return findTargetChild(wanted, family, { descendants, display });
 }
 
-function finished(action: string, child: Child, parent: Parent, app: App): ToolAnswer {
-  const who = named(child, parent, app);
+function finishedAnswer(action: string, child: Child, parent: Parent, app: App): ToolAnswer {
+  const who = describeChild(child, parent, app);
   const text = `${who.label ?? who.sessionKey} is already finished.`;
   return { result: { status: "done", action, ...who, text } };
 }
 
-function named({ run, label }: Child, parent: Parent, app: App) {
+function describeChild({ run, label }: Child, parent: Parent, app: App) {
   const sessionKey = app.access.display(parent, run.session.key);
   return present({ runId: run.runId, sessionKey, label });
 }
@@ -163,4 +166,110 @@ function textOf(value: unknown): string | undefined {
 
 function minutesOf(value: unknown): number {
   return typeof value === "number" ? Math.min(1440, Math.max(1, Math.floor(value))) : 30;
+}
+
+/** A child as `subagents` lists it. Pure. */
+
+const longestTask = 72;
+
+interface ChildFacts {
+  readonly child: Child;
+  readonly sessionKey: string;
+  readonly work: SessionWork | undefined;
+  readonly model: string | null;
+  /** Of all that it spawned, how many are at work. */
+  readonly pendingDescendants: number;
+  readonly now: number;
+}
+
+function childRow({ child, sessionKey, work, model, pendingDescendants, now }: ChildFacts) {
+  const { run, label, task } = child;
+  const { runId, startedAt, usage } = run;
+  const endedAt = isBusyWork(work) ? null : run.endedAt;
+  return present({
+    runId,
+    sessionKey,
+    label,
+    task: shortTask(task),
+    status: statusOf(child, work),
+    runtimeMs: startedAt === null ? null : (endedAt ?? now) - startedAt,
+    model,
+    totalTokens: usage.totalTokens,
+    startedAt,
+    endedAt,
+    pendingDescendants,
+  });
+}
+
+type ChildRow = ReturnType<typeof childRow>;
+
+/** One line, cut where it is too long. */
+function shortTask(task: string): string {
+  const line = escapeToLine(task.trim().replace(/\s+/g, " "));
+  return line.length <= longestTask ? line : `${cutText(line, longestTask - 1)}…`;
+}
+
+/** How its work stands now, else how its task ended. `waiting`: asleep too. */
+function statusOf({ run }: Child, work: SessionWork | undefined): string {
+  if (work !== undefined && isBusyWork(work)) return work.status;
+  return run.outcome?.state ?? (run.state === "sleeping" ? "waiting" : run.state);
+}
+
+/** For people: a line for each child. */
+function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]): string {
+  const line = ({ label, sessionKey, status, task, pendingDescendants }: ChildRow) => {
+    const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} below it at work`;
+    return `- ${escapeToLine(label ?? sessionKey)}: ${status}${more} (${task})`;
+  };
+  const part = (title: string, rows: readonly ChildRow[]) =>
+    rows.length === 0 ? [] : [`${title}:`, ...rows.map(line)];
+  const lines = [...part("Active", active), ...part("Recent", recent)];
+  return lines.length === 0 ? "No sub-agents." : lines.join("\n");
+}
+
+/** Which child is meant. */
+
+type TargetChild =
+  | { readonly child: Child }
+  | { readonly status: "forbidden" | "error"; readonly code: string; readonly error: string };
+
+const notOwn = "Subagents can only control runs spawned from their own session.";
+
+/**
+ * By key, label, run id or `last`. What its children spawned is theirs to steer, but may be killed from above; whatever is
+ * outside the family is unknown, existing or not.
+ */
+function findTargetChild(
+  target: string,
+  family: readonly Member[],
+  options: { readonly descendants: boolean; display(key: string): string },
+): TargetChild {
+  const own = family.filter(({ depth }) => depth === 1);
+  const [last] = own;
+  if (target === "last") return last === undefined ? unknown(target) : { child: last.child };
+  const found = own.filter(({ child }) => isMeant(child, target, options.display));
+  const [first, second] = found;
+  if (second !== undefined) return ambiguous(target, found, options.display);
+  if (first !== undefined) return { child: first.child };
+  const below = family.filter(({ child, depth }) => depth > 1 && isMeant(child, target, options.display));
+  const [descendant] = below;
+  if (descendant === undefined) return unknown(target);
+  if (!options.descendants) return { status: "forbidden", code: "not_own_child", error: notOwn };
+  return below.length > 1 ? ambiguous(target, below, options.display) : { child: descendant.child };
+}
+
+function isMeant({ run, label, spawnId }: Child, target: string, display: (key: string) => string): boolean {
+  const { key } = run.session;
+  return [run.runId, key, display(key), `subagent:${spawnId}`, label].includes(target);
+}
+
+function unknown(target: string): TargetChild {
+  const what = target.includes(":") ? "session" : "target";
+  return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${inLine(target, 300)}` };
+}
+
+function ambiguous(target: string, found: readonly Member[], display: (key: string) => string): TargetChild {
+  const keys = found.map(({ child }) => display(child.run.session.key)).join(", ");
+  const error = `Ambiguous subagent label: ${inLine(target, 300)} (use one of ${keys})`;
+  return { status: "error", code: "ambiguous", error };
 }

@@ -1,9 +1,8 @@
 import type { Runtime, Turn, TurnEnd } from "../../agents/contract.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
-import { unlessAborted } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
+import { later as realLater, unlessAborted } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { later as realLater } from "../../core/later.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { AcpTurn } from "./acp-turn.ts";

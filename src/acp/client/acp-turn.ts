@@ -1,13 +1,12 @@
 import type { ContentBlock, RequestPermissionRequest } from "@agentclientprotocol/sdk/unstable";
 import type { AcpLink, Turn, TurnEnd } from "../../agents/contract.ts";
 import type { AcpPermissions } from "../../config/sections/acp.ts";
-import { unlessAborted } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
+import { unlessAborted, within } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { createIdSource } from "../../core/ids.ts";
 import type { UserMessage } from "../../core/messages.ts";
 import { thrownText } from "../../core/text.ts";
-import { within } from "../../core/within.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Agent } from "./agent.ts";
 import { failed } from "./errors.ts";

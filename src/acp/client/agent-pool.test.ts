@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Later } from "../../core/later.ts";
+import type { Later } from "../../core/concurrency.ts";
 import { AgentPool } from "./agent-pool.ts";
 
 class FakeAgent {

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { unlessAborted } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Later } from "../../core/concurrency.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { Later } from "../../core/later.ts";
 import { unavailable } from "./errors.ts";
 
 export interface PooledAgent {

@@ -3,10 +3,10 @@ import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientpro
 import type { AcpLink } from "../../agents/contract.ts";
 import type { ChildProcess } from "../../agents/process/start-process.ts";
 import { hasExited } from "../../agents/process/start-process.ts";
+import { within } from "../../core/concurrency.ts";
 import type { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
 import { thrownText } from "../../core/text.ts";
-import { within } from "../../core/within.ts";
 import type { InitializeResponse, SessionResponse, SettingChange } from "./agent-responses.ts";
 import {
   readInitializeResponse,

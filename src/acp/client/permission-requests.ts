@@ -6,7 +6,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import type { Turn } from "../../agents/contract.ts";
 import type { AcpPermissions } from "../../config/sections/acp.ts";
-import { unlessAborted } from "../../core/abort.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
 import { cutText } from "../../core/text.ts";

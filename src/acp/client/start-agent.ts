@@ -4,7 +4,7 @@ import type { ChildProcess, Environment, ProcessSpec } from "../../agents/proces
 import { CannotStart, endMarked, startCommand } from "../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { acpInstall } from "../../config/acp-agents.ts";
-import { unlessAborted } from "../../core/abort.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import type { FileBoundary, FileOwner } from "../../file-access/file-boundary.ts";
 import type { SessionRequest } from "./agent.ts";
 import { Agent } from "./agent.ts";

@@ -1,5 +1,5 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import { unlessAborted } from "../../core/abort.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Usage } from "../../core/messages.ts";
 import { modelInfo } from "../../transcript/model-table.ts";

@@ -1,4 +1,4 @@
-import { unlessAborted } from "../../core/abort.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4ResponseMetadata,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
-import { unlessAborted } from "../../core/abort.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { ResponseFacts } from "../models/assistant-message.ts";
 import { errorMessageOf } from "../models/assistant-message.ts";

@@ -1,7 +1,7 @@
-import type { Sleep } from "../../core/abort.ts";
-import { sleep } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import type { Sleep } from "../../core/concurrency.ts";
+import { sleep } from "../../core/concurrency.ts";
 
 /** What the loop takes from outside, so that tests can control it. */
 export interface LoopServices {

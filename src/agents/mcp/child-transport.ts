@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { within } from "../../core/concurrency.ts";
 import { LineGatherer } from "../../core/gather-bytes.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
-import { within } from "../../core/within.ts";
 import type { ChildProcess, ProcessOptions, ProcessSpec } from "../process/start-process.ts";
 import { startCommand } from "../process/start-process.ts";
 

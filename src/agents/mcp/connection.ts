@@ -1,7 +1,7 @@
 import type { CallToolResult, Client, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
+import { within } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
-import { within } from "../../core/within.ts";
 import type { ProcessSpec } from "../process/start-process.ts";
 import { ChildTransport } from "./child-transport.ts";
 

@@ -1,6 +1,6 @@
 import type { CallToolResult, ContentBlock, Tool as McpTool } from "@modelcontextprotocol/client";
-import { unlessAborted } from "../../core/abort.ts";
 import type { Clock } from "../../core/clock.ts";
+import { unlessAborted } from "../../core/concurrency.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
 import type { ToolOutput } from "../contract.ts";
 import type { Connection, ConnectionOptions, McpServerConfig } from "./connection.ts";

@@ -3,7 +3,7 @@ import type { Redactor } from "../../access/redaction/redactor.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Steps } from "../../core/slices.ts";
 import { withoutAbsolutePaths } from "../../core/text.ts";
-import { isBinary } from "../../tools/reading/blocks.ts";
+import { isBinary } from "../../tools/clean-messages.ts";
 
 /**
  * Masks content for a caller: admins see it as it is, and everybody else without secrets and file paths. It runs before

@@ -17,7 +17,7 @@ import {
 import { UsageReports } from "../../sessions/usage-report.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
 import { digestOfTree } from "../../store/digest.ts";
-import { maskedSearch } from "../../tools/reading/masked-search.ts";
+import { maskedSearch } from "../../tools/session-search.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";

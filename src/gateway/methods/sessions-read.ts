@@ -1,3 +1,4 @@
+import { mapConcurrently } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
 import { lineOf } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
@@ -16,8 +17,7 @@ import { readHistory } from "../../sessions/history-range.ts";
 import { previewOf, viewingTree } from "../../sessions/tree-view.ts";
 import type { EntryPage, SessionRecord } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/rules.ts";
-import { isToolMessage } from "../../tools/reading/blocks.ts";
-import { inTurns } from "../../tools/reading/in-turns.ts";
+import { isToolMessage } from "../../tools/clean-messages.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
@@ -66,7 +66,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
     },
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
       const named = [...new Set(keys)];
-      const found = await inTurns(named, readsAtATime, (key) =>
+      const found = await mapConcurrently(named, readsAtATime, (key) =>
         previewFor(app, call, { key, agentId }, { limit, maxChars }),
       );
       const byKey = new Map(found.map((each) => [each.key, each]));

@@ -1,5 +1,5 @@
 import type { DeliveryTarget, HeldRun, Run, WaitEntered } from "../contract.ts";
-import { isEnded, nextState } from "../states.ts";
+import { isOpenRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere } from "./claim-eligibility.ts";
 import { wakeRun } from "./end-run.ts";
@@ -154,9 +154,7 @@ function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: b
   const sql =
     "SELECT seq FROM runs WHERE arrival_of = ? AND uid = ? AND state = 'queued' AND kept_for IS NULL AND started_at IS NULL";
   const arrivals = ledger.all(sql, runId, row.session.uid).map(({ seq }) => Number(seq));
-  const isOpen =
-    target !== null && (target.state === "merged" ? target.outcome === null : !isEnded(target.state));
-  return { isOpen, arrivals };
+  return { isOpen: target !== null && isOpenRun(target), arrivals };
 }
 
 /**

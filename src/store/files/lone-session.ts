@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { Mutex } from "../../core/concurrency.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { currentVersion } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { Mutex } from "../../core/mutex.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { EntryDraft } from "../../core/seal.ts";

@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
+import { Mutex } from "../../core/concurrency.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Diagnostic, DiagnosticCode } from "../../core/diagnostics.ts";
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry, isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { Mutex } from "../../core/mutex.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Steps } from "../../core/slices.ts";

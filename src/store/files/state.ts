@@ -1,6 +1,6 @@
 import { join } from "node:path";
+import { KeyedMutex } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { KeyedMutex } from "../../core/mutex.ts";
 import { sessionIdProblem } from "../../core/names.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
+import { within } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { within } from "../../core/within.ts";
 import type { Scope, SessionPage, SessionQuery, SessionRecord } from "../contract.ts";
 import { decodeCursor, listPage, sessionLimit } from "../list-query.ts";
 import { inScope } from "../rules.ts";

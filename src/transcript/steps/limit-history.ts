@@ -1,6 +1,6 @@
+import { own } from "../../core/json.ts";
 import type { ParsedKey } from "../../core/keys.ts";
 import { parseKey } from "../../core/keys.ts";
-import { own } from "../../core/own.ts";
 import type { StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
 import { isInserted } from "../derive.ts";

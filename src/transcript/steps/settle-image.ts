@@ -1,6 +1,5 @@
-import { isAnimatedGif } from "../../core/animated-gif.ts";
 import type { ImageHeader } from "../../core/image-header.ts";
-import { readImageHeader } from "../../core/image-header.ts";
+import { isAnimatedGif, readImageHeader } from "../../core/image-header.ts";
 import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { ImageLimits, ImagePort } from "../contract.ts";

@@ -9,7 +9,7 @@ import type { Caller } from "../sessions/session-access.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolAnswer } from "./contract.ts";
 import { modelParameters } from "./model-parameters.ts";
-import { toRuntimeTool } from "./to-runtime-tool.ts";
+import { toRuntimeTool } from "./tool-adapters.ts";
 
 const run = { runId: "run-1" } as Run;
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createRedactor } from "../../access/redaction/redactor.ts";
-import { cutSummary } from "./cut-summary.ts";
-import { inTurns } from "./in-turns.ts";
-import { readKinds } from "./list-query.ts";
-import { readTime } from "./read-time.ts";
+import { createRedactor } from "../access/redaction/redactor.ts";
+import { mapConcurrently } from "../core/concurrency.ts";
+import { cutSummary } from "./session-list.ts";
+import { readTime } from "./session-search.ts";
+import { readKinds } from "./sessions-list.ts";
 
 describe("the small parts of the tools that read", () => {
   test.each([
@@ -46,7 +46,7 @@ describe("the small parts of the tools that read", () => {
 
   test("[RDT2] four at a time, and in order", async () => {
     let [open, most] = [0, 0];
-    const results = await inTurns([...Array(20).keys()], 4, async (item) => {
+    const results = await mapConcurrently([...Array(20).keys()], 4, async (item) => {
       open += 1;
       most = Math.max(most, open);
       for (let turns = 0; turns < (item * 7) % 5; turns++) await Promise.resolve();

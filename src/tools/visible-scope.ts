@@ -1,7 +1,7 @@
-import type { AccessAction } from "../../access/visibility/access-policy.ts";
-import { parseAgentId } from "../../core/names.ts";
-import type { Asker, Denied, SessionAccess } from "../../sessions/session-access.ts";
-import type { Scope, SessionQuery, SessionReach, SessionStore } from "../../store/contract.ts";
+import type { AccessAction } from "../access/visibility/access-policy.ts";
+import { parseAgentId } from "../core/names.ts";
+import type { Asker, Denied, SessionAccess } from "../sessions/session-access.ts";
+import type { Scope, SessionQuery, SessionReach, SessionStore } from "../store/contract.ts";
 
 /** The asker's user, and one agent of theirs if it is named. */
 export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Scope {
@@ -12,12 +12,17 @@ export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Sc
 }
 
 /** A refusal as a result. */
-export function refusalResult({ status, code, error, retryable }: Denied): Readonly<Record<string, unknown>> {
+export function toRefusalResult({
+  status,
+  code,
+  error,
+  retryable,
+}: Denied): Readonly<Record<string, unknown>> {
   return { status, code, error, ...(retryable ? { retryable } : {}) };
 }
 
 /** How far an index is behind. It counts all sessions, so one who may not know of all is not told. */
-export function indexingFor(asker: Pick<Asker, "sandboxed">, behind: number): { behind: number } | null {
+export function indexingField(asker: Pick<Asker, "sandboxed">, behind: number): { behind: number } | null {
   return behind === 0 || asker.sandboxed ? null : { behind };
 }
 
@@ -31,7 +36,7 @@ interface AskedSessions {
 }
 
 /** What the policy left out of a result. A sandboxed asker is told no number: it may not know of other sessions. */
-export async function visibilityFields(
+export async function readVisibilityFields(
   asker: Asker,
   action: AccessAction,
   asked: AskedSessions,

@@ -1,0 +1,75 @@
+import { describe, expect, test, vi } from "vitest";
+import { KeyedMutex, Mutex, sleep, unlessAborted, within } from "./concurrency.ts";
+
+test("[CON1] a mutex runs one after the other, in the order of asking, also past a failure", async () => {
+  const mutex = new Mutex();
+  const seen: string[] = [];
+  const act = (name: string, fails = false) =>
+    mutex.run(async () => {
+      seen.push(`${name} in`);
+      await Promise.resolve();
+      seen.push(`${name} out`);
+      if (fails) throw new Error(name);
+      return name;
+    });
+  const results = await Promise.allSettled([act("a"), act("b", true), act("c")]);
+  expect(results.map((each) => each.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(seen).toEqual(["a in", "a out", "b in", "b out", "c in", "c out"]);
+});
+
+test("[CON1] names do not wait for one another", async () => {
+  const queues = new KeyedMutex();
+  let release: () => void = () => undefined;
+  const held = queues.run(
+    "x",
+    () =>
+      new Promise<void>((resolve) => {
+        release = resolve;
+      }),
+  );
+  expect(await queues.run("y", async () => "through")).toBe("through");
+  const second = queues.run("x", async () => "after");
+  release();
+  await held;
+  expect(await second).toBe("after");
+});
+
+describe("work that is waited for", () => {
+  test("[GST9] what is done in time is told, what fails is thrown, and what takes too long is left behind", async () => {
+    expect(await within(60_000, Promise.resolve("done"))).toBe(true);
+    await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
+    const { promise, reject } = Promise.withResolvers<void>();
+    expect(await within(0, promise)).toBe(false);
+    // Nobody waits for it any more, and it harms nobody.
+    reject(new Error("too late"));
+  });
+});
+
+describe("waiting", () => {
+  test("[LOP12] a sleep takes its time, and ends at once with an abort, its timer with it", async () => {
+    vi.useFakeTimers();
+    try {
+      const stop = new AbortController();
+      const slept = sleep(5000, stop.signal);
+      await vi.advanceTimersByTimeAsync(5000);
+      await expect(slept).resolves.toBeUndefined();
+      const cut = sleep(5000, stop.signal);
+      stop.abort(new Error("enough"));
+      await expect(cut).rejects.toThrow("enough");
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("[LOP12] what comes too late is nobody's, and leaves no listener behind", async () => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const removed = vi.spyOn(signal, "removeEventListener");
+    await expect(unlessAborted(Promise.resolve(1), signal)).resolves.toBe(1);
+    await expect(unlessAborted(Promise.reject(new Error("own")), signal)).rejects.toThrow("own");
+    expect(removed).toHaveBeenCalledTimes(2);
+    stop.abort("enough");
+    await expect(unlessAborted(Promise.reject(new Error("late")), signal)).rejects.toBe("enough");
+  });
+});

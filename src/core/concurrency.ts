@@ -1,0 +1,125 @@
+/** One after the other, in the order of asking. */
+export class Mutex {
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  /** Whether somebody has the turn, or waits for it. */
+  get isBusy(): boolean {
+    return this.#waiting > 0;
+  }
+
+  run<T>(act: () => Promise<T>): Promise<T> {
+    this.#waiting += 1;
+    const result = this.#last.then(act, act);
+    const done = () => {
+      this.#waiting -= 1;
+    };
+    this.#last = result.then(done, done);
+    return result;
+  }
+}
+
+/** One after the other for each name; different names do not wait for one another. */
+export class KeyedMutex {
+  readonly #queues = new Map<string, { mutex: Mutex; waiting: number }>();
+
+  async run<T>(name: string, act: () => Promise<T>): Promise<T> {
+    const queue = this.#queues.get(name) ?? { mutex: new Mutex(), waiting: 0 };
+    this.#queues.set(name, queue);
+    queue.waiting += 1;
+    try {
+      return await queue.mutex.run(act);
+    } finally {
+      queue.waiting -= 1;
+      if (queue.waiting === 0) this.#queues.delete(name);
+    }
+  }
+}
+
+/**
+ * How long something may take, which can be shortened while it is waited for. Holds the process meanwhile: who hangs in
+ * something that keeps nothing alive would end it before the rest is closed.
+ */
+export class TimeLeft {
+  readonly #late = Promise.withResolvers<false>();
+  #timer: NodeJS.Timeout | undefined;
+  #at = Number.POSITIVE_INFINITY;
+
+  constructor(ms: number) {
+    this.shorten(ms);
+  }
+
+  /** So long from now, unless less is left already. */
+  shorten(ms: number): void {
+    const at = performance.now() + ms;
+    if (at >= this.#at) return;
+    this.#at = at;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#late.resolve(false), ms);
+  }
+
+  /** What work throws in time is thrown. `false`: it was not done in time, and goes on. Once. */
+  async wait(work: Promise<unknown>): Promise<boolean> {
+    try {
+      return await Promise.race([work.then(() => true), this.#late.promise]);
+    } finally {
+      this.#at = Number.NEGATIVE_INFINITY;
+      clearTimeout(this.#timer);
+    }
+  }
+}
+
+/** Waits for work, for so long at the most; as `TimeLeft` does. */
+export function within(ms: number, work: Promise<unknown>): Promise<boolean> {
+  return new TimeLeft(ms).wait(work);
+}
+
+/** Does something later, and keeps no process alive for it; what it gives takes that back. */
+export type Later = (ms: number, act: () => void) => () => void;
+
+export const later: Later = (ms, act) => {
+  const timer = setTimeout(act, ms).unref();
+  return () => clearTimeout(timer);
+};
+
+/** Resolves after `ms`; rejects with the signal's reason as soon as it is aborted. */
+export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+
+export const sleep: Sleep = (ms, signal) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  return unlessAborted(promise, signal).finally(() => clearTimeout(timer));
+};
+
+/** Settles as the promise does, or rejects with the signal's reason if it is aborted first. */
+export function unlessAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    const settle = (settled: () => void) => {
+      signal.removeEventListener("abort", onAbort);
+      settled();
+    };
+    promise.then(
+      (value) => settle(() => resolve(value)),
+      (error: unknown) => settle(() => reject(error)),
+    );
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** Does something for each item, so many at a time; the results in the order of the items. */
+export async function mapConcurrently<Item, Result>(
+  items: readonly Item[],
+  atATime: number,
+  act: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const waiting = items.entries();
+  const work = async () => {
+    // One iterator for all of them: whoever is free takes the next.
+    for (const [index, item] of waiting) results[index] = await act(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(atATime, items.length) }, work));
+  return results;
+}

@@ -1,0 +1,167 @@
+import { hashedId } from "../core/hashed-id.ts";
+import { isAcpKey } from "../core/keys.ts";
+import type { AcceptRequest, Child, Run, RunStore, SessionWork } from "../runs/contract.ts";
+import { isOpenRun, openStates } from "../runs/states.ts";
+import type { App } from "../sessions/app.ts";
+import type { Caller } from "../sessions/session-access.ts";
+import type { SessionRecord } from "../store/contract.ts";
+
+/** What a session spawned, at any depth. */
+
+export interface Member {
+  readonly child: Child;
+  /** 1: its own child. */
+  readonly depth: number;
+}
+
+/** Spawning goes five deep; a lineage that goes round is followed so far and no further. */
+const maxDepth = 6;
+
+/** The children of a session with all of theirs, each behind its parent; children newest first. */
+export async function listDescendants(
+  runs: Pick<RunStore, "children">,
+  userId: string | null,
+  key: string,
+  depth = 1,
+): Promise<readonly Member[]> {
+  if (depth > maxDepth) return [];
+  const members: Member[] = [];
+  for (const child of await runs.children(userId, key)) {
+    members.push({ child, depth });
+    members.push(...(await listDescendants(runs, userId, child.run.session.key, depth + 1)));
+  }
+  return members;
+}
+
+export function isBusyWork(work: SessionWork | undefined): boolean {
+  return work?.status === "queued" || work?.status === "running" || work?.status === "waiting";
+}
+
+/** By session, whether something is open in it. */
+export async function readChildWork(
+  runs: Pick<RunStore, "work">,
+  children: readonly Child[],
+): Promise<ReadonlyMap<string, SessionWork>> {
+  return runs.work(children.map(({ run }) => run.session.uid));
+}
+
+interface Killed {
+  /** Runs that were aborted, in all. */
+  readonly runs: number;
+  /** Sessions below the target among whose runs they were. */
+  readonly descendants: number;
+}
+
+/** How long a round waits for what it aborted to end. */
+const roundTimeoutMs = 5000;
+/** The end of each is told to the one above, whose turn about it is part of what is killed. */
+const maxRounds = 8;
+
+/**
+ * Aborts all that is open in a child and in everything below it, the deepest first, and again what that set off on its way
+ * up, until nothing is open. What does not end in time ends later; it is counted all the same.
+ */
+export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
+  const { userId } = call;
+  const aborted = new Set<string>();
+  const below = new Set<string>();
+  for (let round = 0; round < maxRounds; round++) {
+    const family = await listDescendants(app.runs, userId, child.run.session.key);
+    const deepestFirst = family.toSorted((a, b) => b.depth - a.depth).map((member) => member.child);
+    const fresh: string[] = [];
+    for (const each of [...deepestFirst, child]) {
+      for (const run of await openRuns(each, app)) {
+        if (aborted.has(run.runId)) continue;
+        await app.runs.abort(run.runId, "killed by subagents");
+        aborted.add(run.runId);
+        fresh.push(run.runId);
+        if (each !== child) below.add(each.run.session.uid);
+      }
+    }
+    if (fresh.length === 0) break;
+    await untilAllEnded(fresh, call, app);
+  }
+  return { runs: aborted.size, descendants: below.size };
+}
+
+async function openRuns({ run }: Child, app: App): Promise<readonly Run[]> {
+  const { uid, userId } = run.session;
+  const open = await app.runs.list({ sessionUid: uid, states: openStates, limit: 1000 }, userId);
+  return open.filter(isOpenRun);
+}
+
+async function untilAllEnded(runIds: readonly string[], { signal }: Caller, app: App): Promise<void> {
+  const patience = AbortSignal.timeout(roundTimeoutMs);
+  const both = AbortSignal.any([signal, patience]);
+  const waits = await Promise.allSettled(runIds.map((runId) => app.watcher.untilEnded(runId, both)));
+  signal.throwIfAborted();
+  const failed = waits.find((wait) => wait.status === "rejected");
+  if (failed !== undefined && !patience.aborted) throw failed.reason;
+}
+
+type Steered =
+  | { readonly runId: string; readonly mode: "steered" | "queued"; readonly text?: string }
+  /** There is nobody to say it to any more. */
+  | { readonly gone: true };
+
+/**
+ * Says something to a child in the middle of its turn: that turn takes it in at its next step and loses nothing. A child that
+ * sleeps, or has not begun, takes it as a turn of its own; an agent over ACP takes nothing in the middle of a turn. Under the
+ * caller's root, one hop further.
+ */
+export async function steerChild(
+  { run }: Child,
+  text: string,
+  call: Caller & { readonly session: SessionRecord },
+  app: App,
+): Promise<Steered> {
+  const session = app.store.work.find(call.userId, { key: run.session.key });
+  const ofAcp = isAcpKey(run.session.key);
+  if (session === null) return findEarlierSteer(call, app, ofAcp);
+  const open = await app.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);
+  if (open.length === 0) return findEarlierSteer(call, app, ofAcp);
+  const { run: said } = await app.runs.accept(steerRequest(session, text, call));
+  const hasTurn = open.some(({ state }) => state === "running" || state === "waiting");
+  return describeSteer(said.runId, hasTurn, ofAcp);
+}
+
+function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered {
+  if (!ofAcp) return { runId, mode: hasTurn ? "steered" : "queued" };
+  return {
+    runId,
+    mode: "queued",
+    text: "It is told when its turn has ended: agents over ACP take nothing before.",
+  };
+}
+
+/** The same call again finds what the first has said, whatever became of the child since. */
+async function findEarlierSteer({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
+  const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
+  if (known === null) return { gone: true };
+  return describeSteer(known.runId, known.mergedInto !== null, ofAcp);
+}
+
+function steerRequest(
+  session: AcceptRequest["session"],
+  text: string,
+  call: Caller & { readonly session: SessionRecord },
+): AcceptRequest {
+  const root = call.run === null ? null : { ...call.run.root, hops: call.run.root.hops + 1 };
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: call.session.key,
+    sourceTool: "subagents",
+    ...root,
+    deliveryId: call.callId,
+  };
+  return {
+    session,
+    kind: "send",
+    message: { role: "user", content: text, provenance },
+    idempotencyKey: `steer:${call.callId}`,
+    queueMode: "steer",
+    options: { origin: "inter_session" },
+    provenance,
+    ...(root === null ? {} : { root }),
+  };
+}
