@@ -25,7 +25,7 @@ export async function withRuns<T>(
       config,
       agents,
       acp: { serves: () => true },
-      channels: new Map(),
+      channels: new Map([["desk", { id: "desk", deliver: async () => ({}) }]]),
       spaces: { missingStore: () => null },
       clock: systemClock,
       newId: createIdSource(),
