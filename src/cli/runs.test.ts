@@ -104,18 +104,16 @@ describe("runs", () => {
         root: first.root,
         startedBy: first.runId,
       });
-      const waitUntilSettled = new RunWatcher(runs, new EventBus(), systemClock).untilSettled(
-        first.root.rootId,
-      );
+      const settled = new RunWatcher(runs, new EventBus(), systemClock).untilSettled(first.root.rootId);
       let isSettled = false;
-      void waitUntilSettled.then(() => {
+      void settled.then(() => {
         isSettled = true;
       });
       await runs.abort(first.runId);
       await runs.get(first.runId);
       expect(isSettled).toBe(false);
       await runs.abort(second.run.runId);
-      await waitUntilSettled;
+      await settled;
     });
   });
 });
