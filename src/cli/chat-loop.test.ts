@@ -92,9 +92,9 @@ describe("a tool that has to be approved, in a chat", () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
-    await until(/\? pay \{\}: may it\? y or n/);
+    await until(/\? pay \{\}: allow\? y or n/);
     stream.write("perhaps\n");
-    await until(/may it\?(.|\n)*may it\?/);
+    await until(/allow\?(.|\n)*allow\?/);
     expect(paid).toBe(0);
     stream.write("y\n");
     await until(/← pay: done \\u001b\[2J/);
@@ -112,7 +112,7 @@ describe("a tool that has to be approved, in a chat", () => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
-    await until(/may it\?/);
+    await until(/allow\?/);
     if (answer !== null) stream.write(answer);
     stream.end();
     await over;
@@ -126,7 +126,7 @@ describe("helpers in a chat", () => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn one helper to use the tool pay\n");
-    await until(/\? subagent:\w+: pay \{\}: may it\? y or n/);
+    await until(/\? subagent:\w+: pay \{\}: allow\? y or n/);
     stream.write("y\n");
     await until(/result is in/);
     stream.end();
