@@ -122,7 +122,7 @@ class Reader {
       return;
     }
     if (problem !== null)
-      this.#report("normalized_entry", `the header was read as it was meant; ${problem.slice(1)}`, raw.line);
+      this.#report("normalized_entry", `the header was read as it was meant; ${problem}`, raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
     this.#forgiveForerunners();

@@ -1,12 +1,20 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isThere } from "./proc.ts";
 
 export function runningPath(root: string): string {
   return join(root, "gateway.json");
 }
 
-/** The gateway that `gateway.json` names. */
-export function findRunning(root: string): { readonly pid: number; readonly url: string } | null {
+interface RunningGateway {
+  readonly pid: number;
+  readonly url: string;
+}
+
+/** The gateway that `gateway.json` names; `null`: there is no file, or its process has ended. */
+export function findRunning(root: string): RunningGateway | null {
   const file = runningPath(root);
-  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : null;
+  if (!existsSync(file)) return null;
+  const running = JSON.parse(readFileSync(file, "utf8")) as RunningGateway;
+  return isThere(running.pid) ? running : null;
 }
