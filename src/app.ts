@@ -360,7 +360,7 @@ class Mounts {
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",
-    advice: "What it had accepted goes on at the next start; open one anew with createSkein",
+    advice: "What it had accepted goes on at the next start; open a new one with createSkein",
   });
 }
 

@@ -130,7 +130,7 @@ async function lookAt(agent: AcpAgent, { acp }: Config, options: LookOptions): P
   };
 }
 
-/** The protocol is loaded when there is somebody to speak it with. */
+/** The protocol is loaded with the first connection. */
 async function probe(agent: AcpAgent, options: LookOptions): Promise<ProbeResult> {
   const { probeAgent } = await import("../acp/client/probe-agent.ts");
   return probeAgent(agent, options);

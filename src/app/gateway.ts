@@ -173,7 +173,7 @@ export interface GatewayPieces {
   handlers(deps: ServingDeps): Handlers;
   /** The one hub of a process. */
   openHub(parts: HubParts): OpenHub;
-  /** MCP for whoever showed a token. */
+  /** MCP for the holder of a token. */
   openMcp(parts: McpDoorParts): McpDoor;
   /** What was asked to be told of, as the hub wants it. */
   wanted(

@@ -116,6 +116,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // written by somebody else
+    return null; // written by another program
   }
 }

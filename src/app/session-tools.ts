@@ -23,7 +23,7 @@ import type { IsSandboxed } from "../tools/tool-adapters.ts";
 import type { InvokeApp } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 
-/** The session tools of one process: for its runs, and for whoever acts for a session from outside. */
+/** The session tools of one process: for its runs, and for outside callers that act for a session. */
 export class SessionTools implements SessionToolCalls {
   readonly #app: App;
   #offered: Promise<readonly Tool[]> | null = null;
@@ -95,7 +95,7 @@ export class SessionTools implements SessionToolCalls {
     const caller: Caller = {
       ...asker,
       isOperator,
-      // A caller outside the loop cannot be put to sleep, whoever it acts for.
+      // A caller outside the loop cannot be put to sleep, no matter which session it acts for.
       run: tool.isLast === true ? null : await this.#runOf(ofRun, asker),
       callId:
         idempotencyKey === undefined

@@ -151,7 +151,7 @@ async function releaseRun(terminal: Terminal, runId: string, options: GlobalOpti
   });
 }
 
-/** The first answer stands, whoever gave it. */
+/** The first answer stands, no matter who gave it. */
 async function resolveApproval(
   terminal: Terminal,
   approvalId: string,

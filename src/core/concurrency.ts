@@ -3,7 +3,7 @@ export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** Whether somebody has the turn, or waits for it. */
+  /** Whether the lock is held or waited for. */
   get isBusy(): boolean {
     return this.#waiting > 0;
   }
@@ -117,7 +117,7 @@ export async function mapConcurrently<Item, Result>(
   const results: Result[] = [];
   const waiting = items.entries();
   const work = async () => {
-    // One iterator for all of them: whoever is free takes the next.
+    // One iterator for all of them: the next free worker takes the next item.
     for (const [index, item] of waiting) results[index] = await act(item);
   };
   await Promise.all(Array.from({ length: Math.min(atATime, items.length) }, work));

@@ -88,9 +88,9 @@ export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** Words of somebody else inside a text of ours: they cannot end where we do not end them. */
+/** Foreign text inside a text of ours. It cannot close its own fence. */
 
-/** A model is told so much of a result at the most; the whole stands in the session that said it. */
+/** A model gets at most this much of a result. The whole result is in the session that produced it. */
 export const mostCharacters = 100_000;
 /** Of each text that the announcement of an exchange quotes. */
 export const longestQuote = 4000;

@@ -161,7 +161,7 @@ export interface RunStore {
   /** The owner's runs that were asked to stop. */
   toStop(owner: string): Promise<readonly string[]>;
 
-  /** Adds the cost of a step to the run and to every root that it charges. Throws `budget_exceeded` once one is over. */
+  /** Adds the cost of a step to the run and to every root that it charges. Throws `budget_exceeded` once one exceeds its limit. */
   charge(held: HeldRun, usage: RunUsage): Promise<void>;
   budget(rootId: string): Promise<BudgetFigures | null>;
 

@@ -280,7 +280,7 @@ interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-/** What a thrown value says of a delivery. Whoever throws may add `permanent` and `retryAfterMs`. */
+/** What a thrown value says about a delivery. It may carry `permanent` and `retryAfterMs`. */
 export function failureOf(error: unknown): Failure {
   const fields: { permanent?: unknown; retryAfterMs?: unknown } =
     typeof error === "object" && error !== null ? error : {};

@@ -124,7 +124,7 @@ function duration(ms: number): string {
   return `${Math.floor(seconds / 60)}m${seconds % 60}s`;
 }
 
-/** What a session is told, behind its system prompt, about an exchange with another one. */
+/** What the system prompt of a session adds about an exchange with another session. */
 
 const longestKey = 5000;
 
@@ -171,7 +171,7 @@ function named({ key, channel }: Party): string {
   return `${inLine(key, longestKey)} (${where})`;
 }
 
-/** Said by an agent that has nothing to add to an exchange; exactly this, and it is over. */
+/** The exact reply by which an agent ends an exchange. */
 const replySkip = "REPLY_SKIP";
 /** Said by an agent that has nothing to announce; exactly this, and it stays silent. */
 const announceSkip = "ANNOUNCE_SKIP";
@@ -182,7 +182,7 @@ export function isSilentReply(text: string): boolean {
   return word === replySkip || word === announceSkip;
 }
 
-/** What a reply says to the other side of an exchange; `null`: nothing, and the exchange is over. */
+/** The text that a reply sends to the other side of an exchange; `null`: nothing, and the exchange ends. */
 export function saidIn(reply: string | undefined): string | null {
   if (reply === undefined) return null;
   const word = reply.trim();

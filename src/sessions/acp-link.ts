@@ -77,7 +77,7 @@ function saidTo(entry: Entry): UserMessage | null {
   return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
 
-/** What is kept of somebody else's agent with a session that stands for one of its own. */
+/** What a session stores about the session of the ACP agent that it stands for. */
 export interface AcpMeta {
   readonly agentSessionId: string | null;
   readonly resumeSessionId: string | null;
@@ -87,7 +87,7 @@ export interface AcpMeta {
   readonly processMark: string | null;
 }
 
-/** `null`: the session was not spawned as such a one. After a reset the agent begins anew too. */
+/** `null`: the session was not spawned as such a one. After a reset the agent starts a new session too. */
 export function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
   if (!isRecord(acp)) return null;
   const word = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);

@@ -12,7 +12,7 @@ import { ActiveTools } from "./with-state.ts";
 /** An agent as it runs. */
 export interface AgentProfile {
   readonly id: string;
-  /** `acp`: somebody else's agent, with a model and tools of its own. */
+  /** `acp`: an external agent with its own model and tools. */
   readonly runtime: "loop" | "acp";
   /** As provider/model. */
   readonly model: string;

@@ -7,7 +7,7 @@ import type { DeletedPayload, PatchedPayload, SessionStatePayload } from "../pro
 import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 
-/** Who is told: folders of the machine are an admin's to know. */
+/** Who asks: only an admin may see folders of the machine. */
 export interface StateReader {
   readonly isAdmin: boolean;
 }
@@ -66,7 +66,7 @@ export async function removeSession(
   if (parseKey(key).form === "main" || displayKey(key, asker) === "main") {
     throw new SkeinError("forbidden", {
       problem: `${key} is a main session and is not deleted`,
-      advice: "Reset it to begin anew, or archive it",
+      advice: "Reset it to start over, or archive it",
     });
   }
   if (!(await sessions.remove(scope, sessionId))) noSuchSession(sessionId);
@@ -82,6 +82,6 @@ export async function purgeSession(
   if (await sessions.purge(scope, sessionId)) return { key, sessionId, state: "purged" };
   throw new SkeinError("conflict", {
     problem: `${sessionId} is no longer in the trash`,
-    advice: "The list of sessions shows whether somebody restored it",
+    advice: "The list of sessions shows whether it was restored",
   });
 }

@@ -100,7 +100,7 @@ function gives(entry: string, name: string): boolean {
   return ofSessions.includes(name) && matchesGlob(entry, "group:sessions");
 }
 
-/** What a spawned session is told: in every run what it is, and at its beginning what it is for. */
+/** The prompt of a spawned session: its role in every run, and its task at the start. */
 
 const longestKey = 5000;
 

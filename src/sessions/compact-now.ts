@@ -48,7 +48,7 @@ function modelName(app: Pick<App, "agents" | "acp">, session: SessionRecord): st
   throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });
 }
 
-/** Writes a compaction with a summary that somebody made. `conflict` when the session goes on meanwhile. */
+/** Writes a compaction with a given summary. `conflict` when the session has changed meanwhile. */
 export async function compactByHand(
   sessions: SessionStore,
   scope: Scope,

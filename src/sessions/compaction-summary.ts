@@ -143,7 +143,7 @@ function lineOf(error: unknown): string {
   return escapeToLine(thrownText(error));
 }
 
-/** What a compaction of a session is told, and what it comes to. */
+/** The options of a compaction, and its result. */
 
 /** How a session is compacted. */
 export interface CompactionOptions {

@@ -78,7 +78,7 @@ export function listModels({
 function modelRow(name: string, models: Pick<Models, "turnModel">, agents: readonly string[]): ModelRow[] {
   const found = attempt(() => models.turnModel(name));
   const ref = found ?? attempt(() => parseModel(name));
-  // What cannot be read as a model is told by the run that would ask it.
+  // A model name that cannot be parsed is reported by the run that uses it.
   if (ref === null) return [];
   return [{ model: name, provider: ref.provider, ...known(found), agents: [...agents] }];
 }

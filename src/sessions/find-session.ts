@@ -194,7 +194,7 @@ export function sessionMeant(
   return resolveSession(sessions, scope, asker, reference, { prefix });
 }
 
-/** Whom somebody speaks to: what reads as a key need not be there yet, everything else must. `null`: there is no such session. */
+/** The session that a message goes to. A key may name a session that does not exist yet; any other reference must exist. `null`: there is no such session. */
 export async function contextMeant(
   store: Pick<Store, "sessions">,
   speaker: Speaker,

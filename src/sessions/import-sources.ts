@@ -19,7 +19,7 @@ import type { ImportSettings, ImportWish, SessionImporter } from "./import.ts";
 
 /** A transcript to be read, and what is known of it from beside. */
 export interface Source {
-  /** What it is called in reports: a path, or a name that somebody gave. */
+  /** What it is called in reports: a path, or a name that the caller gave. */
   readonly file: string;
   readonly wish: ImportWish;
   /** Named by the user, not found in a folder. */

@@ -234,7 +234,7 @@ function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }:
     : `would be purged in ${timeInWords(left, Math.ceil)} (${figures})`;
 }
 
-/** What maintenance decided about a session, as it is told. */
+/** What maintenance decided about a session, as it is reported. */
 export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
   const { userId, key, sessionId, action, rule, why } = decision;
   return present({ userId, key, sessionId, action, rule, why });

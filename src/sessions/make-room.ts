@@ -217,7 +217,7 @@ export interface RecoveryMeasures {
 }
 
 /**
- * What one run does about a context that is over the threshold, or that its provider refused as too large: measure after
+ * What one run does about a context that exceeds the threshold, or that its provider refused as too large: measure after
  * measure, each a bounded number of times. No measure takes an entry out of the session.
  */
 export class ContextRecovery {

@@ -82,7 +82,7 @@ export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: Ou
     session,
     kind: "note",
     message: { role: "custom", customType: "skein.outbox", content, display: true },
-    // Sent again, and dead again, it is told again.
+    // A message that is retried and fails again is reported again.
     idempotencyKey: `dead:${outboxId}:${endedAt ?? 0}`,
     queueMode: "followup",
     isDelivery: true,

@@ -64,7 +64,7 @@ class Relay {
     this.#progress = new Progress(app.clock.now());
   }
 
-  /** `false`: nobody wants it, or it is over. */
+  /** `false`: no parent wants it, or the child has ended. */
   begin(run: Run): boolean {
     const { sequel, streamTo } = run.options;
     if (streamTo !== "parent" || sequel?.type !== "child" || this.#over.signal.aborted) return false;
@@ -146,7 +146,7 @@ class Relay {
   }
 }
 
-/** When the progress of a child is told to its parent, and in which words. Pure: it is told the time. */
+/** When a child's progress is reported to its parent, and in which words. Pure: the time is a parameter. */
 
 export const paceMs = 2500;
 export const stallMs = 60_000;
@@ -158,8 +158,8 @@ const longestName = 120;
 export type Told = { readonly news: string } | { readonly stalled: true };
 
 /**
- * Gathers what a child says and does. Nothing is told more often than every 2.5 seconds, nor while the last note is not
- * written; a silence of 60 seconds is told once.
+ * Gathers what a child says and does. Notes go out at most every 2.5 seconds, and never while the last note is not
+ * written; a silence of 60 seconds is reported once.
  */
 export class Progress {
   /** The newest of what nobody was told yet. */

@@ -4,7 +4,7 @@ import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
 
 /**
- * What a wait for a reply came to. `late`: the time is over; the reply goes as a message of its own. `circle`: to wait would
+ * What a wait for a reply came to. `late`: the wait timed out; the reply goes as a message of its own. `circle`: to wait would
  * close a circle of waits. `unawaited`: nobody waits, and nobody did.
  */
 export type ReplyAwaited =
@@ -78,7 +78,7 @@ async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
 
 /**
  * The child's first run, if it has ended and its reply is ours: once it has, or once `until` says that nobody need wait any
- * longer. `late`: it is announced instead. Whoever waits in a run that goes on elsewhere leaves the wait as it is, and the
+ * longer. `late`: it is announced instead. A caller whose run continues in another process leaves the wait as it is, and the
  * same call waits again there.
  */
 export async function awaitChild(

@@ -9,7 +9,7 @@ import type { Agent, SubagentPolicy } from "./agents.ts";
 import { childToolLayers, spawnerOf } from "./child-rules.ts";
 import type { ActiveTools } from "./with-state.ts";
 
-/** Tools as a model is told them, as far as they are known without starting anything. */
+/** Tools as a model sees them, as far as they are known without starting a server. */
 export interface OfferedTools {
   readonly tools: readonly {
     readonly name: string;

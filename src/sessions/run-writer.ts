@@ -175,7 +175,7 @@ export function lastAnswer(tail: readonly Entry[]): {
   return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
 }
 
-/** What the model said since somebody else did, calls and their results apart; blank: nothing. */
+/** The model's text since the last message from anyone else, without calls and results; blank: none. */
 export function lastWords(tail: readonly Entry[]): string {
   const last = tail.findLast(
     (each) =>
@@ -217,7 +217,7 @@ export class PartialKeeper {
     this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
-  /** What was streamed is left to whoever goes on. */
+  /** The streamed part is left to the process that continues. */
   async leave(): Promise<void> {
     await this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;

@@ -61,7 +61,7 @@ const taken: SendRefusal = {
   error: "Another session has sent something under this idempotency key. Use another one.",
 };
 
-/** An outside caller may name a call as somebody else has: that one's reply is not for them. */
+/** An outside caller may reuse another caller's key, and must not get that caller's reply. */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
 }

@@ -44,7 +44,7 @@ export interface FindOptions {
 
 /** A session that sets something off in others, in the middle of a run or from outside of any. */
 export interface Caller extends Asker {
-  /** `null`: a person, a program or somebody else's loop acts for the session. Then a new root begins. */
+  /** `null`: a person, a program or an external loop acts for the session. Then a new root begins. */
   readonly run: Run | null;
   /**
    * Names what this call sets off: the same one again finds what the first has done. In a run it follows from session,

@@ -108,7 +108,7 @@ export class Skein {
   }
 
   /**
-   * The run once it has ended, whoever runs it; without an outcome where it had not when the time was over or the signal came.
+   * The run once it has ended, in any process; without an outcome when the timeout or the signal came first.
    * `not_found` where there is none, or it is another user's.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
@@ -139,7 +139,7 @@ export class Skein {
     return this.#open.runs.waitsOf(runIds);
   }
 
-  /** Resolves when one request and all that it set off has ended, whoever runs it. */
+  /** Resolves when one request and everything that it started has ended, in any process. */
   async settled(rootId: string, signal?: AbortSignal): Promise<void> {
     return this.#open.watcher.untilSettled(rootId, signal);
   }

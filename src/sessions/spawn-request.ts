@@ -63,7 +63,7 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   return unfit("attachAs says where attachments go, and there are none.");
 }
 
-/** What somebody else's agent cannot be told. Whether it can be told a model or how much to think, it says itself. */
+/** Options that an ACP agent cannot take. Whether it accepts a model or a thinking level is up to the agent. */
 function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const { attachments, mountPath, tools, context } = request;
   if (attachments.length > 0 || mountPath !== undefined) {
@@ -159,7 +159,7 @@ function withEnding(label: string, ending: string): string {
   return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
 }
 
-/** The single checks before something is spawned, each by what it is told. `null`: nothing is in the way. */
+/** The checks before a spawn, one per option. `null`: the spawn is allowed. */
 
 export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
@@ -183,7 +183,7 @@ export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
 }
 
-/** How deep a lineage may go from here: as far as whoever began it allowed, and no further than its own agent does. */
+/** How deep a lineage may go from here: the limit of its root, and no more than the limit of its own agent. */
 export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number): number {
   return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
 }
@@ -241,7 +241,7 @@ export function sandboxProblem(
   return forbidden("sandbox_restricted", error);
 }
 
-/** Of the words of somebody else's agent nothing is known here. */
+/** The messages of an ACP agent are not known here. */
 export function thinkingProblem(
   { thinking, model, runtime }: SpawnRequest,
   checkModel: (name: string) => void = () => undefined,

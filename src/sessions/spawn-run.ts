@@ -154,7 +154,7 @@ export function childMeta(
   };
 }
 
-/** A model and a level of ours hold for its runs; what the agent of somebody else is to be told is kept for it. */
+/** A model and a thinking level of ours apply to its runs; those of an ACP agent are stored for that agent. */
 function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
   if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
   return present({ model, thinkingLevel: thinking });

@@ -7,7 +7,7 @@ import type { Scope } from "../store/contract.ts";
 import type { App } from "./app.ts";
 import { removeAttachments } from "./attachment-files.ts";
 
-/** Takes children away whose time is over: into the trash, or out of the lists, and their attachments with them. */
+/** Removes expired children: into the trash, or out of the lists, together with their attachments. */
 export class ChildKeeper {
   readonly #app: Pick<App, "store" | "runs" | "files" | "report">;
 

@@ -157,7 +157,7 @@ function toldOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
   return isTold ? { hasOnlyInvalidCalls: true } : {};
 }
 
-/** Who goes on asks the model anew: half an answer that is not the end of the run is not said, but kept for people. */
+/** The process that continues asks the model again: a partial answer is not sent to the model, but kept for people. */
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,

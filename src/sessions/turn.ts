@@ -23,7 +23,7 @@ export interface TurnToBegin extends RunPlace {
   readonly writer: RunWriter;
 }
 
-/** What was settled once, before the input: whoever goes on in the same turn goes on with it. */
+/** What was decided before the input. A process that continues the turn reuses it. */
 export interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
@@ -64,7 +64,7 @@ async function bring(
   const seesImages = model.policy.images !== null;
   const { refused, wasThere } = await bringInput(app, place, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await pointBack(writer, run);
-  // What it woke for comes first: until that is written, whoever takes it up wakes again.
+  // The reason for waking is written first: until then, the next process wakes for it again.
   if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(app, place, writer, claim);
   if (refused === null) await app.runs.written(held);
   return refused;
@@ -206,7 +206,7 @@ async function recovered(
   }
 }
 
-/** An answer that was to fit a schema is read again; where it does not fit, the model is told so. */
+/** Parses an answer that must fit a schema; an answer that does not fit is returned to the model for correction. */
 async function closed(
   writer: RunWriter,
   { options }: Run,
@@ -221,7 +221,7 @@ async function closed(
   return null;
 }
 
-/** An agent whose process is gone waits for no answer; it asks anew where it still wants to know. */
+/** An agent whose process has ended waits for no answer; it asks again if it still needs one. */
 async function takeBackQuestions({ runs }: App, { runId }: Run): Promise<void> {
   for (const { approvalId } of await runs.approvals({ runId, open: true }))
     await runs.resolveApproval(approvalId, "expired", null);

@@ -8,7 +8,7 @@ import { cutText } from "../core/text.ts";
 import type { ShownEntry } from "../sessions/history.ts";
 import { messageOf } from "../sessions/history.ts";
 
-/** What the blocks of messages are, to somebody who reads them through a tool. */
+/** The blocks of messages as a session tool shows them. */
 
 const toolRoles = new Set(["toolResult", "tool"]);
 const toolBlocks = new Set(["toolCall", "toolResult", "tool_use", "tool_result"]);

@@ -96,7 +96,7 @@ function checkRefusedNames(
   }
 }
 
-/** A mistake is told by the name that the caller used. */
+/** An error names the argument as the caller wrote it. */
 function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, string>): ToolInputError {
   const [name = "", ...rest] = error.path.split(".");
   const alias = givenAs.get(name);

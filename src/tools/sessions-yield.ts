@@ -104,7 +104,7 @@ const mostFollowed = 1000;
 
 /**
  * The circle that a run would close by sleeping for these, from the run back to itself; `null`: none. Input that waits for
- * the run's own session is no part of one: whoever sleeps blocks nobody.
+ * the run's own session is no part of one: a sleeping run blocks no other.
  */
 async function findWaitCycle(
   runs: Pick<RunStore, "get" | "waits">,

@@ -54,7 +54,7 @@ interface Killed {
 
 /** How long a round waits for what it aborted to end. */
 const roundTimeoutMs = 5000;
-/** The end of each is told to the one above, whose turn about it is part of what is killed. */
+/** The end of each is announced to its parent, whose turn about it is killed too. */
 const maxRounds = 8;
 
 /**

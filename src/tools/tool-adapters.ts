@@ -64,7 +64,7 @@ export async function callerOf(
   };
 }
 
-/** A call that somebody else's loop makes. */
+/** A call from an external loop. */
 export interface ForeignCall {
   readonly toolCallId: string;
   readonly signal: AbortSignal | null;
@@ -82,7 +82,7 @@ export interface ForeignTool {
   ): Promise<ToolResult>;
 }
 
-/** A Standard Schema that is told as JSON Schema. Everything passes: what is wrong is a refusal of the tool's own. */
+/** A Standard Schema around a JSON Schema. Everything passes: the tool itself refuses bad arguments. */
 export interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;

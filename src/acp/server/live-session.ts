@@ -35,7 +35,7 @@ const lateEventMs = 2000;
 /** Events of a working run. A queued, steered or merged run has other events. */
 const workEvents = new Set(["run.started", "run.recovered", "run.resumed", "run.delta", "run.tool"]);
 
-/** Shows an editor everything that happens in a session, whoever caused it. Missed events are replaced by reading the log. */
+/** Shows an editor everything that happens in a session, no matter who caused it. Missed events are replaced by reading the log. */
 export class LiveSession {
   /** Names the session in every call; it stays the same when the session is reset. */
   readonly key: string;

@@ -15,7 +15,7 @@ import { correction, readOutput } from "./model-call.ts";
 import type { LoopServices } from "./services.ts";
 import { loopServices } from "./services.ts";
 
-/** How often a model is told that its answer does not fit the schema. */
+/** How often a model may correct an answer that does not fit the schema. */
 const maxCorrections = 2;
 
 /**

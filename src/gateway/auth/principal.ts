@@ -132,5 +132,5 @@ function problemOf({ scopes, user, expiresAt }: Rights, now: number): string | n
   if (user === everyUser && !scopes.includes("admin")) return "one for every user needs the scope admin";
   if (expiresAt === null) return null;
   if (!Number.isSafeInteger(expiresAt)) return "its end is no time in milliseconds";
-  return expiresAt <= now ? "its end is over already" : null;
+  return expiresAt <= now ? "its end is in the past" : null;
 }

@@ -180,7 +180,8 @@ function isSame(one: McpAsker, other: McpAsker): boolean {
 }
 
 function noSuchConnection(): Response {
-  const message = "Session not found: this connection is over, or another's. Begin anew with initialize.";
+  const message =
+    "Session not found: this connection has ended, or belongs to another client. Start again with initialize.";
   return Response.json({ jsonrpc: "2.0", error: { code: -32001, message }, id: null }, { status: 404 });
 }
 

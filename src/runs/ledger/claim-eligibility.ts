@@ -189,7 +189,7 @@ export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: Ru
   releaseBatch(ledger, held);
 }
 
-/** Whether somebody's second is over. */
+/** Whether a batch that was held back is due. */
 export function isBatchDue(ledger: RunLedger): boolean {
   const at = nextBatchAt(ledger);
   return at !== null && at <= ledger.now();

@@ -122,7 +122,7 @@ async function claimReady(
     return claimOf(ledger, row, leafId);
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;
-    if (code === "fenced") return null; // somebody was quicker
+    if (code === "fenced") return null; // another process claimed it first
     if (code === "not_found") {
       endUnclaimed(ledger, row, "not_found");
       return null;
@@ -165,7 +165,7 @@ function takeRun(ledger: RunLedger, { uid, seq, slot, user }: Ready, owner: stri
     refreshQueue(ledger, uid);
     recordTurn(ledger, { slot, user, uid });
     const attempt = row.lost + 1;
-    // Whoever goes on tells how, with `run.recovered`.
+    // The process that continues the run reports it with `run.recovered`.
     const { startedBy, options } = row;
     const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
     ledger.addEvent("run.started", row.session, row.runId, started);

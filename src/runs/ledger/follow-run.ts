@@ -11,7 +11,7 @@ import { publicRun } from "./run-ledger.ts";
 
 /** What follows the end of a run: the reply is the waiter's, or the sequel takes its course. */
 
-/** `ended`: as it stands now. Whoever sleeps for it is told of its end only behind this, and finds what it says. */
+/** `ended`: as it stands now. A run that sleeps for it is woken only after this, and then finds the outcome. */
 export function startSequel(ledger: RunLedger, ended: RunRow, outcome: Outcome): void {
   if (!ended.isFollowed || takeReply(ledger, ended.runId) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
@@ -124,7 +124,7 @@ function settleReply(ledger: RunLedger, runId: string, isWritten: boolean): void
   if (row !== null && row.outcome !== null) startSequel(ledger, row, row.outcome);
 }
 
-/** What is told to others is on the disk before they hear of it; any other end may be written again by recovery. */
+/** An outcome that others receive is on disk before they receive it. Recovery may rewrite any other outcome. */
 export function endDurability(ledger: RunLedger, runId: string): Durability {
   const isFollowed =
     ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||

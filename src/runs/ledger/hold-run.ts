@@ -40,7 +40,7 @@ export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);
 }
 
-/** Whether whoever waits for an answer gets the one that goes there. Without a target nobody waits. */
+/** Whether the waiting caller gets the answer that goes there. Without a target no caller waits. */
 function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget | undefined): boolean {
   const isSame = (name: keyof DeliveryTarget) => asked?.[name] === given?.[name];
   return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
@@ -86,7 +86,7 @@ export function enterWait(
   return { entered: true };
 }
 
-/** Before any new claim: a slot that comes free is not given away as long as somebody wants it back. */
+/** Before any new claim: a free slot is not given away while a suspended run wants it back. */
 export function resumeRun(ledger: RunLedger, held: HeldRun): boolean {
   const row = ledger.held(held);
   const next = nextState(row, "wait_over");

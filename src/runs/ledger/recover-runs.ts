@@ -120,7 +120,7 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
 }
 
 /**
- * Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time.
+ * Takes them from their owners. A run whose session is locked, or whose owner turns out to be alive, is left for the next pass.
  * Gives what went wrong with any of them.
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {

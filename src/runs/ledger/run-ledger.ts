@@ -36,7 +36,7 @@ export interface RunRow extends Run {
   /** It slept, and has not yet written what it woke for. */
   readonly isWoken: boolean;
   readonly sleptAt: number | null;
-  /** It has a sequel, or somebody awaits its reply. */
+  /** It has a sequel, or a caller awaits its reply. */
   readonly isFollowed: boolean;
 }
 
@@ -103,7 +103,7 @@ export function sessionOf(row: Record<string, unknown>): SessionRef {
   };
 }
 
-/** A run that a client names by its own key has one id, whoever asks and whenever. */
+/** A run that a client names by its own key has one id, no matter who asks and when. */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
   return hashedId("run", userId ?? "", idempotencyKey);
 }
