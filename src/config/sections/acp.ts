@@ -15,23 +15,26 @@ const agentName: ValueKind<string> = textLike(
 );
 
 const ownPermissions = setting(
-  "What becomes of its requests for permission; null: as acp.permissions says.",
+  "How its requests for permission are answered; null: the value of acp.permissions.",
   orNone(choice(...permissionWords), "as acp.permissions says"),
   null,
 );
 
 const agent = group(
-  `An ACP agent; of a well-known one an empty entry is enough: ${Object.keys(acpPresets).join(", ")}.`,
+  `An ACP agent; for a well-known one an empty entry is enough: ${Object.keys(acpPresets).join(", ")}.`,
   {
     command: setting(
-      "The program that is the agent, spoken to by stdio; null: that of the well-known agent of this name.",
+      "The agent's program, which speaks ACP over stdio; null: that of the well-known agent of this name.",
       orNone(text, "that of the well-known agent of this name"),
       null,
     ),
-    args: list("Its arguments, in order; without command they follow those of the well-known agent.", text),
+    args: list(
+      "Its arguments, in order; without command they are appended to those of the well-known agent.",
+      text,
+    ),
     env: environment(
-      "Variables of its environment, beside PATH, HOME and LANG; it gets no others.",
-      "A variable of its environment; never shown.",
+      "Environment variables in addition to PATH, HOME and LANG; it gets no others.",
+      "An environment variable; never shown.",
     ),
     permissions: ownPermissions,
   },
@@ -47,11 +50,11 @@ const agents: Table<typeof agent> = {
 };
 
 const allowedAgents = list(
-  "Which of them may be spawned, by name; none: all that are configured.",
+  "Which of them may be spawned, by name; empty: all that are configured.",
   agentName,
 );
 const defaultAgent = setting(
-  "Which one is meant where a spawn names none; null: it has to.",
+  "The agent for spawns that name none; null: a spawn must name one.",
   orNone(agentName, "a spawn has to name one"),
   null,
 );
@@ -93,24 +96,24 @@ function oneOf(key: string, names: readonly string[]): string {
 }
 
 export const acp = group(
-  "Agents of others, over the Agent Client Protocol.",
+  "External agents, over the Agent Client Protocol.",
   {
     agents,
     allowedAgents,
     defaultAgent,
     permissions: setting(
-      "What becomes of their requests for permission: allow, ask a person, or deny.",
+      "How their requests for permission are answered: allow, ask a person, or deny.",
       choice(...permissionWords),
       "ask",
     ),
     maxConcurrentSessions: setting("How many ACP agents may run at once.", wholeNumber(1, 1000), 8),
     idleMinutes: setting(
-      "After so many minutes without a message the process of an agent is ended; its session stays.",
+      "Minutes without a message after which the process of an agent is ended; its session stays.",
       wholeNumber(1, 525_600),
       120,
     ),
     startTimeoutSeconds: setting(
-      "How many seconds an agent may take until its session is open.",
+      "Seconds that an agent may take to open its session.",
       wholeNumber(1, 3600),
       60,
     ),

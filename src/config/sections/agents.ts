@@ -15,7 +15,7 @@ import { agentVisibility, generalVisibility } from "./tools.ts";
 
 /** The two sides of a setting: of an agent, and of `defaults` for agents that do not set it. */
 
-export const asDefaults = "as defaults says";
+export const asDefaults = "the value in defaults";
 
 /** Of an agent. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
@@ -44,19 +44,19 @@ const children = wholeNumber(1, 20);
 const minutes = wholeNumber(0, 5_256_000);
 
 const about = {
-  allowAgents: "Agents under which its sessions may spawn others, by id, * for any; itself always",
-  maxSpawnDepth: "How deep spawning may go: 1, and what was spawned spawns nothing; at most 5",
-  maxChildren: "How many children of one session may be at work at once, at most 20",
-  archiveAfterMinutes: "After so many minutes a child that was spawned for one task is archived; 0: never",
-  allow: "Tools that sub-agents get back of those that they are denied, by name, group or glob",
-  deny: "Tools that sub-agents are denied beside those, written the same way",
-  maxFileBytes: "How large one attachment of a spawn may be",
-  maxTotalBytes: "How large all attachments of a spawn may be together",
-  keep: "Whether attachments stay when their session is archived or removed",
+  allowAgents: "Agents that children may run under, by ID, * for any; the agent itself is always allowed",
+  maxSpawnDepth: "Maximum depth of spawning; with 1, children cannot spawn; at most 5",
+  maxChildren: "Maximum number of open children of one session, at most 20",
+  archiveAfterMinutes: "Minutes after which a child that was spawned for one task is archived; 0: never",
+  allow: "Tools to remove from the deny list of sub-agents, by name, group or glob",
+  deny: "Tools to add to the deny list of sub-agents, by name, group or glob",
+  maxFileBytes: "Maximum size of one attachment of a spawn",
+  maxTotalBytes: "Maximum total size of the attachments of a spawn",
+  keep: "Whether attachments are kept when their session is archived or removed",
 };
-const aboutGroup = "What its sessions may spawn, and what that has.";
-const aboutTools = "What is otherwise than the tools that sub-agents are denied anyway.";
-const aboutAttachments = "Files that go with a spawn.";
+const aboutGroup = "What its sessions may spawn, and the limits of the children.";
+const aboutTools = "Changes to the deny list of sub-agents.";
+const aboutAttachments = "Files that are passed to a child.";
 
 const own = (what: string) => `${what}; none: ${asDefaults}.`;
 
@@ -100,35 +100,35 @@ const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
 
 const allow = list(
-  `Tools that it is offered, by name, group (group:sessions) or glob; none: ${asDefaults}.`,
+  `Tools that it is offered, by name, group (group:sessions) or glob; empty: ${asDefaults}.`,
   text,
 );
 const deny = list(
-  `Tools that it never gets, written the same way; wins over allow; none: ${asDefaults}.`,
+  `Tools that it never gets, by name, group or glob; wins over allow; empty: ${asDefaults}.`,
   text,
 );
 const ask = list(
-  `Tools that a person is asked about before each call, written the same way; none: ${asDefaults}.`,
+  `Tools whose calls need a person's approval, by name, group or glob; empty: ${asDefaults}.`,
   text,
 );
 
 const roots = list(
-  `Folders that its sessions and their children may work in; none: ${asDefaults}.`,
+  `Folders that its sessions and their children may work in; empty: ${asDefaults}.`,
   sessionFolder,
 );
 
-const agent = group("An agent. What it does not say, defaults says for it.", {
+const agent = group("An agent. Settings that it leaves out are taken from defaults.", {
   model: inherited("Its model, as provider/model", modelKind),
   system: inherited("Its system prompt", text),
-  thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
+  thinking: inherited("Its thinking level, unless the session sets another", thinkingKind),
   cwd: inherited(
-    "The folder that the agent's sessions work in, with {userId} and {agentId} replaced",
+    "The working directory of its sessions, with {userId} and {agentId} replaced",
     sessionFolder,
   ),
   tools: group("Which tools it has.", { allow, deny, ask }),
-  runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
-  maxSteps: inherited("How often a turn may ask the model", stepsKind),
-  sandboxed: inherited("Whether its sessions are kept from everything outside their own tree", flag),
+  runTimeoutSeconds: inherited("Timeout of a run in seconds; 0: no timeout", timeoutKind),
+  maxSteps: inherited("Maximum number of requests to the model per turn", stepsKind),
+  sandboxed: inherited("Whether its sessions are isolated from everything outside their own tree", flag),
   visibility: agentVisibility,
   roots,
   subagents: agentSubagents,
@@ -136,7 +136,7 @@ const agent = group("An agent. What it does not say, defaults says for it.", {
 
 export const agents: Table<typeof agent> = {
   node: "table",
-  about: "The agents, by id. Without any there is one, main.",
+  about: "The agents, by ID. If none is configured, there is one, main.",
   keyName: "<agentId>",
   keyExpected: "an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit",
   keySchema: { pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" },
@@ -146,47 +146,44 @@ export const agents: Table<typeof agent> = {
 };
 
 const generalTools = group("Which tools agents have.", {
-  allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; none: all." },
-  deny: { ...deny, about: "Tools that agents never get, written the same way; wins over allow." },
+  allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; empty: all." },
+  deny: { ...deny, about: "Tools that agents never get, by name, group or glob; wins over allow." },
   ask: {
     ...ask,
     about:
-      "Tools of agents that a person is asked about before each call, written the same way; none: as each tool says.",
+      "Tools whose calls need a person's approval, by name, group or glob; empty: only those that require it themselves.",
   },
 });
 
-export const defaults = group(
-  "What holds for every agent that does not say otherwise; the same keys as an agent.",
-  {
-    model: general(
-      "The model of agents, as provider/model; null: one whose key is there, else rehearsal/basic.",
-      orNone(modelKind, "one whose key is there"),
-      null,
-    ),
-    system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),
-    thinking: general("How much agents think.", thinkingKind, "off"),
-    cwd: general(
-      "The folder that sessions work in, with {userId} and {agentId} replaced; null: a workspace in the root folder, or in the library the folder of the process.",
-      orNone(sessionFolder, "the default"),
-      null,
-    ),
-    tools: generalTools,
-    runTimeoutSeconds: general(
-      "How long a run may take from its first claim, in seconds, not counted while it sleeps; 0: as long as it likes.",
-      timeoutKind,
-      3600,
-    ),
-    maxSteps: general("How often a turn may ask the model.", stepsKind, 50),
-    sandboxed: general(
-      "Whether sessions of agents are kept from everything outside their own tree.",
-      flag,
-      false,
-    ),
-    visibility: generalVisibility,
-    roots: {
-      ...roots,
-      about: "Folders that sessions and their children may work in; none: inside cwd, or a parent's folder.",
-    },
-    subagents: generalSubagents,
+export const defaults = group("Settings of agents that leave them out; the same keys as an agent.", {
+  model: general(
+    "The model of agents, as provider/model; null: one whose API key is set, or rehearsal/basic.",
+    orNone(modelKind, "one whose key is there"),
+    null,
+  ),
+  system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),
+  thinking: general("The thinking level of agents.", thinkingKind, "off"),
+  cwd: general(
+    "The working directory of sessions, with {userId} and {agentId} replaced; null: a workspace in the root folder, or in the library the current directory of the process.",
+    orNone(sessionFolder, "the default"),
+    null,
+  ),
+  tools: generalTools,
+  runTimeoutSeconds: general(
+    "Timeout of a run from its first claim, in seconds, not counting sleep; 0: no timeout.",
+    timeoutKind,
+    3600,
+  ),
+  maxSteps: general("Maximum number of requests to the model per turn.", stepsKind, 50),
+  sandboxed: general(
+    "Whether sessions of agents are isolated from everything outside their own tree.",
+    flag,
+    false,
+  ),
+  visibility: generalVisibility,
+  roots: {
+    ...roots,
+    about: "Folders that sessions and their children may work in; empty: inside cwd, or a parent's folder.",
   },
-);
+  subagents: generalSubagents,
+});

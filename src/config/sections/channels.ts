@@ -7,7 +7,7 @@ const limit = (about: string, meaning: string) => optional(about, wholeNumber(1)
 
 const dm = group("Direct sessions with one user.", {
   historyLimit: limit(
-    "So many user turns of this user's direct sessions are sent to a model; null: as dmHistoryLimit says.",
+    "Maximum number of user turns of this user's direct sessions that are sent to a model; null: the value of dmHistoryLimit.",
     "what dmHistoryLimit says",
   ),
 });
@@ -24,22 +24,26 @@ const dms: Table<typeof dm> = {
 type ChannelType = "webhook" | "cli" | "console";
 
 const type = optional(
-  "What it is: a program that speaks HTTP (webhook), a terminal (cli), the console; null: a name only.",
+  "The type: a program that uses HTTP (webhook), a terminal (cli), the console; null: only a name.",
   choice<ChannelType>("webhook", "cli", "console"),
   "a name only",
 );
 const secret: Setting<string | null> = {
-  ...optional("Of a webhook: what messages are signed with, both ways, best as a variable.", text, "none"),
+  ...optional(
+    "For a webhook: the secret that signs messages in both directions, preferably a variable.",
+    text,
+    "none",
+  ),
   secret: true,
 };
 
 const userOfPeer = setting(
-  "The user that this peer is; null: the unnamed user.",
+  "The user of this peer; null: the unnamed user.",
   orNone(text, "the unnamed user"),
 );
 const users: Table<typeof userOfPeer> = {
   node: "table",
-  about: "The users that peers are, by peer.",
+  about: "The users of peers, by peer.",
   keyName: "<peer>",
   keyExpected: "the id of a peer on the channel",
   ...anyName,
@@ -50,22 +54,22 @@ const channel = group("A channel.", {
   type,
   secret,
   url: optional(
-    "Of a webhook: where messages to it go, as a variable if that is a secret; null: its replies stay in the session.",
+    "For a webhook: the URL that messages are sent to, a variable if it is secret; null: replies stay in the session.",
     textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
     "no messages to it",
   ),
   user: optional(
-    "The user that all its messages belong to; null: as users says, and other peers are users of their own.",
+    "The user of all its messages; null: the user in users, and every other peer is a user of its own.",
     text,
     "each peer's own",
   ),
   users,
   historyLimit: limit(
-    "So many user turns of its groups and channels are sent to a model; null: no limit.",
+    "Maximum number of user turns of its groups and channels that are sent to a model; null: no limit.",
     "no limit",
   ),
   dmHistoryLimit: limit(
-    "So many user turns of its direct sessions are sent to a model; null: no limit.",
+    "Maximum number of user turns of its direct sessions that are sent to a model; null: no limit.",
     "no limit",
   ),
   dms,
@@ -73,7 +77,7 @@ const channel = group("A channel.", {
 
 export const channels: Table<typeof channel> = {
   node: "table",
-  about: "Where messages come from and go to, by the channel's name in session keys.",
+  about: "Connections to people and programs outside, by the channel's name in session keys.",
   keyName: "<channel>",
   keyExpected: "the name of a channel",
   ...anyName,

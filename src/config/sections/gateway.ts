@@ -5,7 +5,7 @@ import { group, list, setting } from "../settings/setting.ts";
 
 /** Where the gateway listens, and whom it listens to. */
 
-const port = setting("The port; 0: any that is free.", wholeNumber(0, 65_535), 18_790);
+const port = setting("The port; 0: any free port.", wholeNumber(0, 65_535), 18_790);
 
 const hostName = textLike(
   "^(?:\\[[0-9A-Fa-f:.]{2,45}\\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?$",
@@ -19,19 +19,19 @@ const network: ValueKind<string> = {
   read: (written) => (typeof written === "string" && isNetwork(written) ? { value: written } : null),
 };
 
-export const gateway = group("The one port for programs, people and agents.", {
+export const gateway = group("The server for programs, people and agents.", {
   host: setting(
-    "The address or name that it listens at. One that other machines reach needs expose.",
+    "The address or name that it listens on. One that other machines can reach needs expose.",
     text,
     "127.0.0.1",
   ),
   port,
-  expose: setting("Whether it may listen where other machines reach it.", flag, false),
+  expose: setting("Whether it may listen on an address that other machines can reach.", flag, false),
   allowedHosts: list(
-    "Names under which it is reached besides localhost and its address, such as that of a proxy before it; with a port, for that port alone.",
+    "Accepted host names in addition to localhost and its address, such as that of a proxy; with a port, only for that port.",
     hostName,
   ),
-  trustProxy: list("Addresses or networks of proxies whose word about the client's address counts.", network),
+  trustProxy: list("Addresses or networks of proxies whose X-Forwarded-For is trusted.", network),
 });
 
 /** An address, or a network such as `10.0.0.0/8`. */

@@ -5,9 +5,9 @@ import { environment, headers, keysLike } from "./tables.ts";
 
 /** MCP servers: a program that is started (`command`), or one that is reached (`url`). */
 
-const command = optional("The program that is the server, spoken to by stdio.", text, "none");
+const command = optional("The server's program, which speaks MCP over stdio.", text, "none");
 
-const url = optional("Where the server is reached, by HTTP.", httpAddress, "none");
+const url = optional("The URL of the server.", httpAddress, "none");
 
 /** With both, `command` counts: only a variable can bring that about. */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
@@ -24,30 +24,30 @@ function unused({ command, url }: Readonly<Record<string, unknown>>): readonly U
 }
 
 const server = group(
-  "An MCP server: a command that is started, or a url that is reached.",
+  "An MCP server: a command to start, or a URL to connect to.",
   {
     command,
     args: list("With command: its arguments, in order.", text),
     env: environment(
-      "With command: variables of its environment.",
-      "With command: a variable of its environment; never shown.",
+      "With command: its environment variables.",
+      "With command: an environment variable; never shown.",
     ),
     cwd: optional(
-      "With command: the folder that it is started in; null: where Skein was.",
+      "With command: its working directory; null: that of Skein.",
       filePath,
       "where Skein was started",
     ),
     url,
     headers,
-    timeoutSeconds: setting("How many seconds it may take to answer.", wholeNumber(1, 86_400), 60),
-    approval: setting("Whether a person is asked before each call of its tools.", flag, false),
+    timeoutSeconds: setting("Timeout of a call in seconds.", wholeNumber(1, 86_400), 60),
+    approval: setting("Whether each call of its tools needs a person's approval.", flag, false),
   },
   { unused, oneOf: ["command", "url"] },
 );
 
 export const mcpServers: Table<typeof server> = {
   node: "table",
-  about: "MCP servers whose tools agents may have, by a name of your own.",
+  about: "MCP servers whose tools agents may use, by a name that you choose.",
   keyName: "<server>",
   keyExpected: "a name: letters, digits, underscore and hyphen, at most 64, beginning with a letter or digit",
   ...keysLike("^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"),

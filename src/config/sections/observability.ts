@@ -3,21 +3,21 @@ import { group, rows, setting } from "../settings/setting.ts";
 
 const rule = group("A rule.", {
   name: setting("A name for the rule.", text),
-  pattern: setting("A regular expression; what it matches is masked. It sees one line at a time.", text),
+  pattern: setting("A regular expression; every match is masked. It is applied to one line at a time.", text),
   keep: setting(
-    "What stays to be seen of a match: its first six and last four characters (ends), or nothing.",
+    "What remains visible of a match: its first six and last four characters (ends), or nothing.",
     choice("ends", "nothing"),
     "ends",
   ),
 });
 
-export const redaction = group("What is taken out of texts as a secret.", {
+export const redaction = group("Masking of secrets in texts.", {
   onWrite: setting(
-    "Whether secrets are masked in what is written to sessions; what was masked there is gone for good.",
+    "Whether secrets are masked before they are written to sessions, which cannot be undone.",
     flag,
     false,
   ),
-  rules: rows("Rules of your own; they are added to the built-in ones.", rule),
+  rules: rows("Your own rules, in addition to the built-in ones.", rule),
 });
 
 /** Where spans and logs go. */
@@ -38,9 +38,5 @@ export const logging = group("What is logged, and where.", {
     choice("silent", "error", "warn", "info", "debug"),
     "warn",
   ),
-  file: setting(
-    "The file that logs are added to; null: they go to stderr.",
-    orNone(filePath, "stderr"),
-    null,
-  ),
+  file: setting("The file that the log is appended to; null: stderr.", orNone(filePath, "stderr"), null),
 });

@@ -16,7 +16,7 @@ import { group, list, rows, setting } from "../settings/setting.ts";
 import { anyName, keysLike, noProto } from "./tables.ts";
 
 const peers = list(
-  "One person's ids on channels, each as channel:peer; they share this name.",
+  "One person's IDs on channels, each as channel:peer; they share this name.",
   textLike("^[^:]+:.+$", "a channel and a peer, as channel:peer"),
 );
 
@@ -33,46 +33,41 @@ const actions = choice("allow", "deny");
 
 const condition = <T>(about: string, kind: ValueKind<T>) => optional(about, kind, "any");
 
-const match = group("What the rule is about; nothing: everything.", {
+const match = group("What the rule matches; empty: everything.", {
   channel: condition("The channel that a message goes to; null: any.", text),
   chatType: condition(
-    "The sort of conversation: with one person, a group, or a channel of many; null: any.",
+    "The type of conversation: with one person, a group, or a channel; null: any.",
     choice("direct", "group", "channel"),
   ),
-  keyPrefix: condition("How the session's key begins, with or without agent:<agentId>:; null: any.", text),
+  keyPrefix: condition(
+    "The beginning of the session's key, with or without agent:<agentId>:; null: any.",
+    text,
+  ),
 });
 
 const sendRule = group("A rule.", {
-  action: setting("What it says: allow or deny.", actions),
+  action: setting("Whether it allows or denies.", actions),
   match,
 });
 
-const fallbackAction = setting(
-  "Whether sessions may send to channels where no rule matches.",
-  actions,
-  "allow",
-);
+const fallbackAction = setting("Whether sessions may send to channels if no rule matches.", actions, "allow");
 
 export const sendPolicy = group("What sessions may send to channels.", {
   default: fallbackAction,
-  rules: rows("Rules, in order; the first that matches decides.", sendRule),
+  rules: rows("Rules, in order; the first match decides.", sendRule),
 });
 
 type Mode = "none" | "daily" | "idle";
 
 const modes = choice<Mode>("none", "daily", "idle");
 const aboutMode =
-  "When a key moves on to a new session: never (none), once a day (daily), or after a silence (idle). Only what people say counts.";
+  "When a key moves to a new session: never (none), once a day (daily), or after a time without input (idle). Only input from people counts.";
 
 const requiredMode = setting(aboutMode, modes);
 
-const atHour = setting(
-  "With daily: the hour, in local time, at which a new day begins.",
-  wholeNumber(0, 23),
-  4,
-);
+const atHour = setting("With daily: the hour of the reset, in local time.", wholeNumber(0, 23), 4);
 
-const minutes = setting("With idle: how many minutes of silence it takes.", wholeNumber(1, 5_256_000), 60);
+const minutes = setting("With idle: minutes without input.", wholeNumber(1, 5_256_000), 60);
 
 /** `minutes` only makes sense with `idle`: silently never resetting would be a trap. */
 function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
@@ -83,7 +78,7 @@ function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
     });
 }
 
-const resetRule = group("A rule of its own.", { mode: requiredMode, atHour, minutes }, { unused });
+const resetRule = group("A separate rule.", { mode: requiredMode, atHour, minutes }, { unused });
 
 const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
 
@@ -108,7 +103,7 @@ const byChannel: Table<typeof resetRule> = {
 };
 
 export const reset = group(
-  "When a key moves on to a new session; the old one stays readable.",
+  "When a key moves to a new session; the old one stays readable.",
   { mode: setting(aboutMode, modes, "none"), atHour, minutes, byKind, byChannel },
   { unused },
 );
@@ -116,31 +111,35 @@ export const reset = group(
 const days = 86_400_000;
 
 export const maintenance = group("What happens to old sessions.", {
-  mode: setting("Only say what would be done (warn), or do it (enforce).", choice("warn", "enforce"), "warn"),
+  mode: setting(
+    "Only report what would be done (warn), or do it (enforce).",
+    choice("warn", "enforce"),
+    "warn",
+  ),
   pruneAfter: setting(
-    "A session without activity for so long goes to the trash; null: never.",
+    "A session that was inactive for this long moves to the trash; null: never.",
     orNone(duration, "never"),
     30 * days,
   ),
   maxSessions: setting(
-    "Beyond so many sessions of a user the oldest are archived; null: no limit.",
+    "If a user has more sessions than this, the oldest are archived; null: no limit.",
     orNone(wholeNumber(1), "no limit"),
     5000,
   ),
   maxDiskBytes: setting(
-    "Above so many bytes room is made: first the trash, then archived sessions; null: no limit.",
+    "Above this size space is freed: first the trash, then archived sessions; null: no limit.",
     orNone(bytes, "no limit"),
     null,
   ),
-  highWater: setting("The part of maxDiskBytes down to which room is made.", share, 0.8),
-  trashAfter: setting("How long the trash is kept; null: for good.", orNone(duration, "for good"), 30 * days),
+  highWater: setting("The fraction of maxDiskBytes down to which space is freed.", share, 0.8),
+  trashAfter: setting("How long the trash is kept; null: forever.", orNone(duration, "for good"), 30 * days),
 });
 
 type DmScope = "per-channel-peer" | "per-peer" | "per-account-channel-peer" | "main";
 
 const agentToAgent = group("How sessions talk to one another.", {
   maxPingPongTurns: setting(
-    "So many turns of answers follow a message from session to session, at the most.",
+    "Maximum number of turns of the exchange that follows a message between two sessions.",
     wholeNumber(0, 5),
     5,
   ),
@@ -148,12 +147,12 @@ const agentToAgent = group("How sessions talk to one another.", {
 
 export const session = group("How sessions begin and end.", {
   scope: setting(
-    "Whether each sender has sessions of their own (per-sender), or all share one (global).",
+    "Whether each sender has their own sessions (per-sender), or all share one (global).",
     choice("per-sender", "global"),
     "per-sender",
   ),
   dmScope: setting(
-    "Which direct messages share a session: those of a peer on a channel, of a peer, or of a peer on an account of a channel; main: those of the user are in the main session, all others as per-channel-peer.",
+    "Which direct messages share a session: those of a peer on a channel, of a peer, or of a peer on an account of a channel; main: those of the user go to the main session, all others as per-channel-peer.",
     choice<DmScope>("per-channel-peer", "per-peer", "per-account-channel-peer", "main"),
     "per-channel-peer",
   ),

@@ -27,7 +27,7 @@ const storeAddress: ValueKind<StoreAddress> = {
 
 export const store: Setting<StoreAddress> = {
   node: "setting",
-  about: "Where sessions are kept: a folder of files. By default the root folder.",
+  about: "Where sessions are stored: a folder of files. By default the root folder.",
   kind: storeAddress,
   fallback: ({ root }) => ({ kind: "files", path: root }),
 };
@@ -35,14 +35,14 @@ export const store: Setting<StoreAddress> = {
 /** How sessions are written. */
 
 export const durability = setting(
-  "When a write is acknowledged: once the disk has it (full), or once the operating system has it (os), which a power cut can lose.",
+  "When a write is acknowledged: when it is on disk (full), or when the operating system has it (os), which a power failure can lose.",
   choice("full", "os"),
   "full",
 );
 
 export const lock = group("The lock of a session file.", {
   timeoutMs: setting(
-    "How many milliseconds a writer waits for a session that another process holds.",
+    "How long a writer waits for a session that another process has locked, in milliseconds.",
     wholeNumber(0, 86_400_000),
     10_000,
   ),

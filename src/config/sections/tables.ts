@@ -25,14 +25,14 @@ export const anyName: Keys = {
 
 const header: Setting<string> = {
   node: "setting",
-  about: "A header that goes with every request; never shown.",
+  about: "A header of every request; never shown.",
   kind: text,
   secret: true,
 };
 
 export const headers: Table<typeof header> = {
   node: "table",
-  about: "Headers that go with every request.",
+  about: "Headers of every request.",
   keyName: "<header>",
   keyExpected: "the name of a header",
   ...keysLike("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", noProto),
