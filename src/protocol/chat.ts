@@ -46,7 +46,7 @@ const said = { message, idempotencyKey, attachments: s.optional(attachments) };
 
 export const chatHistory = method({
   scope: "read",
-  about: "A page of a session's active branch, whole messages up to sizes that a screen can bear.",
+  about: "Returns a page of a session's active branch, with long messages cut for display.",
   params: s.closed({ ...oneChat, limit: limit(1000, 200), before: s.optional(id), after: s.optional(id) }),
   result: HistorySchema,
   isIdempotent: true,
@@ -54,7 +54,7 @@ export const chatHistory = method({
 
 export const chatSend = method({
   scope: "write",
-  about: "Says something to a session, which is made if its key is well-formed and new.",
+  about: "Sends a message to a session, and creates the session if its key is new and well-formed.",
   params: s.closed({ ...oneChat, ...said, queueMode: s.optional(queueMode) }),
   result: AcceptedSchema,
   isIdempotent: true,
@@ -63,7 +63,7 @@ export const chatSend = method({
 /** Without a run: all of the session that is open, input that waits for its turn too. */
 export const chatAbort = method({
   scope: "write",
-  about: "Ends the turn of a session, or one run of it.",
+  about: "Aborts the turn of a session, or one run of it.",
   params: s.closed({ ...oneChat, runId: s.optional(id) }),
   result: ChatAbortedSchema,
   isIdempotent: true,
@@ -72,7 +72,7 @@ export const chatAbort = method({
 /** Through the inbox like any input, so never into the middle of a turn. */
 export const chatInject = method({
   scope: "admin",
-  about: "Writes a note into a session as the agent's own words, and starts no turn.",
+  about: "Writes a note into a session as an assistant message, without starting a turn.",
   params: s.closed({
     ...oneChat,
     message: s.string({ minLength: 1, maxLength: 1024 * 1024 }),
@@ -92,7 +92,7 @@ const provenance = s.closed({
 /** `agentId` alone: that agent's main session. `deliver`: the reply goes to the session's channel too. */
 export const agent = method({
   scope: "write",
-  about: "Has an agent answer a message, with settings for this run.",
+  about: "Sends a message to an agent, with settings for this run.",
   params: s.closed(
     {
       sessionKey: s.optional(reference),
@@ -118,7 +118,7 @@ export const agent = method({
 
 export const agentWait = method({
   scope: "write",
-  about: "Waits so long for the end of a run.",
+  about: "Waits for the end of a run, up to a timeout.",
   isLong: () => true,
   params: s.closed({
     runId: id,

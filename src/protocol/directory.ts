@@ -115,7 +115,7 @@ export const agentsList = method({
 
 export const modelsList = method({
   scope: "read",
-  about: "Lists the models that can be asked.",
+  about: "Lists the available models.",
   params: s.closed({}),
   result: ModelListSchema,
   isIdempotent: true,
@@ -124,7 +124,7 @@ export const modelsList = method({
 /** Any session may be given as the asker: the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
-  about: "Whether a session may do something with another, with every rule on the way.",
+  about: "Explains whether a session may access another, rule by rule.",
   params: s.closed({
     asker: reference,
     target: reference,

@@ -200,7 +200,7 @@ export const eventFilter = {
 /** With `after`, events that followed that one are sent first, preceded by a `gap` if some are no longer kept. */
 export const sessionsSubscribe = method({
   scope: "read",
-  about: "Has events sent over this socket from now on, or from where it was cut off.",
+  about: "Sends events over this socket from now on, or from the given position.",
   params: s.closed({ ...eventFilter, after: s.optional(count) }),
   result: s.closed({
     subscriptionId: s.string(),

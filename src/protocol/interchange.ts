@@ -50,7 +50,7 @@ export type ExportPayload = s.Static<typeof ExportSchema>;
 /** Returns the text in one response; a text that does not fit into a frame fails with `too_large`. */
 export const sessionsExport = method({
   scope: "read",
-  about: "A session as JSONL, Markdown or one HTML page.",
+  about: "Exports a session as JSONL, Markdown or one HTML page.",
   params: s.closed({
     ...oneSession,
     format: s.optional(s.choice(["jsonl", "md", "html"], { default: "jsonl" })),
@@ -67,7 +67,7 @@ export const sessionsExport = method({
  */
 export const sessionsImport = method({
   scope: "admin",
-  about: "Takes in sessions of pi, OpenClaw, Claude Code or Codex.",
+  about: "Imports sessions of pi, OpenClaw, Claude Code or Codex.",
   params: s.closed({
     files: s.array(s.closed({ name: s.string({ minLength: 1, maxLength: 1024 }), content: fileContent }), {
       minItems: 1,

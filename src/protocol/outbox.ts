@@ -39,7 +39,7 @@ const outboxState = s.choice(["queued", "delivered", "dead", "dropped"]);
 /** With `outboxId`, only that message. */
 export const outboxList = method({
   scope: "read",
-  about: "Lists messages on their way to channels, the last first.",
+  about: "Lists messages to channels, newest first.",
   params: s.closed({
     outboxId: s.optional(id),
     states: s.optional(few(outboxState, 4)),
@@ -54,14 +54,14 @@ export const outboxList = method({
 
 export const outboxRetry = method({
   scope: "write",
-  about: "Sends a message that was given up once more.",
+  about: "Retries the delivery of a dead message.",
   params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
 });
 
 export const outboxDrop = method({
   scope: "write",
-  about: "Gives a message up.",
+  about: "Drops a message.",
   params: s.closed({ outboxId: id, ...user }),
   result: OutboxRowSchema,
   isIdempotent: true,

@@ -175,7 +175,7 @@ export type SentPayload = s.Static<typeof SentSchema>;
 /** With `rootId`, only one request and everything it caused, for clients that wait until all of it has ended. */
 export const runsList = method({
   scope: "read",
-  about: "Lists runs, the last accepted first, and the approvals that are open.",
+  about: "Lists runs, newest first, and the open approvals.",
   params: s.closed({
     states: s.optional(few(RunStateSchema, 9)),
     sessionKey: s.optional(reference),
@@ -197,7 +197,7 @@ export const runsList = method({
 
 export const runsGet = method({
   scope: "read",
-  about: "One run, and every approval that it asked for.",
+  about: "Returns a run with its approvals.",
   params: s.closed({ runId: id, ...user }),
   result: RunSchema,
   isIdempotent: true,
@@ -205,7 +205,7 @@ export const runsGet = method({
 
 export const runsAbort = method({
   scope: "write",
-  about: "Ends a run; its owner may be yet to hear of it.",
+  about: "Aborts a run; its owner may stop it a moment later.",
   params: s.closed({ runId: id, reason: s.optional(sentence), ...user }),
   result: AbortedSchema,
   isIdempotent: true,
@@ -222,7 +222,7 @@ export const runsRetry = method({
 
 export const runsRelease = method({
   scope: "admin",
-  about: "Lets any process that has the agent run what waits for an app.",
+  about: "Lets any process that has the agent execute a run that waits for an app.",
   params: s.closed({ runId: id, ...user }),
   result: ReleasedSchema,
   isIdempotent: true,
@@ -247,7 +247,7 @@ export const approvalsList = method({
 
 export const approvalsResolve = method({
   scope: "write",
-  about: "Lets a tool call happen, or does not. The first answer stands.",
+  about: "Approves or denies a tool call. The first answer is final.",
   params: s.closed({ approvalId: id, answer: s.choice(["approved", "denied"]), ...user }),
   result: ApprovalSchema,
   isIdempotent: true,

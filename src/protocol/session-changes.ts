@@ -98,7 +98,7 @@ const longestWaitMs = 600_000;
 /** `key`: a key, a short key, `main`, or else the id of a named session. Left out: a new one under a new id. */
 export const sessionsCreate = method({
   scope: "write",
-  about: "Makes a session, and says nothing in it.",
+  about: "Creates an empty session.",
   params: s.closed({
     key: s.optional(reference),
     sessionId: s.optional(sessionId),
@@ -117,7 +117,7 @@ export const sessionsCreate = method({
 /** `chat.send` that waits. With `timeoutMs` 0 it returns the state of the run at once, as `agent.wait` would. */
 export const sessionsSend = method({
   scope: "write",
-  about: "Says something to a session, and waits so long for the answer.",
+  about: "Sends a message to a session and waits for the answer, up to a timeout.",
   isLong: ({ timeoutMs = 0 }) => timeoutMs !== 0,
   params: s.closed({
     ...oneSession,
@@ -140,7 +140,7 @@ export const sessionsSend = method({
 /** Without `entryId`, the leaf is used; `null` means before the root. */
 export const sessionsFork = method({
   scope: "write",
-  about: "Makes a new session from the path to an entry.",
+  about: "Creates a session from the path to an entry.",
   params: s.closed({
     ...oneSession,
     entryId: s.optional(s.nullable(id)),
@@ -152,7 +152,7 @@ export const sessionsFork = method({
 
 export const sessionsBranch = method({
   scope: "write",
-  about: "Moves the leaf: the conversation goes on from this entry, or with null from before the root.",
+  about: "Moves the leaf: the conversation continues from this entry, or with null from before the root.",
   params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
   isIdempotent: true,
@@ -161,7 +161,7 @@ export const sessionsBranch = method({
 /** `null` removes the label or the name. */
 export const sessionsRename = method({
   scope: "write",
-  about: "Gives a session a label, by which it can be found, or a name, which is only shown.",
+  about: "Sets a session's label, by which it can be found, or its name, which is only shown.",
   params: s.closed(
     {
       ...oneSession,
@@ -176,7 +176,7 @@ export const sessionsRename = method({
 
 export const sessionsArchive = method({
   scope: "write",
-  about: "Hides a session from lists until somebody says something in it, or shows it again.",
+  about: "Hides a session from lists until its next message, or shows it again.",
   params: s.closed({ ...oneSession, archived: s.optional(s.boolean({ default: true })) }),
   result: SessionStateSchema,
   isIdempotent: true,
@@ -187,7 +187,7 @@ const clearable = <T>(schema: s.Schema<T>) => s.optional(s.nullable(schema));
 /** `null` removes a field. Lineage cannot be changed. */
 export const sessionsPatch = method({
   scope: "admin",
-  about: "Changes what is known of a session.",
+  about: "Changes a session's metadata.",
   params: s.closed({
     ...oneSession,
     label: clearable(label),
@@ -205,7 +205,7 @@ export const sessionsPatch = method({
 
 export const sessionsReset = method({
   scope: "admin",
-  about: "Moves the key on to a new session; the old one stays readable under a key of its own.",
+  about: "Moves the key to a new session; the old session stays readable under another key.",
   params: s.closed(oneSession),
   result: ResetSchema,
 });
@@ -213,7 +213,7 @@ export const sessionsReset = method({
 /** `purge` permanently removes a session that is in the trash. */
 export const sessionsDelete = method({
   scope: "admin",
-  about: "Puts a session into the trash, or takes it out of there for good. Main sessions are refused.",
+  about: "Moves a session to the trash, or purges a session in the trash. Main sessions are refused.",
   params: s.closed({ ...oneSession, purge: s.optional(s.boolean()) }),
   result: DeletedSchema,
   isDestructive: true,
@@ -221,21 +221,21 @@ export const sessionsDelete = method({
 
 export const sessionsRestore = method({
   scope: "admin",
-  about: "Takes a session back out of the trash.",
+  about: "Restores a session from the trash.",
   params: s.closed(oneSession),
   result: SessionStateSchema,
 });
 
 export const sessionsCompact = method({
   scope: "admin",
-  about: "Has the older part of a session summarised now.",
+  about: "Summarizes the older part of a session now.",
   params: s.closed({ ...oneSession, instructions: s.optional(sentence) }),
   result: CompactedSchema,
 });
 
 export const sessionsRedact = method({
   scope: "admin",
-  about: "Makes tombstones of entries, here and in every copy. For good.",
+  about: "Permanently erases the content of entries, here and in every copy.",
   params: s.closed({ ...oneSession, entryIds: s.array(id, { minItems: 1, maxItems: 1000 }) }),
   result: RedactedSchema,
   isIdempotent: true,

@@ -123,7 +123,7 @@ export const BlobSchema = s.closed({
 
 export const sessionsGet = method({
   scope: "read",
-  about: "Everything that is known of a session beside its entries.",
+  about: "Returns everything about a session except its entries.",
   params: s.closed(oneSession),
   result: SessionDetailsSchema,
   isIdempotent: true,
@@ -132,7 +132,7 @@ export const sessionsGet = method({
 /** With `prefix`, a unique prefix of a session ID is accepted, for people who type it. */
 export const sessionsResolve = method({
   scope: "read",
-  about: "Finds the session that a key, a session id or a label means.",
+  about: "Finds the session that a key, a session ID or a label names.",
   params: s.closed(
     {
       key: s.optional(reference),
@@ -151,7 +151,7 @@ export const sessionsResolve = method({
 /** The last texts of many sessions at once, for lists: tool messages left out, each text one line. */
 export const sessionsPreview = method({
   scope: "read",
-  about: "The last messages of several sessions, in short.",
+  about: "Returns the last messages of several sessions, shortened.",
   params: s.closed({
     keys: s.array(reference, { minItems: 1, maxItems: 64 }),
     limit: limit(50, 12),
@@ -165,7 +165,7 @@ export const sessionsPreview = method({
 /** Whole entries, for clients that draw or compare branches; `chat.history` is meant for people. */
 export const sessionsEntries = method({
   scope: "read",
-  about: "A page of a session's entries, along the active branch or in the order of the log.",
+  about: "Returns a page of a session's entries, along the active branch or in log order.",
   params: s.closed({
     ...oneSession,
     along: s.optional(s.choice(["branch", "all"], { default: "branch" })),
@@ -180,7 +180,7 @@ export const sessionsEntries = method({
 /** One table that is grouped as asked, instead of a method for each chart; without `by`, the total alone. */
 export const sessionsUsage = method({
   scope: "read",
-  about: "What was spent, by day, model and agent.",
+  about: "Returns tokens and cost by day, model and agent.",
   params: s.closed({
     since: s.optional(time),
     until: s.optional(time),
@@ -199,7 +199,7 @@ const longestPiece = 8 * 1024 * 1024;
 /** By a session, because blobs are kept by user and agent; in pieces, because one may be larger than a frame. */
 export const blobsGet = method({
   scope: "read",
-  about: "A large content by its hash, or a piece of it.",
+  about: "Returns a large content by its hash, or a piece of it.",
   params: s.closed({
     ...oneSession,
     sha256: s.string({ maxLength: 64, pattern: "^[0-9a-f]{64}$" }),

@@ -111,7 +111,7 @@ const words = s.string({ minLength: 1, maxLength: 1000 });
 
 export const sessionsList = method({
   scope: "read",
-  about: "Lists sessions, the last active first, from the index alone.",
+  about: "Lists sessions from the index, most recently active first.",
   params: s.closed({
     limit: limit(1000, 100),
     cursor: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
@@ -137,7 +137,7 @@ export const sessionsList = method({
 /** Lets clients that may restore and purge see what is in the trash. */
 export const sessionsTrash = method({
   scope: "read",
-  about: "Lists what is in the trash, the last removed first.",
+  about: "Lists the trash, most recently removed first.",
   params: s.closed({ agentId: s.optional(agentId), ...user }),
   result: TrashListSchema,
   isIdempotent: true,
@@ -145,7 +145,7 @@ export const sessionsTrash = method({
 
 export const sessionsSearch = method({
   scope: "read",
-  about: "Full text over whole sessions, tool results too; the best first.",
+  about: "Searches the full text of sessions, including tool results; best match first.",
   params: s.closed({
     query: words,
     key: s.optional(reference),

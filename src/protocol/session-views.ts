@@ -126,7 +126,7 @@ export type RefusalPayload = s.Static<typeof RefusalSchema>;
 /** In pages, by the order of the log: a tree may be larger than a frame. */
 export const sessionsTree = method({
   scope: "read",
-  about: "Every entry of a session with its place in the tree, on all branches.",
+  about: "Returns every entry of a session with its place in the tree, on all branches.",
   params: s.closed({ ...oneSession, limit: limit(10_000, 5000), after: s.optional(id) }),
   result: TreeSchema,
   isIdempotent: true,
@@ -134,7 +134,7 @@ export const sessionsTree = method({
 
 export const sessionsContext = method({
   scope: "read",
-  about: "What a model would be sent from where a session stands, and every change on the way.",
+  about: "Returns the request that a model would get, with every change made for it.",
   params: s.closed({
     ...oneSession,
     model: s.optional(model),

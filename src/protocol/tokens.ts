@@ -55,7 +55,7 @@ export type LinkedPayload = s.Static<typeof LinkedSchema>;
 /** A token can only grant what it has. `allUsers` needs the scope `admin`; it is a separate field because a user may be called `*`. */
 export const tokensCreate = method({
   scope: "admin",
-  about: "Mints a token, and shows it once.",
+  about: "Creates a token and returns it once.",
   params: s.closed({
     label: s.optional(label),
     scopes: s.array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
@@ -71,7 +71,7 @@ export const tokensCreate = method({
 
 export const tokensList = method({
   scope: "admin",
-  about: "Lists tokens, without what they are.",
+  about: "Lists tokens, without their values.",
   params: s.closed({}),
   result: TokenListSchema,
   needsAll: true,
@@ -80,7 +80,7 @@ export const tokensList = method({
 
 export const tokensRevoke = method({
   scope: "admin",
-  about: "Ends a token, and the sockets that were opened with it.",
+  about: "Revokes a token and closes its sockets.",
   params: s.closed({ tokenId: id }),
   result: TokenRowSchema,
   needsAll: true,

@@ -53,7 +53,7 @@ export type ReloadPayload = s.Static<typeof ReloadSchema>;
 /** `dryRun` only reports, in any mode. `explain` reports the effect of each rule on one session and changes nothing. */
 export const maintenanceRun = method({
   scope: "admin",
-  about: "Looks after old sessions now, as the configuration says.",
+  about: "Applies session.maintenance now.",
   params: s.closed({
     dryRun: s.optional(s.boolean({ default: false })),
     explain: s.optional(reference),
@@ -67,7 +67,7 @@ export const maintenanceRun = method({
 
 export const configGet = method({
   scope: "admin",
-  about: "The configuration that holds, with where each value comes from and without secrets.",
+  about: "Returns the effective configuration, with the source of each value and without secrets.",
   params: s.closed({}),
   result: ConfigurationSchema,
   needsAll: true,
@@ -77,7 +77,7 @@ export const configGet = method({
 /** Besides a restart, the only way to let a running gateway start a command that is new in its configuration. */
 export const configReload = method({
   scope: "admin",
-  about: "Reads the configuration again and applies all of it, new commands included.",
+  about: "Reads the configuration again and applies all of it, including new commands.",
   params: s.closed({}),
   result: ReloadSchema,
   needsAll: true,

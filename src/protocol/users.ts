@@ -46,7 +46,7 @@ export const UserRemovedSchema = s.closed({
 
 export const usersList = method({
   scope: "admin",
-  about: "Lists users by ID, with what they have and when they were last active.",
+  about: "Lists users by ID, with their sessions, runs, tokens, size and last activity.",
   params: s.closed({
     limit: limit(500, 100),
     cursor: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
@@ -59,7 +59,7 @@ export const usersList = method({
 /** Lets `users rm` work on a running gateway. */
 export const usersRemove = method({
   scope: "admin",
-  about: "Takes away everything of a user, for good.",
+  about: "Permanently deletes everything of a user.",
   params: s.closed({ userId }),
   result: UserRemovedSchema,
   needsAll: true,
