@@ -27,8 +27,8 @@ export const errorCatalogue = {
   },
   invalid_path_segment: {
     status: 400,
-    text: 'Folder name "{segment}" does not stand for a user id: {problem}.',
-    remedy: "Only names that Skein wrote itself can be read back.",
+    text: 'Folder name "{segment}" does not encode a user id: {problem}.',
+    remedy: "Only folder names that Skein created can be decoded.",
   },
   invalid_entry: {
     status: 400,
@@ -78,12 +78,12 @@ export const errorCatalogue = {
   fenced: {
     status: 409,
     text: "Session {sessionId} was not written: this run no longer owns it.",
-    remedy: "Stop; whoever owns the run now goes on from what is written.",
+    remedy: "Stop; the current owner of the run continues from what is written.",
   },
   locked: {
     status: 423,
     text: "{file} is held by {holder}.",
-    remedy: "Wait until it has finished, or stop it; a lock is never taken from a living process.",
+    remedy: "Wait until that process has finished, or stop it; a lock is never taken from a live process.",
   },
   write_failed: {
     status: 507,
@@ -104,7 +104,7 @@ export const errorCatalogue = {
   not_a_session: {
     status: 422,
     text: "{file} is not a session file: {problem}.",
-    remedy: 'It was left as it is. A session is a .jsonl file whose first line has type "session".',
+    remedy: 'It was not changed. A session is a .jsonl file whose first line has type "session".',
   },
   unreadable_file: {
     status: 500,
@@ -113,13 +113,13 @@ export const errorCatalogue = {
   },
   too_large: {
     status: 413,
-    text: "{what} is larger than one text can be.",
-    remedy: "Ask for a part of it, with --limit or without --json.",
+    text: "{what} is larger than the maximum length of a string.",
+    remedy: "Request a part of it, with --limit or without --json.",
   },
   body_too_large: {
     status: 413,
     text: "The request is larger than {bytes} bytes.",
-    remedy: "Send less at once.",
+    remedy: "Split it into smaller requests.",
   },
   message_too_large: {
     status: 413,
@@ -129,12 +129,13 @@ export const errorCatalogue = {
   context_overflow: {
     status: 413,
     text: "The conversation does not fit the model: {problem}.",
-    remedy: "Nothing of it is lost. Use a model with a larger window, or go on in a new session.",
+    remedy: "Nothing is lost. Use a model with a larger window, or continue in a new session.",
   },
   budget_exceeded: {
     status: 429,
-    text: "The request {rootId} and all that it set off are over a limit: {limit} is {figure}, and {allowed} is allowed.",
-    remedy: "End with what is there, ask anew, which begins a budget of its own, or raise budget.{limit}.",
+    text: "The request {rootId} and everything that it started exceed a limit: {limit} is {figure}, and {allowed} is allowed.",
+    remedy:
+      "Finish with the results so far, send a new request, which has its own budget, or raise budget.{limit}.",
   },
   children_exceeded: {
     status: 429,
@@ -144,21 +145,21 @@ export const errorCatalogue = {
   step_limit: {
     status: 508,
     text: "The turn was ended after {steps} requests to the model.",
-    remedy: "What was done is kept. Say something to go on, or raise maxSteps.",
+    remedy: "Everything done so far is kept. Send a message to continue, or raise maxSteps.",
   },
   repeated_call: {
     status: 508,
     text: "The turn was ended: {tool} was called the same way three times in a row, with the same result.",
-    remedy: "What was done is kept. Say what to do instead.",
+    remedy: "Everything done so far is kept. Send a message that says what to do instead.",
   },
   model_failed: {
     status: 502,
     text: "{model} gave no answer (attempts: {attempts}): {problem}.",
-    remedy: "The session is unharmed; say something to try again, or use another model.",
+    remedy: "The session is unchanged; send a message to try again, or use another model.",
   },
   model_auth: {
     status: 503,
-    text: "{model} refused the key, or there is none: {problem}.",
+    text: "{model} refused the API key, or none is set: {problem}.",
     remedy: "Set {variable}, or {setting} in the configuration.",
   },
   model_not_found: {
@@ -168,12 +169,12 @@ export const errorCatalogue = {
   },
   invalid_output: {
     status: 502,
-    text: "The answer does not fit the schema that was asked for: {problem}.",
-    remedy: "Make the schema simpler, say in the message what is wanted, or use another model.",
+    text: "The answer does not match the requested schema: {problem}.",
+    remedy: "Simplify the schema, describe the expected output in the message, or use another model.",
   },
   delivery_failed: {
     status: 502,
-    text: "Channel {channel} did not take a message: {problem}.",
+    text: "Channel {channel} did not accept a message: {problem}.",
     remedy: "{advice}.",
   },
   unavailable: {
@@ -198,7 +199,7 @@ export const errorCatalogue = {
   },
   acp_unsupported: {
     status: 422,
-    text: "The ACP agent {agent} cannot do what was asked: {problem}.",
+    text: "The ACP agent {agent} does not support this request: {problem}.",
     remedy: "{advice}.",
   },
   acp_busy: {
