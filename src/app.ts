@@ -58,47 +58,47 @@ import type { Spaces } from "./store/spaces.ts";
 
 /** How a Skein is opened. */
 export interface SkeinOptions {
-  /** The folder of everything; made if it is not there. Left out: as the configuration says, else `~/.skein`. */
+  /** The root folder, created if it does not exist. By default the configured one, or `~/.skein`. */
   readonly dir?: string;
-  /** `true`: for as long as the process lives. With a `store` of your own, its runs. */
+  /** `true`: keeps everything in memory until the process ends; with your own `store`, only its runs. */
   readonly memory?: boolean;
   /**
-   * A store of your own, instead of files in `dir`: any that passes the conformance kit. The runs of its sessions are in
-   * `work.db` in `dir`. You close it, after the Skein.
+   * Your own store, instead of files in `dir`: any that passes the conformance kit. The runs of its sessions are in
+   * `work.db` in `dir`. Close it yourself, after the Skein.
    */
   readonly store?: Store;
-  /** Stores that a call may name in its context, each under a name by which its runs find it after a restart. */
+  /** Stores for the `store` of a call's context, by the names under which runs find them after a restart. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
   /**
-   * The name of your application: runs of `agents`, and messages to `channels`, wait for a process of the same name. Left out:
-   * the name in the package.json nearest to the entry script.
+   * The name of your application: runs of `agents`, and messages to `channels`, wait for a process of the same name. By
+   * default the name in the package.json nearest to the entry script.
    */
   readonly app?: string;
   /**
-   * The configuration: the settings themselves, or the path of a file. Left out: the file that is found from the working
-   * directory upwards. `null`: defaults alone, without the environment.
+   * The configuration: the settings themselves, or the path of a file. By default the file that is found from the working
+   * directory upwards. `null`: only defaults, without the environment.
    */
   readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
-  /** Models of your own, by provider/model: anything of the AI SDK. */
+  /** Your own models, by provider/model: any model of the AI SDK. */
   readonly models?: Readonly<Record<string, LanguageModel>>;
-  /** Counts and times what happens, for `metrics()`. */
+  /** Collects metrics for `metrics()`. */
   readonly metrics?: boolean;
   /**
    * `false`: accepts input and leaves it to another process to run. `"own"`: runs only what it accepted itself, and what that
    * waits for; for a program that ends when its own request has ended.
    */
   readonly workers?: boolean | "own";
-  /** Told of what went wrong beside the runs themselves. By default it is logged. */
+  /** Gets errors that belong to no run. By default they are logged. */
   readonly report?: (error: unknown) => void;
-  /** `true`: nothing is logged to stderr; a log file is kept all the same. */
+  /** `true`: logs nothing to stderr; a log file is still written. */
   readonly quiet?: boolean;
-  /** How long an owner of runs that says nothing is taken to be alive, in milliseconds; by default 30,000. */
+  /** How long a silent owner of runs counts as alive, in milliseconds; by default 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Where the search for a configuration begins, relative paths, and sessions without a folder of their own. */
+  /** The start of the search for a configuration, of relative paths, and of sessions without their own folder. */
   readonly cwd?: string;
   readonly clock?: Clock;
   readonly newId?: IdSource;
