@@ -148,7 +148,7 @@ describe("what is published", () => {
 function rowsOf(node: Node, path = ""): string[][] {
   if (node.node === "setting") {
     const fallback = writtenDefault(node);
-    return [[path, fallback === undefined ? "(needed)" : `\`${fallback}\``, node.about]];
+    return [[path, fallback === undefined ? "(required)" : `\`${fallback}\``, node.about]];
   }
   if (node.node === "list") return [[path, "`[]`", node.about]];
   if (node.node === "rows") return [[path, "`[]`", node.about], ...rowsOf(node.of, `${path}[]`)];
