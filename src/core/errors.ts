@@ -155,7 +155,7 @@ export const errorCatalogue = {
   model_failed: {
     status: 502,
     text: "{model} gave no answer (attempts: {attempts}): {problem}.",
-    remedy: "The session is unchanged; send a message to try again, or use another model.",
+    remedy: "The session is intact; send a message to try again, or use another model.",
   },
   model_auth: {
     status: 503,
