@@ -35,7 +35,7 @@ async function expectLinear(workOf: (size: number) => Work | Promise<Work>, size
 /** Regular expressions cannot be counted: one that backtracks over this much text would not return. */
 const longText = 2_000_000;
 
-test("[CTX7] the steps of a context grow linearly with the branch", async () => {
+test("the steps of a context grow linearly with the branch", async () => {
   const { parseSession } = await import("../src/core/parse-session.ts");
   const { SessionTree } = await import("../src/core/tree.ts");
   const { header, userLine } = await import("./support/session-text.ts");
@@ -68,31 +68,25 @@ describe("an allow list", () => {
   };
   const long = "a".repeat(64);
 
-  test.each(["*a", "a*", "**", "*", "a*a*", "*aaaaaaa"])(
-    "[ACC11] matching grows with the list: %s",
-    async (unit) => {
-      const { checkAgentPair, policy } = await load();
-      const side = `${unit.repeat(64).slice(0, 63)}b`;
-      await expectLinear((size) => {
-        const pairs = policy(...Array.from({ length: size }, () => `${side} -> ${side}`));
-        const bare = policy(...Array.from({ length: size }, () => side));
-        const other = `${long.slice(1)}c`;
-        return () => [checkAgentPair(pairs, long, other), checkAgentPair(bare, long, other)];
-      }, 20);
-    },
-  );
+  test.each(["*a", "a*", "**", "*", "a*a*", "*aaaaaaa"])("matching grows with the list: %s", async (unit) => {
+    const { checkAgentPair, policy } = await load();
+    const side = `${unit.repeat(64).slice(0, 63)}b`;
+    await expectLinear((size) => {
+      const pairs = policy(...Array.from({ length: size }, () => `${side} -> ${side}`));
+      const bare = policy(...Array.from({ length: size }, () => side));
+      const other = `${long.slice(1)}c`;
+      return () => [checkAgentPair(pairs, long, other), checkAgentPair(bare, long, other)];
+    }, 20);
+  });
 
-  test.each(["*a", "->", "- >", " ", "a", "a->"])(
-    "[ACC11] reading an entry grows with it: %j",
-    async (unit) => {
-      const { checkAgentPair, policy, readAllowList } = await load();
-      const read = (size: number) => readAllowList([unit.repeat(size), `x${unit.repeat(size)}y`]);
-      await expectLinear((size) => () => read(size), 1000);
-      for (const entry of read(longText))
-        if (entry.is === "mistake") expect(entry.problem.length).toBeLessThan(1000);
-      expect(checkAgentPair(policy("*"), long, "b".repeat(longText)).allowed).toBe(false);
-    },
-  );
+  test.each(["*a", "->", "- >", " ", "a", "a->"])("reading an entry grows with it: %j", async (unit) => {
+    const { checkAgentPair, policy, readAllowList } = await load();
+    const read = (size: number) => readAllowList([unit.repeat(size), `x${unit.repeat(size)}y`]);
+    await expectLinear((size) => () => read(size), 1000);
+    for (const entry of read(longText))
+      if (entry.is === "mistake") expect(entry.problem.length).toBeLessThan(1000);
+    expect(checkAgentPair(policy("*"), long, "b".repeat(longText)).allowed).toBe(false);
+  });
 });
 
 describe("redaction", () => {
@@ -123,7 +117,7 @@ describe("redaction", () => {
   /** Rules give up on values of several thousand characters: both sizes are beyond that. */
   const beyondEveryBound = 20_000;
 
-  test.each(Object.entries(hostile))("[RED11] the steps grow linearly: %s", async (_, unit) => {
+  test.each(Object.entries(hostile))("the steps grow linearly: %s", async (_, unit) => {
     const { createRedactor } = await import("../src/access/redaction/redactor.ts");
     const redactor = createRedactor({ secrets: ["aaaaaaaaaaaaaaaaab"] });
     const textOf = (length: number) => unit.repeat(Math.ceil(length / unit.length));
@@ -147,7 +141,7 @@ describe("the estimate of tokens", () => {
     ["accents", "é"],
     ["base64", "aB3+"],
     ["half pairs", "\udc00"],
-  ])("[TOK2] %s, again and again: in linear time", async (_, pattern) => {
+  ])("%s, again and again: in linear time", async (_, pattern) => {
     const { textTokens } = await import("../src/transcript/text-tokens.ts");
     await expectLinear((size) => {
       const text = pattern.repeat(size);
@@ -207,23 +201,20 @@ describe("the transcript", () => {
     damaged: (count) => damaged(count / 100),
   };
 
-  test.each(Object.entries(hostile))(
-    "[TR18] the steps grow linearly with the messages: %s",
-    async (_, make) => {
-      const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
-      const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
-      const { speakers } = await import("./transcript/conversation.ts");
-      const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
-      await expectLinear(async (size) => {
-        const messages = await make(size);
-        return async () => {
-          for (const policy of policies) await prepareTranscript(messages, policy);
-        };
-      }, 400);
-    },
-  );
+  test.each(Object.entries(hostile))("the steps grow linearly with the messages: %s", async (_, make) => {
+    const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
+    const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
+    const { speakers } = await import("./transcript/conversation.ts");
+    const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
+    await expectLinear(async (size) => {
+      const messages = await make(size);
+      return async () => {
+        for (const policy of policies) await prepareTranscript(messages, policy);
+      };
+    }, 400);
+  });
 
-  test("[IMG3] the steps for images grow linearly, and with messages that have none they are few", async () => {
+  test("the steps for images grow linearly, and with messages that have none they are few", async () => {
     const { pngOf } = await import("./support/images.ts");
     const { prepareTranscript } = await import("../src/transcript/steps/prepare-transcript.ts");
     const { resolveTranscriptPolicy } = await import("../src/transcript/policy.ts");
@@ -252,7 +243,7 @@ describe("the transcript", () => {
 
 describe("paths in a prompt", () => {
   test.each(['"', "“", "\\", "a.png", ".png", "'a", "(", "照.png", '"a.png'])(
-    "[IMG17] a text of %j is read in linear time",
+    "a text of %j is read in linear time",
     async (pattern) => {
       const { typedPaths } = await import("../src/sessions/prompt-paths.ts");
       const read = (length: number) => {
@@ -289,7 +280,7 @@ describe("the rehearsal model", () => {
       `<conversation>\n[User]: hi${"\n".repeat(size)}\n</conversation>\nUse exactly these headings\n## Goal\n`,
   ];
 
-  test.each(hostile)("[REH11] the steps of an answer grow linearly with the request: %#", async (make) => {
+  test.each(hostile)("the steps of an answer grow linearly with the request: %#", async (make) => {
     const { asked, told } = await import("./support/rehearsal.ts");
     const { rehearsalModel } = await import("../src/agents/rehearsal/rehearsal-model.ts");
     const model = rehearsalModel();
@@ -304,7 +295,7 @@ describe("the rehearsal model", () => {
 
 describe("twins of providers", () => {
   test.each(["anthropic-messages", "google-generative-ai"] as const)(
-    "[TWN7] %s: the steps of a check grow linearly with the request",
+    "%s: the steps of a check grow linearly with the request",
     async (api) => {
       const { checkRequest } = await import("../src/testing/server/check-request.ts");
       const { generateRequest, messagesRequest } = await import("./support/twins.ts");
@@ -376,7 +367,7 @@ describe("twins of providers", () => {
   };
 
   test.each(Object.entries(formats))(
-    "[TWB25] %s: the steps grow linearly with the body",
+    "%s: the steps grow linearly with the body",
     async (name, [load, path]) => {
       const format = await load();
       const { posted } = await import("./support/twin-fetch.ts");

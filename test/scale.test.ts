@@ -14,7 +14,7 @@ function grown(count: number, parent: (index: number) => number | null): string 
   return lines.join("\n");
 }
 
-test("[TRE16] 500,000 entries in a row: context, fork, tree and reload without a stack problem", () => {
+test("500,000 entries in a row: context, fork, tree and reload without a stack problem", () => {
   const count = 500_000;
   const tree = SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? null : index - 1))));
   expect(tree.context().messages).toHaveLength(count);
@@ -23,7 +23,7 @@ test("[TRE16] 500,000 entries in a row: context, fork, tree and reload without a
   expect(JSON.stringify(treeView(tree)).length).toBeGreaterThan(count);
 });
 
-test("[TRE16] 200,000 entries behind a compaction", () => {
+test("200,000 entries behind a compaction", () => {
   const count = 200_000;
   const compaction = {
     ...userLine("c", null),
@@ -39,7 +39,7 @@ test("[TRE16] 200,000 entries behind a compaction", () => {
   expect(SessionTree.from(parseSession(withCompaction)).context().messages).toHaveLength(count + 1);
 });
 
-test("[TRE16] 200,000 children of one node, drawn and read", () => {
+test("200,000 children of one node, drawn and read", () => {
   const count = 200_000;
   const tree = SessionTree.from(parseSession(grown(count + 1, (index) => (index === 0 ? null : 0))));
   expect(tree.children("e0")).toHaveLength(count);
@@ -49,7 +49,7 @@ test("[TRE16] 200,000 children of one node, drawn and read", () => {
   expect(lines).toBe(count + 1);
 });
 
-test("[TRE16] a cycle of 200,000 entries is cut once", () => {
+test("a cycle of 200,000 entries is cut once", () => {
   const count = 200_000;
   const tree = SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? count - 1 : index - 1))));
   expect(tree.context().messages).toHaveLength(count);

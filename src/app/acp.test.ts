@@ -22,7 +22,7 @@ afterEach(async () => {
 test.each([
   ["a name of an ACP agent makes no agent of ours", "agent:twin:main"],
   ["what only a spawn makes is not made by saying something to it", "agent:twin:acp:1"],
-])("[ASP15] %s", async (_, sessionKey) => {
+])("%s", async (_, sessionKey) => {
   const session = skein.session({ sessionKey });
   await expect(session.accept("Hello")).rejects.toMatchObject({ code: "not_found" });
   await expect(session.open()).rejects.toMatchObject({ code: "not_found" });

@@ -13,19 +13,19 @@ const message: OutboundMessage = {
 };
 
 describe("the channels at hand", () => {
-  test("[CHN13] cli writes the text, and nothing that moves a cursor", async () => {
+  test("cli writes the text, and nothing that moves a cursor", async () => {
     const written: string[] = [];
     const cli = createCliChannel((text) => void written.push(text));
     expect(await cli.deliver(message, { channel: "cli" })).toEqual({ written: true });
     expect([cli.id, written]).toEqual(["cli", ["one\ntwo \\u001b[2Jthree\n"]]);
   });
 
-  test("[CHN13] a sink that fails is a failed delivery", async () => {
+  test("a sink that fails is a failed delivery", async () => {
     const cli = createCliChannel(() => Promise.reject(new Error("EPIPE")));
     await expect(cli.deliver(message, { channel: "cli" })).rejects.toThrow("EPIPE");
   });
 
-  test("[CHN13] console needs nothing done: it stands in the session", async () => {
+  test("console needs nothing done: it stands in the session", async () => {
     const console = createConsoleChannel();
     expect(await console.deliver(message, { channel: "console" })).toEqual({ sessionKey: "agent:main:main" });
   });

@@ -46,7 +46,7 @@ describe("where a message belongs", () => {
     ["an agent of its choice", {}, { agentId: "Research" }, "tg:5", "agent:research:tg:user:5"],
     ["a name like a method", {}, { peer: "constructor" }, "tg:constructor", "agent:main:tg:user:constructor"],
     ["a peer with colons", {}, { peer: "@a:b%c" }, "tg:@a%3Ab%25c", "agent:main:tg:user:@a%3Ab%25c"],
-  ])("[CHN1] %s", (_, change, more, userId, sessionKey) => {
+  ])("%s", (_, change, more, userId, sessionKey) => {
     expect(routeInbound(message(more), settings(change))).toMatchObject({ userId, sessionKey });
   });
 
@@ -91,7 +91,7 @@ describe("where a message belongs", () => {
     expect(key({ channels: alices, identityLinks: { alice: ["slack:5"] } })).toBe("agent:main:tg:user:5");
   });
 
-  test.each(scopes)("[CHN3] a group has one session, whoever speaks, under %s", (dmScope) => {
+  test.each(scopes)("a group has one session, whoever speaks, under %s", (dmScope) => {
     const of = (peer: string, change: Partial<RoutingSettings>) =>
       routeInbound(message({ peer, group: "G:1", threadId: "t" }), settings({ dmScope, ...change }));
     const sessionKey = "agent:main:tg:group:G%3A1:thread:t";
@@ -106,7 +106,7 @@ describe("where a message belongs", () => {
     }
   });
 
-  test("[CHN3] where all share one session, it is the global one", () => {
+  test("where all share one session, it is the global one", () => {
     for (const [more, change, userId] of [
       [{ peer: "6" }, {}, null],
       [{ group: "G1" }, { channels: mapped }, null],
@@ -126,13 +126,13 @@ describe("where a message belongs", () => {
     ["a long thread", { threadId: "t".repeat(201) }],
     ["an empty group", { group: "" }],
     ["a channel with the name of something else", { channel: "cron" }],
-  ])("[CHN4] %s is refused in plain words", (_, more) => {
+  ])("%s is refused in plain words", (_, more) => {
     const act = () => routeInbound(message(more), settings());
     expect(act).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     expect(act).toThrow(/^(?!.*invalid_key).{20,700}$/);
   });
 
-  test("[CHN4] a peer cannot take the name of somebody who is linked", () => {
+  test("a peer cannot take the name of somebody who is linked", () => {
     const act = (channels: RoutingSettings["channels"], dmScope: DmScope) => () =>
       routeInbound(message({ peer: "ann" }), settings({ channels, dmScope, identityLinks: linked }));
     expect(act(alices, "per-peer")).toThrow(/name of an identity link/);
@@ -174,7 +174,7 @@ describe("where a message belongs", () => {
     }
   };
 
-  test("[CHN4] every key is canonical, and every user id a user id, or the message is refused", () => {
+  test("every key is canonical, and every user id a user id, or the message is refused", () => {
     fc.assert(
       fc.property(speaker, anySettings, fc.option(id, { nil: undefined }), (who, change, threadId) => {
         const route = placeOf({ ...who, ...(threadId === undefined ? {} : { threadId }) }, change);
@@ -185,7 +185,7 @@ describe("where a message belongs", () => {
     );
   });
 
-  test("[CHN5] two peers share no session unless they are linked, or it is main", () => {
+  test("two peers share no session unless they are linked, or it is main", () => {
     fc.assert(
       fc.property(speaker, speaker, anySettings, (a, b, change) => {
         if (a.peer === b.peer) return;
@@ -201,7 +201,7 @@ describe("where a message belongs", () => {
     );
   });
 
-  test("[CHN5] nor do a peer and a group, or the same peer on two channels that name no user", () => {
+  test("nor do a peer and a group, or the same peer on two channels that name no user", () => {
     fc.assert(
       fc.property(id, id, (peer, group) => {
         const direct = placeOf({ peer }, {});

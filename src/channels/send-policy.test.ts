@@ -26,7 +26,7 @@ describe("the send policy", () => {
     ["the global key", { keyPrefix: "global" }, "global", true],
     ["all of several", { channel: "slack", chatType: "direct", keyPrefix: "slack:user:U1" }, direct, true],
     ["all but one of several", { channel: "slack", chatType: "group", keyPrefix: "slack" }, direct, false],
-  ])("[CHN12] a rule with %s", (_, match, sessionKey, isMatch) => {
+  ])("[LIB20] a rule with %s", (_, match, sessionKey, isMatch) => {
     const policy: SendPolicy = { default: "allow", rules: [{ action: "deny", match }] };
     expect(decideSend(policy, { sessionKey })).toEqual(
       isMatch
@@ -35,7 +35,7 @@ describe("the send policy", () => {
     );
   });
 
-  test("[CHN12] the first rule that matches decides, the session before all of them", () => {
+  test("[LIB20] the first rule that matches decides, the session before all of them", () => {
     const policy: SendPolicy = {
       default: "deny",
       rules: [
@@ -54,7 +54,7 @@ describe("the send policy", () => {
     expect(decideSend({ ...policy, rules: [] }, { sessionKey: group })).toMatchObject({ action: "deny" });
   });
 
-  test("[CHN12] what is no conversation with people has no sort", () => {
+  test("[LIB20] what is no conversation with people has no sort", () => {
     for (const key of ["global", "agent:a:hook:h", "agent:a:session:trip", "agent:a:acp:s1"]) {
       expect(chatTypeOf(parseKey(key))).toBeNull();
     }

@@ -189,7 +189,7 @@ describe("a webhook takes messages in", () => {
       },
       ["images[0]", "images[1].data", "images[1].mimeType", "images[2].url"],
     ],
-  ])("[CHN8] %s is refused with 400 and every wrong field", async (_, body, paths) => {
+  ])("%s is refused with 400 and every wrong field", async (_, body, paths) => {
     const { taken, answer } = setUp();
     const answered = await answer(signed({ body }));
     expect([answered.status, answered.body.code]).toEqual([400, "invalid_arguments"]);
@@ -197,14 +197,14 @@ describe("a webhook takes messages in", () => {
     expect(taken).not.toHaveBeenCalled();
   });
 
-  test("[CHN8] images need no text", async () => {
+  test("images need no text", async () => {
     const { taken, answer } = setUp();
     const images = [{ data: "aGk=", mimeType: "image/png" }];
     expect((await answer(signed({ body: { peer: "p", images } }))).status).toBe(202);
     expect(taken.mock.calls[0]?.[0]).toMatchObject({ text: "", images });
   });
 
-  test("[CHN8] other methods, other types and odd ids are refused", async () => {
+  test("other methods, other types and odd ids are refused", async () => {
     const { answer, handler } = setUp();
     expect((await handler(signed({ method: "GET" }))).headers.get("allow")).toBe("POST");
     expect((await answer(signed({ method: "PUT" }))).status).toBe(405);
@@ -217,7 +217,7 @@ describe("a webhook takes messages in", () => {
     }
   });
 
-  test("[CHN8] a body over 25 MiB is refused with 413, also one that does not say its size", async () => {
+  test("a body over 25 MiB is refused with 413, also one that does not say its size", async () => {
     const { taken, answer } = setUp();
     const declared = signed({ headers: { "content-length": String(maxBodyBytes + 1) } });
     expect(await answer(declared)).toMatchObject({ status: 413, body: { code: "body_too_large" } });
@@ -259,7 +259,7 @@ describe("a webhook takes messages in", () => {
     ],
     [new Error("/srv/secret"), 500, "internal", /^The message was not accepted/, 1],
     ["/srv/secret", 500, "internal", /^The message was not accepted/, 1],
-  ])("[CHN9] what accept throws (%s) is %i %s", async (thrown, status, code, text, reports) => {
+  ])("what accept throws (%s) is %i %s", async (thrown, status, code, text, reports) => {
     const { answer, report } = setUp(async () => {
       throw thrown;
     });

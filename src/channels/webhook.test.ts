@@ -62,7 +62,7 @@ const answering =
   };
 
 describe("a webhook delivers", () => {
-  test("[CHN10] a message goes out signed, under its idempotency key, to its target", async () => {
+  test("a message goes out signed, under its idempotency key, to its target", async () => {
     const got: { headers: IncomingMessage["headers"]; body: string; method: string | undefined }[] = [];
     const url = await serve(async (request, response) => {
       got.push({ headers: request.headers, body: await textOf(request), method: request.method });
@@ -91,7 +91,7 @@ describe("a webhook delivers", () => {
     expect(isSignedBy(secret, signed, String(headers["x-skein-signature"]))).toBe(true);
   });
 
-  test("[CHN10] a key that no header can hold goes out as its hash, each time the same", async () => {
+  test("a key that no header can hold goes out as its hash, each time the same", async () => {
     const keys: unknown[] = [];
     const url = await serve((request, response) => {
       keys.push(request.headers["idempotency-key"]);
@@ -109,11 +109,11 @@ describe("a webhook delivers", () => {
     ["an id that is no text", '{"messageId":5}'],
     ["an id that is long", JSON.stringify({ messageId: "x".repeat(201) })],
     ["too much", JSON.stringify({ messageId: "m", more: "x".repeat(70_000) })],
-  ])("[CHN10] a 2xx with %s is delivered all the same", async (_, body) => {
+  ])("a 2xx with %s is delivered all the same", async (_, body) => {
     expect(await send(await serve(answering(200, body)))).toEqual({ status: 200 });
   });
 
-  test("[CHN10] of an answer without end no more than its beginning is read", async () => {
+  test("of an answer without end no more than its beginning is read", async () => {
     const url = await serve((request, response) => {
       request.resume();
       response.writeHead(200);
@@ -137,13 +137,13 @@ describe("a webhook delivers", () => {
     [500, false],
     [502, false],
     [503, false],
-  ])("[CHN11] %i is permanent: %s", async (status, permanent) => {
+  ])("%i is permanent: %s", async (status, permanent) => {
     const error = await failure(await serve(answering(status, "no\u001b[2J")));
     expect(error).toMatchObject({ permanent, retryAfterMs: null, code: "delivery_failed" });
     expect(error.message).toContain(`it answered ${status}: no\\u001b[2J`);
   });
 
-  test("[CHN11] a failure passes: the same message is taken the next time", async () => {
+  test("a failure passes: the same message is taken the next time", async () => {
     let count = 0;
     const url = await serve((request, response) => {
       count += 1;
@@ -153,30 +153,27 @@ describe("a webhook delivers", () => {
     expect(await send(url)).toEqual({ status: 200 });
   });
 
-  test.each([301, 302, 307, 308])(
-    "[CHN11] a redirect (%i) is not followed, and permanent",
-    async (status) => {
-      let followed = false;
-      const elsewhere = await serve((request, response) => {
-        followed = true;
-        answering(200)(request, response);
-      });
-      const error = await failure(await serve(answering(status, "", { location: elsewhere })));
-      expect([error.permanent, followed]).toEqual([true, false]);
-    },
-  );
+  test.each([301, 302, 307, 308])("a redirect (%i) is not followed, and permanent", async (status) => {
+    let followed = false;
+    const elsewhere = await serve((request, response) => {
+      followed = true;
+      answering(200)(request, response);
+    });
+    const error = await failure(await serve(answering(status, "", { location: elsewhere })));
+    expect([error.permanent, followed]).toEqual([true, false]);
+  });
 
   test.each([
     ["7", 7000],
     [new Date(now + 60_500).toUTCString(), 60_500],
     [new Date(now - 60_000).toUTCString(), 0],
     ["soon", null],
-  ])("[CHN11] Retry-After %s is %s ms", async (header, ms) => {
+  ])("Retry-After %s is %s ms", async (header, ms) => {
     const error = await failure(await serve(answering(429, "", { "retry-after": header })));
     expect(error.retryAfterMs).toBe(ms);
   });
 
-  test("[CHN11] what hangs is cut off by the signal; what is not there passes", async () => {
+  test("what hangs is cut off by the signal; what is not there passes", async () => {
     const controller = new AbortController();
     const hanging = await serve(() => controller.abort());
     expect(await failure(hanging, { signal: controller.signal })).toMatchObject({ permanent: false });
@@ -187,7 +184,7 @@ describe("a webhook delivers", () => {
     expect([error.permanent, error.message]).toEqual([false, expect.stringContaining("ECONNREFUSED")]);
   });
 
-  test("[CHN11] a webhook without an address delivers nothing, for good", async () => {
+  test("a webhook without an address delivers nothing, for good", async () => {
     expect(await failure(null)).toMatchObject({ permanent: true });
   });
 
@@ -198,7 +195,7 @@ describe("a webhook delivers", () => {
     "x.org",
     "",
     "https://ann:s3cret@x.org",
-  ])("[CHN11] the address %j is refused, and not shown", (url) => {
+  ])("the address %j is refused, and not shown", (url) => {
     expect(() => webhook(url)).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
     expect(() => webhook(url)).toThrow(/^(?!.*(?:s3cret|passwd|x\.org))/);
   });

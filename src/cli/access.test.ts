@@ -32,7 +32,7 @@ const answers = ({ explanations }: AccessPayload) =>
   explanations.map(({ decision }) => (decision.allowed ? "allowed" : decision.code));
 
 describe("access", () => {
-  test("[CLI48] a table of rules for each action, the decision last", async () => {
+  test("a table of rules for each action, the decision last", async () => {
     const { out, err, exit } = await skein(["trip", "cron:daily"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/access.txt");
@@ -44,7 +44,7 @@ describe("access", () => {
     );
   });
 
-  test("[CLI48] --json prints the explanations, as they are", async () => {
+  test("--json prints the explanations, as they are", async () => {
     const all = await payload("trip", "cron:daily");
     expect(Check(AccessSchema, all)).toBe(true);
     expect(all.asker).toEqual({
@@ -79,13 +79,13 @@ describe("access", () => {
     ["boxed", "nobody at all", "sandbox_restricted"],
     ["boxed", "trip", "sandbox_restricted"],
     ["boxed", "boxed", "allowed"],
-  ])("[CLI49] %s asks for %s: %s", async (asker, target, expected) => {
+  ])("%s asks for %s: %s", async (asker, target, expected) => {
     const told = await payload(asker, target, "--action", "history");
     expect({ target: told.target, answers: answers(told) }).toEqual({ target, answers: [expected] });
     expect(told.asker.sandboxed).toBe(asker === "boxed");
   });
 
-  test("[CLI49] --user and --agent say whose session asks", async () => {
+  test("--user and --agent say whose session asks", async () => {
     const hers = await payload("trip", "hers", "--user", "alice");
     expect(hers.asker).toMatchObject({ userId: "alice", sessionId: "trip" });
     expect(answers(hers)).toEqual(Array(4).fill("allowed"));
@@ -126,7 +126,7 @@ describe("access", () => {
       "agent:main:main",
       ["list", "history", "send", "status"],
     ],
-  ])("[CLI49] by the configuration %s, %s and %s", async (text, asker, target, allowed) => {
+  ])("by the configuration %s, %s and %s", async (text, asker, target, allowed) => {
     const file = join(dir, "access.yaml");
     writeFileSync(file, text);
     const { explanations } = await payload(asker, target, "--config", file);
@@ -134,7 +134,7 @@ describe("access", () => {
     expect(given).toEqual(allowed);
   });
 
-  test("[CLI49] an asker that is not there, and an action that is none, are refused", async () => {
+  test("an asker that is not there, and an action that is none, are refused", async () => {
     const missing = await skein(["nobody", "trip"]);
     expect(missing.exit).toBe(1);
     expect(missing.err).toContain("nobody");

@@ -88,7 +88,7 @@ function chatting(typed = false) {
 }
 
 describe("a tool that has to be approved, in a chat", () => {
-  test("[CLI45] is asked for in place, and done on a yes", async () => {
+  test("is asked for in place, and done on a yes", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
@@ -108,7 +108,7 @@ describe("a tool that has to be approved, in a chat", () => {
   test.each([
     ["a no", "n\n"],
     ["the end of the input", null],
-  ])("[CLI45] is not done on %s", async (_, answer) => {
+  ])("is not done on %s", async (_, answer) => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("use the tool pay\n");
@@ -122,7 +122,7 @@ describe("a tool that has to be approved, in a chat", () => {
 });
 
 describe("helpers in a chat", () => {
-  test("[CLI45] what a child of a turn asks for is asked in place too, under its name", async () => {
+  test("what a child of a turn asks for is asked in place too, under its name", async () => {
     const { stream, chat, until } = chatting();
     const over = chat.run();
     stream.write("spawn one helper to use the tool pay\n");
@@ -148,7 +148,7 @@ describe("helpers in a chat", () => {
 });
 
 describe("compaction in a chat", () => {
-  test("[CLI43] /compact has the session's own model summarise what is old", async () => {
+  test("/compact has the session's own model summarise what is old", async () => {
     const handle = skein.session();
     const long = "gardens and temples of Kyoto ".repeat(700);
     for (let turn = 0; turn < 12; turn++) await handle.send(`describe number ${turn} ${long}`).result;
@@ -159,7 +159,7 @@ describe("compaction in a chat", () => {
     expect(context?.messages[0]?.role).toBe("compactionSummary");
   });
 
-  test("[CLI43] /compact is refused while the session is being answered", async () => {
+  test("/compact is refused while the session is being answered", async () => {
     const turn = skein.session().send("be slow for 300 seconds");
     await expect.poll(async () => (await skein.runs.get(turn.runId))?.state).toBe("running");
     await expect(skein.session().compact()).rejects.toMatchObject({ code: "conflict" });

@@ -31,7 +31,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const readers = [["sessions", "show"], ["sessions", "tree"], ["sessions", "tree", "--all"], ["context"]];
 
 describe("the command line", () => {
-  test("[CLI11] whatever a file holds, it is printed without failing, for people and as JSON", async () => {
+  test("whatever a file holds, it is printed without failing, for people and as JSON", async () => {
     const file = join(folder, "any.jsonl");
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(anyEntry, damagedEntry), { maxLength: 6 }), async (entries) => {
@@ -114,7 +114,7 @@ describe("the command line", () => {
     expect(stripVTControlCharacters(coloured.out)).toBe(plain.out);
   });
 
-  test.each(readers)("[CLI5] hostile text is shown, not obeyed: %s %s", async (...command) => {
+  test.each(readers)("[ATK18] hostile text is shown, not obeyed: %s %s", async (...command) => {
     const { out } = await run([...command.filter((each) => each !== undefined), "hostile.jsonl"], {
       cwd: folder,
     });
@@ -135,7 +135,7 @@ describe("the command line", () => {
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
   });
 
-  test("[CLI8] the sample family's tree", async () => {
+  test("[SFL9] the sample family's tree", async () => {
     const { out } = await run(["sessions", "tree", "main.jsonl"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/family-tree.txt");
     expect(out).toMatch(/├─.*\n(│ .*\n)+↩/);
@@ -145,7 +145,7 @@ describe("the command line", () => {
     expect(out).toContain("◀ leaf");
   });
 
-  test("[CLI8] forty tries in a row are forty branches, not forty levels", () => {
+  test("[SFL9] forty tries in a row are forty branches, not forty levels", () => {
     const tries = Array.from({ length: 40 }, (_, i) => [
       { id: `try${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
       { id: `on${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
@@ -156,7 +156,7 @@ describe("the command line", () => {
     expect(lines.slice(0, 5)).toEqual(["root", "├─try0", "on0", "├─try1", "on1"]);
   });
 
-  test("[CLI8] branches inside branches, several roots, and rails that do not grow without end", () => {
+  test("[SFL9] branches inside branches, several roots, and rails that do not grow without end", () => {
     const rows = ["a.", "b.a", "c.b", "d.b", "e.a", "f."].map((each) => ({
       id: each[0] as string,
       parentId: each[2] ?? null,
@@ -177,7 +177,7 @@ describe("the command line", () => {
     expect(longest).toBeLessThan(60);
   });
 
-  test("[CLI11] names that every object has are names like others", async () => {
+  test("names that every object has are names like others", async () => {
     const file = join(folder, "names.jsonl");
     const odd = ["constructor", "__proto__", "toString"].map((role, i) => ({
       ...userLine(`e${i}`, null),
@@ -201,20 +201,20 @@ describe("the command line", () => {
     for (const command of readers) expect((await run([...command, file])).exit).toBe(0);
   });
 
-  test("[CLI8] --all draws bookkeeping entries too", async () => {
+  test("[SFL9] --all draws bookkeeping entries too", async () => {
     const count = async (...args: string[]) =>
       (await run(["sessions", "tree", "main.jsonl", ...args])).out.split("\n").length;
     expect((await count("--all")) - (await count())).toBe(3);
   });
 
-  test("[CLI12] what show and context print", async () => {
+  test("what show and context print", async () => {
     const show = await run(["sessions", "show", "main.jsonl"]);
     await expect(show.out).toMatchFileSnapshot("../../test/golden/cli/family-show.txt");
     const context = await run(["context", "main.jsonl"]);
     await expect(withoutFigures(context.out)).toMatchFileSnapshot("../../test/golden/cli/family-context.txt");
   });
 
-  test("[CLI12] an entry is named by its id or by a unique ending of it", async () => {
+  test("an entry is named by its id or by a unique ending of it", async () => {
     const page = async (before: string) =>
       (await run(["sessions", "show", "gardens.jsonl", "--json", "--before", before])).out;
     const { messages } = JSON.parse((await run(["sessions", "show", "gardens.jsonl", "--json"])).out);
@@ -223,7 +223,7 @@ describe("the command line", () => {
     expect(JSON.parse(await page("c")).code).toBe("not_found");
   });
 
-  test("[CLI8] wide characters are counted as two columns", () => {
+  test("[SFL9] wide characters are counted as two columns", () => {
     expect(oneLine("西阵小料理", 7)).toBe("西阵小…");
     expect(oneLine("👨‍👩‍👧 family", 5)).toBe("👨‍👩‍👧 f…");
     expect(oneLine("short", 80)).toBe("short");
@@ -245,7 +245,7 @@ describe("the command line", () => {
     ["empty.jsonl", "not_a_session", "it is empty"],
     ["missing.jsonl", "not_found", "Check the path"],
     ["./", "unreadable_file", "it is a folder"],
-  ])("[CLI10] %s is refused as %s and left as it is", async (file, code, text) => {
+  ])("[SFL11] %s is refused as %s and left as it is", async (file, code, text) => {
     const path = join(folder, file);
     const before = file.endsWith("session.jsonl") ? readFileSync(path) : null;
     const { out } = await run(["context", path, "--json"]);

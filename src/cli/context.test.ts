@@ -62,7 +62,7 @@ describe("context for a model", () => {
     expect(changes).toMatchObject([{ kind: "image_shrunk" }]);
   });
 
-  test("[CLI28] what goes out, its tokens by part, and the changes by step", async () => {
+  test("[XRW3] what goes out, its tokens by part, and the changes by step", async () => {
     const plain = await run(["context", "main.jsonl", "--model", "openai/gpt-5"]);
     expect(plain.out).toMatch(/^tokens {4}about \d+ of 400k \(<1%\)\n( {10}\w+ +\d+ {2}█+\n)+\n/m);
     await expect(withoutFigures(plain.out)).toMatchFileSnapshot(
@@ -77,7 +77,7 @@ describe("context for a model", () => {
     for (const line of narrow.out.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
   });
 
-  test("[CLI28] as JSON it is the payload, with every change", async () => {
+  test("[XRW3] as JSON it is the payload, with every change", async () => {
     const seen = await payload("failed.jsonl", "--model", "mistral/mistral-small-latest");
     expect(Check(ContextPayloadSchema, seen)).toBe(true);
     expect(seen).toMatchObject({
@@ -88,7 +88,7 @@ describe("context for a model", () => {
     expect(seen).not.toHaveProperty("wire");
   });
 
-  test("[CLI28] without --model the session's own, however it was spoken to", async () => {
+  test("[XRW3] without --model the session's own, however it was spoken to", async () => {
     expect((await payload("failed.jsonl")).request).toMatchObject({
       provider: "anthropic",
       model: "claude-x",
@@ -98,7 +98,7 @@ describe("context for a model", () => {
     expect(own.wire).toHaveProperty("max_tokens");
   });
 
-  test("[CLI28] where no model is known, the context as it is, and a hint", async () => {
+  test("[XRW3] where no model is known, the context as it is, and a hint", async () => {
     const { out, exit } = await inFolder("nobody.jsonl");
     expect(exit).toBe(0);
     expect(out).toContain("model     not known");
@@ -112,7 +112,7 @@ describe("context for a model", () => {
     expect(seen.tokens).toMatchObject({ user: seen.tokens.total });
   });
 
-  test("[CLI29] --wire prints the body alone, and is added to the payload", async () => {
+  test("[XRW1] --wire prints the body alone, and is added to the payload", async () => {
     const { out, err, exit } = await inFolder("nobody.jsonl", "--model", "openai/gpt-5", "--wire");
     const body = JSON.parse(out);
     expect([err, exit]).toEqual(["", 0]);
@@ -128,7 +128,7 @@ describe("context for a model", () => {
     expect(both.out).toMatch(/^model .*\n[\s\S]*\nwireBody\n[\s\S]*\nwire\n\{\n/);
   });
 
-  test("[CLI29] a server that is not known, at its address", async () => {
+  test("[XRW1] a server that is not known, at its address", async () => {
     const args = ["nobody.jsonl", "--model", "local/qwen/qwen3", "--base-url", "http://127.0.0.1:1/v1"];
     expect(await payload(...args, "--wire")).toMatchObject({
       request: { provider: "local", api: "openai-completions", model: "qwen/qwen3" },
@@ -149,7 +149,7 @@ describe("context for a model", () => {
     [["nobody.jsonl", "--explain"], "The session names no model"],
     [["nobody.jsonl", "--wire"], "--model <provider/model>"],
     [["missing.jsonl", "--model", "nonsense"], "names no model"],
-  ])("[CLI30] %j is misuse, and says what to do", async (args, text) => {
+  ])("%j is misuse, and says what to do", async (args, text) => {
     const { out, err, exit } = await inFolder(...args);
     expect([out, exit]).toEqual(["", 2]);
     expect(err).toContain(text);
@@ -157,7 +157,7 @@ describe("context for a model", () => {
     expect(Check(RefusalSchema, refusal)).toBe(true);
   });
 
-  test("[CLI28] what cannot be had of the model is told, with and without the wire", async () => {
+  test("[XRW3] what cannot be had of the model is told, with and without the wire", async () => {
     const explained = ["nobody.jsonl", "--model", "openai/o3-mini", "--explain"];
     for (const more of [[], ["--wire"]]) {
       const { out } = await inFolder(...explained, ...more);
@@ -167,7 +167,7 @@ describe("context for a model", () => {
     }
   });
 
-  test("[CLI28] calls whose tools nobody knows are told in a line", async () => {
+  test("[XRW3] calls whose tools nobody knows are told in a line", async () => {
     const { out } = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5");
     expect(out).toMatch(/\nThe tools are not known here; .*\n$/);
     const explained = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain");
@@ -177,13 +177,13 @@ describe("context for a model", () => {
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("tools are");
   });
 
-  test("[CLI28] a request over the window says what a run would do", async () => {
+  test("[XRW3] a request over the window says what a run would do", async () => {
     const { out } = await inFolder("long.jsonl", "--model", "openai/gpt-4-0613");
     expect(out).toMatch(/of 8\.2k \(\d{3}%\)\n {10}more than the window; a run would compact first\n/);
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("compact");
   });
 
-  test("[CLI5] what is explained and what goes over the wire cannot control the terminal", async () => {
+  test("[ATK18] what is explained and what goes over the wire cannot control the terminal", async () => {
     for (const more of [["--explain"], ["--wire"], ["--json", "--wire"]]) {
       const { out } = await inFolder("hostile.jsonl", "--model", "anthropic/claude-sonnet-4-5", ...more);
       expect(out).toContain("owned");
@@ -192,7 +192,7 @@ describe("context for a model", () => {
     }
   });
 
-  test("[CLI11] whatever a file holds, for whatever model", async () => {
+  test("whatever a file holds, for whatever model", async () => {
     const file = join(folder, "any.jsonl");
     const models = ["anthropic/claude-opus-5-5", "openai/gpt-5", "google/gemini-2.5-pro", "mistral/m"];
     await fc.assert(
@@ -214,7 +214,7 @@ describe("context for a model", () => {
     );
   });
 
-  test("[CLI31] the configuration counts: addresses, windows, policies, agents and limits", async () => {
+  test("the configuration counts: addresses, windows, policies, agents and limits", async () => {
     const home = join(folder, "configured");
     const dir = join(home, ".skein");
     mkdirSync(home);
@@ -275,7 +275,7 @@ channels: { irc: { historyLimit: 1 } }
     expect(JSON.parse(lone.out).request).not.toHaveProperty("system");
   });
 
-  test("[CLI31] the agent's level of thinking holds unless the session says one, and its model must be reachable", async () => {
+  test("the agent's level of thinking holds unless the session says one, and its model must be reachable", async () => {
     const home = join(folder, "levels");
     const dir = join(home, ".skein");
     mkdirSync(home);
@@ -324,7 +324,7 @@ channels: { irc: { historyLimit: 1 } }
     expect(out).toContain("models.providers.local.baseUrl");
   });
 
-  test("[CLI29] an image that lives as a blob is in the body, and a lone file's is a text", async () => {
+  test("[XRW1] an image that lives as a blob is in the body, and a lone file's is a text", async () => {
     const dir = join(folder, "seen");
     const store = await createStore({ dir });
     const scope = { agentId: "main" };

@@ -110,7 +110,7 @@ describe("doctor and ACP agents", () => {
     expect(out).toContain("Files and ports\n  no problems found\n");
   });
 
-  test("[ACF7] well-known agents that are here and not configured are named, with what to write; none is started", async () => {
+  test("[ACF6] well-known agents that are here and not configured are named, with what to write; none is started", async () => {
     writeToy(folder, "gemini", "answers");
     writeToy(folder, "goose", "answers");
     const { acp } = await found();
@@ -131,7 +131,7 @@ describe("doctor and ACP agents", () => {
     expect((await found()).acp).toMatchObject({ agents: [{ answers: true }, { answers: true }], others: [] });
   });
 
-  test("[ACF7] beside configured ones they are named in one line, and one that is configured under another name is not", async () => {
+  test("[ACF6] beside configured ones they are named in one line, and one that is configured under another name is not", async () => {
     writeToy(folder, "gemini", "terse");
     writeToy(folder, "opencode", "answers");
     configure("acp: { agents: { mine: { command: gemini, args: [--acp] } } }");
@@ -141,7 +141,7 @@ describe("doctor and ACP agents", () => {
     );
   });
 
-  test("[ACF7] without any there is nothing to tell", async () => {
+  test("[ACF6] without any there is nothing to tell", async () => {
     expect((await found()).acp).toEqual({ agents: [], others: [] });
     expect((await doctor([])).out).not.toContain("ACP");
   });

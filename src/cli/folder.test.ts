@@ -43,27 +43,27 @@ describe("references", () => {
     ["agent:main:subagent:trip:gardens", "01-gardens"],
     ["01-g", "01-gardens"],
     ["agent:research:main", "lab"],
-  ])("[CLI14] %s is the session %s", async (ref, sessionId) => {
+  ])("[SNM1] %s is the session %s", async (ref, sessionId) => {
     expect((await json("sessions", "show", ref)).sessionId).toBe(sessionId);
   });
 
-  test("[CLI14] main and labels are those of --agent", async () => {
+  test("[SNM1] main and labels are those of --agent", async () => {
     expect((await json("sessions", "show", "main", "--agent", "research")).sessionId).toBe("lab");
     expect((await json("sessions", "show", "holiday", "--agent", "research")).code).toBe("not_found");
     expect((await json("sessions", "show", "main", "--agent", "Some One")).code).toBe("invalid_agent_id");
   });
 
-  test("[CLI14] a beginning that several ids have is ambiguous", async () => {
+  test("[SNM1] a beginning that several ids have is ambiguous", async () => {
     expect(await json("sessions", "show", "01-")).toMatchObject({ code: "ambiguous" });
   });
 
-  test("[CLI14] with a slash or .jsonl it is a file, whatever the folder has", async () => {
+  test("[SNM1] with a slash or .jsonl it is a file, whatever the folder has", async () => {
     const file = join(dir, "agents/main/sessions/trip.jsonl");
     expect((await json("sessions", "show", file)).sessionId).toBe("trip");
     expect((await json("sessions", "show", "trip.jsonl")).error).toContain("File not found");
   });
 
-  test("[CLI14] an entry is named by its id or by a unique ending", async () => {
+  test("[SNM1] an entry is named by its id or by a unique ending", async () => {
     const whole = await json("sessions", "show", "trip");
     const [, second] = whole.messages;
     for (const name of [second.id, second.id.slice(-8), `…${second.id.slice(-8)}`]) {
@@ -89,7 +89,7 @@ describe("labels of other agents", () => {
   };
   const trip = "agent:main:session:trip";
 
-  test("[CLI60] a child that was given to another agent is found by its label, archived too", async () => {
+  test("a child that was given to another agent is found by its label, archived too", async () => {
     await spawned(["agent:claude:acp:c1", "mender", trip], ["agent:claude:acp:c2", "hers", trip, "alice"]);
     const keyOf = async (...args: string[]) =>
       (await json("sessions", "show", ...args, "--limit", "1")).sessionKey;
@@ -102,7 +102,7 @@ describe("labels of other agents", () => {
     expect(await keyOf("hers", "--user", "alice")).toBe(trip);
   });
 
-  test("[CLI60] what is no child is told with the agent to add; several are told apart by their keys", async () => {
+  test("what is no child is told with the agent to add; several are told apart by their keys", async () => {
     await spawned(
       ["agent:claude:session:x", "desk"],
       ["agent:claude:acp:c1", "one", trip],
@@ -120,7 +120,7 @@ describe("labels of other agents", () => {
 });
 
 describe("what is not there", () => {
-  test("[CLI15] a session: where was looked, and what to type next", async () => {
+  test("a session: where was looked, and what to type next", async () => {
     const { err, exit } = await run(["sessions", "show", "nobody", "--dir", dir, "--user", "alice"]);
     expect(exit).toBe(1);
     expect(err).toBe(
@@ -128,7 +128,7 @@ describe("what is not there", () => {
     );
   });
 
-  test("[CLI15] a session in the trash: how to get it back", async () => {
+  test("a session in the trash: how to get it back", async () => {
     const { err } = await skein("sessions", "show", "old-trip");
     expect(err).toContain(`It is in the trash: skein sessions restore old-trip --dir ${dir}.`);
     const again = await run(["sessions", "restore", "old-trip", "--dir", dir]);
@@ -176,7 +176,7 @@ describe("what is not there", () => {
 });
 
 describe("options for every command", () => {
-  test("[CLI17] stand before or after the command", async () => {
+  test("stand before or after the command", async () => {
     const orders = [
       ["--dir", dir, "--user", "alice", "--json", "sessions", "ls"],
       ["sessions", "--dir", dir, "--user", "alice", "ls", "--json"],
@@ -187,7 +187,7 @@ describe("options for every command", () => {
     expect(ids(JSON.parse(printed[0]?.out ?? ""))).toEqual(["trip"]);
   });
 
-  test("[CLI17] the folder: --dir, then SKEIN_DIR, then .skein at home; relative ones from where the user stands", async () => {
+  test("the folder: --dir, then SKEIN_DIR, then .skein at home; relative ones from where the user stands", async () => {
     const shows = async (args: string[], more: Parameters<typeof run>[1]) => (await run(args, more)).exit;
     const show = ["sessions", "show", "holiday"];
     expect(await shows(show, { env: { SKEIN_DIR: dir } })).toBe(0);
@@ -200,7 +200,7 @@ describe("options for every command", () => {
     expect(await shows(show, {})).toBe(1);
   });
 
-  test("[CLI18] two users never meet", async () => {
+  test("two users never meet", async () => {
     const alice = (...args: string[]) => json(...args, "--user", "alice");
     expect(ids(await alice("sessions", "ls"))).toEqual(["trip"]);
     expect((await alice("sessions", "show", "trip")).messages).toHaveLength(4);
@@ -221,7 +221,7 @@ describe("options for every command", () => {
 
 describe("the same as of a file", () => {
   test.each([["sessions", "tree"], ["sessions", "show"], ["context"]])(
-    "[CLI12] %s %s of a reference prints the session as of its file",
+    "%s %s of a reference prints the session as of its file",
     async (...words) => {
       const command = words.filter((word) => word !== undefined);
       // A session of an agent has its agent's model, a file the one that it names.

@@ -80,7 +80,7 @@ const sorted = <T extends { readonly failed: readonly { readonly file: string }[
   failed: payload.failed.toSorted((a, b) => (a.file < b.file ? -1 : 1)),
 });
 
-test.each([1000, 3, 2])("[GCH10] over a gateway the same comes of it, %d files a call", async (files) => {
+test.each([1000, 3, 2])("over a gateway the same comes of it, %d files a call", async (files) => {
   const path = openclawFolder();
   const direct = await directly(path, "bob");
   const done = await over(path, "carol", { ...plenty, files });
@@ -94,7 +94,7 @@ test.each([1000, 3, 2])("[GCH10] over a gateway the same comes of it, %d files a
   expect(asked.length).toBe(Math.ceil(4 / (files - 1)));
 });
 
-test("[GCH10] a call has no more than its room, and what alone is larger fails alone", async () => {
+test("a call has no more than its room, and what alone is larger fails alone", async () => {
   const largest = { bytes: 7000, files: 1000 };
   const done = await over(family, "bob", largest);
   for (const { files } of asked) {
@@ -107,7 +107,7 @@ test("[GCH10] a call has no more than its room, and what alone is larger fails a
   expect(new Set(done.failed.map(({ code }) => code))).toEqual(new Set(["too_large"]));
 });
 
-test("[GCH10] of a folder only the sessions of the wanted program go over", async () => {
+test("of a folder only the sessions of the wanted program go over", async () => {
   const { imported } = await over(samples, "bob", plenty, "codex");
   expect(imported.length).toBeGreaterThan(2);
   const names = asked.flatMap(({ files }) => files.map(({ name }) => name.slice(samples.length)));

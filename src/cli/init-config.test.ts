@@ -15,6 +15,6 @@ test.each([
   ["https://box:1/ollama/", "https://box:1/ollama"],
   ["http://ann:secret@box", null],
   ["no host at all", null],
-])("[CLI33] OLLAMA_HOST %j is reached at %j", (host, expected) => {
+])("OLLAMA_HOST %j is reached at %j", (host, expected) => {
   expect(ollamaBase(host)).toBe(expected);
 });

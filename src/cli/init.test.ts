@@ -87,7 +87,7 @@ const subsets = Array.from({ length: 16 }, (_, bits) => variables.filter((_, at)
 describe("what init writes", () => {
   test.each(
     subsets.flatMap((keys) => ["no Ollama", "an empty one", "a full one"].map((how) => ({ keys, how }))),
-  )("[CLI32] $keys and $how: it loads without a mistake and fits the schema", async ({ keys, how }) => {
+  )("$keys and $how: it loads without a mistake and fits the schema", async ({ keys, how }) => {
     const env: Env = Object.fromEntries(keys.map((name) => [name, "hunter2"]));
     if (how === "a full one") answering = tags("nomic-embed-text:latest", "qwen3:8b", "hf.co/a/b:Q4_K_M");
     const local: Env = how === "no Ollama" ? {} : { OLLAMA_HOST: ollamaHost };
@@ -107,7 +107,7 @@ describe("what init writes", () => {
     else expect(payload.model).toBe(how === "a full one" ? "local/qwen3:8b" : "rehearsal/basic");
   });
 
-  test("[CLI32] what stands in comments holds when it is uncommented", async () => {
+  test("what stands in comments holds when it is uncommented", async () => {
     await initJson();
     const text = written().replace(/^( *)# (?= *[a-z][a-zA-Z]*:(?: |$))/gm, "$1");
     writeFileSync(join(folder, "skein.yaml"), text);
@@ -125,7 +125,7 @@ describe("what init writes", () => {
     expect(CheckSchema(configJsonSchema(), parse(text))).toBe(true);
   });
 
-  test("[CLI32] --dir is the folder, made if need be; --config is misuse", async () => {
+  test("--dir is the folder, made if need be; --config is misuse", async () => {
     const { file } = await initJson(["--dir", "deep/er"]);
     expect(file).toBe(join(folder, "deep/er/skein.yaml"));
     expect(existsSync(file)).toBe(true);
@@ -133,7 +133,7 @@ describe("what init writes", () => {
     expect([usageError.exit, usageError.err]).toEqual([2, expect.stringContaining("--dir names the folder")]);
   });
 
-  test("[CLI32] for people it says what was written, what was found, and what to do next", async () => {
+  test("for people it says what was written, what was found, and what to do next", async () => {
     answering = tags("qwen3:8b");
     const { out, exit } = await init([], { OLLAMA_HOST: ollamaHost, OPENAI_API_KEY: "hunter2" });
     expect(exit).toBe(0);
@@ -145,7 +145,7 @@ describe("what init writes", () => {
 });
 
 describe("what init finds", () => {
-  test("[CLI33] keys of .env, under the real environment, blank ones not", async () => {
+  test("keys of .env, under the real environment, blank ones not", async () => {
     writeFileSync(
       join(folder, ".env"),
       "ANTHROPIC_API_KEY=hunter2\nOPENAI_API_KEY=hunter2\nGOOGLE_GENERATIVE_AI_API_KEY=' '\nGEMINI_API_KEY=hunter2\n",
@@ -161,7 +161,7 @@ describe("what init finds", () => {
     expect(written()).toContain('    google: { apiKey: "${GEMINI_API_KEY}" }\n');
   });
 
-  test("[CLI33] nothing: it says how to add a key, and a key that is added later counts", async () => {
+  test("nothing: it says how to add a key, and a key that is added later counts", async () => {
     const { keys, ollama, next } = await initJson();
     expect([keys, ollama]).toEqual([[], undefined]);
     expect(next[0]).toContain("ANTHROPIC_API_KEY=…");
@@ -170,7 +170,7 @@ describe("what init finds", () => {
     expect(defaultModel(variable, config)).toMatch(/^mistral\//);
   });
 
-  test("[CLI33] names of models that could not stand in a file are left out, and none comes twice", async () => {
+  test("names of models that could not stand in a file are left out, and none comes twice", async () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own placeholder
     answering = tags("qwen3:8b", "qwen3:8b", '"\n', "${HOME}", "__proto__", 5, "a b", "");
     const { ollama } = await initJson([], { OLLAMA_HOST: ollamaHost });
@@ -186,7 +186,7 @@ describe("what init finds", () => {
     ["null", { status: 200, body: "null" }],
     ["far too much", { status: 200, body: JSON.stringify({ models: [], more: "x".repeat(2_000_000) }) }],
     ["nothing, ever", null],
-  ])("[CLI33] a server that answers with %s is no Ollama", async (_, answer) => {
+  ])("a server that answers with %s is no Ollama", async (_, answer) => {
     answering = answer;
     expect((await initJson([], { OLLAMA_HOST: ollamaHost })).ollama).toBeUndefined();
     expect(asked).toEqual(["/api/tags"]);
@@ -194,26 +194,23 @@ describe("what init finds", () => {
 });
 
 describe("what init leaves alone", () => {
-  test.each(["skein.yaml", "skein.yml", "skein.json"])(
-    "[CLI34] %s is not replaced without --force",
-    async (name) => {
-      writeFileSync(join(folder, name), "{}\n");
-      const { err, exit } = await init(["--yes"]);
-      expect([exit, err]).toEqual([
-        1,
-        expect.stringContaining(`${join(folder, name)} could not be written: it already exists`),
-      ]);
-      expect(err).toContain("--force");
-      expect(readdirSync(folder)).toEqual([name]);
-      const { backups } = await initJson(["--force"]);
-      expect(backups).toEqual([expect.stringContaining(`${join(folder, name)}.bak-`)]);
-      expect(readFileSync(backups[0], "utf8")).toBe("{}\n");
-      expect(readdirSync(folder)).toHaveLength(2);
-      await load({});
-    },
-  );
+  test.each(["skein.yaml", "skein.yml", "skein.json"])("%s is not replaced without --force", async (name) => {
+    writeFileSync(join(folder, name), "{}\n");
+    const { err, exit } = await init(["--yes"]);
+    expect([exit, err]).toEqual([
+      1,
+      expect.stringContaining(`${join(folder, name)} could not be written: it already exists`),
+    ]);
+    expect(err).toContain("--force");
+    expect(readdirSync(folder)).toEqual([name]);
+    const { backups } = await initJson(["--force"]);
+    expect(backups).toEqual([expect.stringContaining(`${join(folder, name)}.bak-`)]);
+    expect(readFileSync(backups[0], "utf8")).toBe("{}\n");
+    expect(readdirSync(folder)).toHaveLength(2);
+    await load({});
+  });
 
-  test("[CLI34] on a terminal it asks before it replaces, unless --yes says so", async () => {
+  test("on a terminal it asks before it replaces, unless --yes says so", async () => {
     writeFileSync(join(folder, "skein.yaml"), "{}\n");
     const questions: string[] = [];
     const ask = (reply: string) => async (question: string) => {
@@ -228,7 +225,7 @@ describe("what init leaves alone", () => {
     expect(written()).toContain("agents:");
   });
 
-  test("[CLI34] a folder of that name, and one that is a file, are told", async () => {
+  test("a folder of that name, and one that is a file, are told", async () => {
     mkdirSync(join(folder, "skein.yaml"));
     const there = await init(["--force"]);
     expect([there.exit, there.err]).toEqual([1, expect.stringContaining("could not be written")]);

@@ -26,7 +26,7 @@ const ids = ({ sessions }: { sessions: { sessionId: string }[] }) =>
   sessions.map(({ sessionId }) => sessionId);
 
 describe("sessions ls", () => {
-  test("[CLI19] the table", async () => {
+  test("the table", async () => {
     const { out, err, exit } = await skein(["sessions", "ls"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-ls.txt");
@@ -34,7 +34,7 @@ describe("sessions ls", () => {
     await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/folder-ls-narrow.txt");
   });
 
-  test("[CLI20] rows have canonical keys, children, and no nulls", async () => {
+  test("[CLG1] rows have canonical keys, children, and no nulls", async () => {
     const payload = await list();
     expect(Check(SessionListSchema, payload)).toBe(true);
     expect(payload.path).toBe(dir);
@@ -53,7 +53,7 @@ describe("sessions ls", () => {
     expect(JSON.stringify(payload)).not.toContain("null");
   });
 
-  test("[CLI20] filters", async () => {
+  test("[CLG1] filters", async () => {
     expect(ids(await list("--kinds", "MAIN, cron")).toSorted()).toEqual(["daily", "home", "lab"]);
     expect(ids(await list("--kinds", "")).length).toBe(6);
     expect(ids(await list("--label", "holiday"))).toEqual(["trip"]);
@@ -64,7 +64,7 @@ describe("sessions ls", () => {
     expect(ids(await list("--archived"))).toEqual([]);
   });
 
-  test("[CLI20] pages reach every session once", async () => {
+  test("[CLG1] pages reach every session once", async () => {
     const seen: string[] = [];
     for (let cursor: string | undefined, more = true; more; ) {
       const page = await list("--limit", "2", ...(cursor === undefined ? [] : ["--cursor", cursor]));
@@ -91,7 +91,7 @@ describe("sessions ls", () => {
     expect(exit).toBe(2);
   });
 
-  test("[GRE12] the payload is that of the method, and what does not fit it is misuse", async () => {
+  test("[CLG1] the payload is that of the method, and what does not fit it is misuse", async () => {
     const folder = await readingFolder();
     try {
       await seedFolder(folder.dir);
@@ -122,7 +122,7 @@ describe("sessions ls", () => {
     }
   });
 
-  test("[CLI58] every key that is shown can be typed, however narrow the terminal is", async () => {
+  test("every key that is shown can be typed, however narrow the terminal is", async () => {
     const other = mkdtempSync(join(tmpdir(), "skein-cli-keys-"));
     try {
       const store = await openFolder({ root: other });
@@ -157,13 +157,13 @@ describe("sessions ls", () => {
     }
   });
 
-  test("[CLI19] an empty list says so", async () => {
+  test("an empty list says so", async () => {
     expect((await skein(["sessions", "ls", "--search", "nothing"])).out).toBe("no sessions like that\n");
     expect((await skein(["sessions", "ls", "--user", "nobody"])).out).toBe("no sessions\n");
     expect((await skein(["sessions", "ls", "--trash", "--user", "nobody"])).out).toBe("the trash is empty\n");
   });
 
-  test("[CLI20] the trash", async () => {
+  test("[CLG1] the trash", async () => {
     const payload = await list("--trash");
     expect(Check(TrashListSchema, payload)).toBe(true);
     expect(payload.sessions).toMatchObject([
@@ -173,7 +173,7 @@ describe("sessions ls", () => {
     expect(out).toMatch(/^SESSION ID.*REMOVED\nold-trip +session:old-trip +other +last year/);
   });
 
-  test("[CLI5] [CLI19] a hostile label is shown, not obeyed", async () => {
+  test("[ATK18] a hostile label is shown, not obeyed", async () => {
     const other = mkdtempSync(join(tmpdir(), "skein-cli-hostile-"));
     try {
       const store = await openFolder({ root: other });
@@ -194,7 +194,7 @@ describe("sessions search", () => {
   const search = async (...args: string[]) =>
     JSON.parse((await skein(["sessions", "search", ...args, "--json"])).out);
 
-  test("[CLI20] finds, filters, and fits its schema", async () => {
+  test("[CLG1] finds, filters, and fits its schema", async () => {
     const found = await search("gardens");
     expect(Check(SearchSchema, found)).toBe(true);
     expect(found.count).toBeGreaterThan(1);
@@ -209,7 +209,7 @@ describe("sessions search", () => {
     expect((await search("gardens", "--session", "nobody")).code).toBe("not_found");
   });
 
-  test("[CLI19] the hits", async () => {
+  test("the hits", async () => {
     const { out } = await skein(["sessions", "search", "counter"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-search.txt");
     expect((await skein(["sessions", "search", "zeppelin"])).out).toBe("nothing found\n");

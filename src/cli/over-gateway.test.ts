@@ -108,7 +108,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     }
   });
 
-  test("[CLG2] the reply streams, with tools and children beside it", async () => {
+  test("the reply streams, with tools and children beside it", async () => {
     const pieces: string[] = [];
     const notes: string[] = [];
     const watched = {
@@ -128,7 +128,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     expect(open.count).toBe(0);
   });
 
-  test("[CLG3] --no-wait leaves it to the gateway; Ctrl-C aborts by it", async () => {
+  test("--no-wait leaves it to the gateway; Ctrl-C aborts by it", async () => {
     const left = await here(["send", "main", "repeat later", "--no-wait"]);
     expect(left.out).toMatch(/^accepted; the gateway answers it\n/);
     const [, runId = ""] = /run {2}(\S+)/.exec(left.out) ?? [];
@@ -147,7 +147,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
   });
 
-  test("[CLG4] a chat goes through the gateway, slash commands too", async () => {
+  test("a chat goes through the gateway, slash commands too", async () => {
     const lines = [
       "repeat one",
       "/branch",
@@ -177,7 +177,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
 });
 
 describe("a gateway that does not do as one would like", () => {
-  test("[CLG5] a token with fewer scopes is refused clearly, by the gateway", async () => {
+  test("a token with fewer scopes is refused clearly, by the gateway", async () => {
     const token = await gateway.token({ label: "reader", scopes: ["read"] });
     const env = { SKEIN_TOKEN: token };
     const before = JSON.parse((await here(["runs", "ls", "--json"], { env })).out).count;
@@ -195,7 +195,7 @@ describe("a gateway that does not do as one would like", () => {
     expect(JSON.parse((await here(["runs", "ls", "--json"])).out).count).toBe(before);
   });
 
-  test("[CLG5] a token that may only write gets its reply, and one for tools alone its result", async () => {
+  test("a token that may only write gets its reply, and one for tools alone its result", async () => {
     const writer = { env: { SKEIN_TOKEN: await gateway.token({ label: "w", scopes: ["write"] }) } };
     expect(await here(["send", "main", "repeat yes"], { ...writer, isWatched: true })).toEqual({
       out: "yes\n",
@@ -207,7 +207,7 @@ describe("a gateway that does not do as one would like", () => {
     expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway continues it") });
   });
 
-  test("[CLG6] one that died and left its file, or cannot be reached, is passed by", async () => {
+  test("one that died and left its file, or cannot be reached, is passed by", async () => {
     const file = runningPath(gateway.root);
     const left = JSON.parse(readFileSync(file, "utf8"));
     await gateway.stop();

@@ -25,7 +25,7 @@ const call = (...args: readonly string[]) => run(args, { cwd: home, env: { SKEIN
 const json = async (...args: readonly string[]) => JSON.parse((await call(...args, "--json")).out);
 
 describe("runs", () => {
-  test("[CLI39] says of every open run why it does not go on", async () => {
+  test("says of every open run why it does not go on", async () => {
     await withRuns(dir, async (runs, store) => {
       const [orders] = await store.sessions.find({}, { by: "sessionId", sessionId: "orders" });
       if (orders === undefined) throw new Error("there are no orders");
@@ -50,7 +50,7 @@ describe("runs", () => {
     expect(sleeper).toMatchObject({ waitsFor: [expect.any(String)], wakeAt: expect.any(Number) });
   });
 
-  test("[CLI39] is narrowed by state, session and number, and pages", async () => {
+  test("is narrowed by state, session and number, and pages", async () => {
     expect((await json("runs", "ls", "--state", "waiting")).count).toBe(1);
     expect((await json("runs", "ls", "--state", "ended")).count).toBe(0);
     expect((await json("runs", "ls", "--session", "nap")).runs).toMatchObject([{ sessionId: "nap" }]);
@@ -60,7 +60,7 @@ describe("runs", () => {
     expect((await call("runs", "ls", "--state", "asleep")).exit).toBe(2);
   });
 
-  test("[CLI39] a run that is not known, or another user's, is not found at once", async () => {
+  test("a run that is not known, or another user's, is not found at once", async () => {
     const [{ runId }] = (await json("runs", "ls")).runs;
     expect(Check(RunSchema, await json("runs", "show", runId))).toBe(true);
     for (const args of [
@@ -119,7 +119,7 @@ describe("runs", () => {
 });
 
 describe("outbox", () => {
-  test("[CLI41] lists, shows, sends again and drops", async () => {
+  test("lists, shows, sends again and drops", async () => {
     const payload = await json("outbox");
     expect(Check(OutboxListSchema, payload)).toBe(true);
     expect(payload.messages).toMatchObject([{ state: "dead", lastError: "the desk is closed" }]);
@@ -133,7 +133,7 @@ describe("outbox", () => {
     expect(await json("outbox", "drop", outboxId)).toMatchObject({ state: "dropped" });
   });
 
-  test("[CLI41] what is not there, or another user's, is not found", async () => {
+  test("what is not there, or another user's, is not found", async () => {
     const [{ outboxId }] = (await json("outbox")).messages;
     for (const args of [
       ["outbox", "show", "nothing"],

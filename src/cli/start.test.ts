@@ -37,7 +37,7 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
 }
 
 describe("the command", () => {
-  test("[GST14] prints one document with --json, of the one that runs too", async () => {
+  test("prints one document with --json, of the one that runs too", async () => {
     using folder = temporaryFolder();
     const first = start(folder.path, { port: 0, json: true });
     await expect.poll(first.out).not.toBe("");
@@ -51,7 +51,7 @@ describe("the command", () => {
     expect(first.exits).toEqual([]);
   });
 
-  test("[GST14] the command line goes before the configuration", async () => {
+  test("the command line goes before the configuration", async () => {
     using folder = temporaryFolder();
     const text =
       "gateway: { host: localhost, port: 1, allowedHosts: [a.example] }\nlogging: { level: silent }\n";
@@ -69,7 +69,7 @@ describe("the command", () => {
     await one.stop();
   });
 
-  test("[NWU6] says when it has taken in a changed configuration, and with --json nothing", async () => {
+  test("says when it has taken in a changed configuration, and with --json nothing", async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "skein.yaml");
     writeFileSync(file, "logging: { level: silent }\n");
@@ -86,7 +86,7 @@ describe("the command", () => {
     expect(await said({ json: true })).not.toContain("anew");
   });
 
-  test.each([["70000"], ["-1"], ["http"], ["1.5"]])("[GST14] --port %s is misuse", async (port) => {
+  test.each([["70000"], ["-1"], ["http"], ["1.5"]])("--port %s is misuse", async (port) => {
     const { exit, err } = await run(["start", "--port", port]);
     expect(exit).toBe(2);
     expect(err).toContain("from 0 to 65535");

@@ -34,7 +34,7 @@ function folder() {
 const escapes = "\u001b]0;owned\u0007\u001b[2J\u009b31m";
 
 describe("send", () => {
-  test("[CLI35] a key makes its session, and every reference finds it again", async () => {
+  test("a key makes its session, and every reference finds it again", async () => {
     const { call } = folder();
     expect((await call(["send", "agent:main:session:porto", "repeat one"])).out).toBe("one\n");
     await call(["sessions", "rename", "porto", "sea"]);
@@ -55,7 +55,7 @@ describe("send", () => {
     ["a model of another form", ["send", "main", "hello", "--model", "gpt"], 2],
     ["an image that is none", ["send", "main", "hello", "--image", "note.txt"], 2],
     ["an image that is not there", ["send", "main", "hello", "--image", "gone.png"], 1],
-  ])("[CLI35] %s is refused, and no folder is begun", async (_, args, exit) => {
+  ])("%s is refused, and no folder is begun", async (_, args, exit) => {
     writeFileSync(join(home, "note.txt"), "no image");
     const { dir, call } = folder();
     const done = await call(args);
@@ -64,12 +64,12 @@ describe("send", () => {
     expect(existsSync(dir)).toBe(false);
   });
 
-  test("[CLI35] nothing at all is refused", async () => {
+  test("nothing at all is refused", async () => {
     const { call } = folder();
     expect(await call(["send", "main", " "])).toMatchObject({ out: "", exit: 2 });
   });
 
-  test("[CLI35] - reads what is said from the input, and images go along", async () => {
+  test("- reads what is said from the input, and images go along", async () => {
     const { call, piped } = folder();
     writeFileSync(join(home, "dot.png"), pngOf(2, 2));
     const done = await call(["send", "main", "-", "--image", "dot.png"], piped("repeat from\n"));
@@ -124,7 +124,7 @@ describe("send", () => {
     expect(runs.map(({ state }: { state: string }) => state)).toEqual(["ok", "ok"]);
   });
 
-  test("[CLI47] input that waits is shown behind the conversation, until it is answered", async () => {
+  test("input that waits is shown behind the conversation, until it is answered", async () => {
     const { call } = folder();
     await call(["send", "main", "repeat first"]);
     const { out } = await call(["send", "main", "repeat second", "--no-wait", "--json"]);
@@ -139,7 +139,7 @@ describe("send", () => {
     expect(after.messages).toHaveLength(6);
   });
 
-  test("[CLI50] a list says what goes on in a session, and for how long it has", async () => {
+  test("a list says what goes on in a session, and for how long it has", async () => {
     const { call } = folder();
     await call(["send", "main", "repeat first"]);
     const rows = async () => JSON.parse((await call(["sessions", "ls", "--json"])).out).sessions;
@@ -190,7 +190,7 @@ describe("send", () => {
     expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
   });
 
-  test("[CLI5] what a session says is harmless as it streams", async () => {
+  test("[ATK18] what a session says is harmless as it streams", async () => {
     const { call, piped } = folder();
     let all = "";
     const write = (text: string) => {
@@ -213,13 +213,13 @@ describe("send", () => {
 });
 
 describe("chat, with lines that are piped in", () => {
-  test("[CLI42] each line is a turn, and the end waits for the last", async () => {
+  test("each line is a turn, and the end waits for the last", async () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("repeat one\n\nrepeat two\nrepeat three"));
     expect(done).toMatchObject({ out: "one\ntwo\nthree\n", err: "", exit: 0 });
   });
 
-  test("[CLI42] each answer begins on a line of its own", async () => {
+  test("each answer begins on a line of its own", async () => {
     const { call, piped } = folder();
     await call(["send", "main", "be slow for 1 second", "--no-wait"]);
     await call(["send", "main", "repeat steered", "--queue", "steer", "--no-wait"]);
@@ -229,14 +229,14 @@ describe("chat, with lines that are piped in", () => {
     expect(lines.length).toBeGreaterThan(1);
   });
 
-  test("[CLI42] a turn that fails is told, the rest goes on, and the end says so", async () => {
+  test("a turn that fails is told, the rest goes on, and the end says so", async () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("fail\n/branch\nrepeat on\n"));
     expect(done).toMatchObject({ out: "on\n", exit: 1 });
     expect(done.err).toMatch(/error: .*\[model_failed\]/);
   });
 
-  test("[CLI42] is no JSON document, and shows what a model thinks when it is asked to", async () => {
+  test("is no JSON document, and shows what a model thinks when it is asked to", async () => {
     const { call, piped } = folder();
     expect((await call(["chat", "--json"], piped(""))).exit).toBe(2);
     const shown = await call(["chat", "--thinking"], piped("think about Kyoto\n"));
@@ -244,7 +244,7 @@ describe("chat, with lines that are piped in", () => {
     expect(shown.out.split("\n").length).toBeGreaterThan(hidden.out.split("\n").length);
   });
 
-  test("[CLI43] slash commands do what they say", async () => {
+  test("slash commands do what they say", async () => {
     const { call, piped } = folder();
     const lines = [
       "/branch",

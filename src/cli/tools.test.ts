@@ -67,7 +67,7 @@ async function begun() {
 }
 
 describe("tool", () => {
-  test("[CLI52] a tool is called for main, or for the session that is named", async () => {
+  test("a tool is called for main, or for the session that is named", async () => {
     const { call } = await begun();
     await call(["sessions", "new", "porto"]);
     await call(["tool", "sessions_list", '{"limit": 5}']);
@@ -82,7 +82,7 @@ describe("tool", () => {
     expect(made[1]?.[2]).toMatchObject({ idempotencyKey: "k-1" });
   });
 
-  test("[CLI52] arguments may be left out, or come from the input", async () => {
+  test("arguments may be left out, or come from the input", async () => {
     const { call } = await begun();
     await call(["tool", "agents_list"]);
     const input = () => ({ stream: Readable.from(['{"limit"', ": 2}\n"]), typed: false });
@@ -90,7 +90,7 @@ describe("tool", () => {
     expect(made.map(([, args]) => args)).toEqual([{}, { limit: 2 }]);
   });
 
-  test("[CLI52] a tool that looks begins no folder, one that sets off does", async () => {
+  test("a tool that looks begins no folder, one that sets off does", async () => {
     const { dir, call } = folder();
     expect(await call(["tool", "sessions_list"])).toMatchObject({ exit: 1, out: "" });
     expect(existsSync(dir)).toBe(false);
@@ -98,7 +98,7 @@ describe("tool", () => {
     expect(existsSync(dir)).toBe(true);
   });
 
-  test("[CLI52] with --json the result is printed, and nothing else", async () => {
+  test("with --json the result is printed, and nothing else", async () => {
     const { call } = await begun();
     const result = { count: 1, sessions: [{ key: "main", label: "\u001b[2J" }] };
     answers(result);
@@ -108,7 +108,7 @@ describe("tool", () => {
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
   });
 
-  test("[CLI52] it stays until what was set off has ended; --no-wait leaves it to the next process", async () => {
+  test("it stays until what was set off has ended; --no-wait leaves it to the next process", async () => {
     setsOff("repeat done");
     const { dir, call } = await begun();
     const stateOf = async (out: string) =>
@@ -126,7 +126,7 @@ describe("tool", () => {
     expect(await stateOf(stayed.out)).toBe("ok");
   });
 
-  test("[CLI52] a tool that only looks runs nothing in passing", async () => {
+  test("a tool that only looks runs nothing in passing", async () => {
     const { dir, call } = await begun();
     const { out } = await call(["send", "main", "repeat it", "--no-wait", "--json"]);
     await call(["tool", "sessions_list"]);
@@ -135,7 +135,7 @@ describe("tool", () => {
     );
   });
 
-  test("[CLI52] Ctrl-C ends the call, and aborts what was set off", async () => {
+  test("Ctrl-C ends the call, and aborts what was set off", async () => {
     const { dir, call } = await begun();
     const listeners = new Set<() => void>();
     const onInterrupt = (listener: () => void) => {
@@ -163,7 +163,7 @@ describe("tool", () => {
     [{ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." }, 1],
     [{ status: "error", code: "not_found", error: "Session not found: x" }, 1],
     [{ status: "error", code: "invalid_arguments", error: "limit must be a number" }, 2],
-  ])("[CLI53] the refusal %j exits with %d", async (refusal, exit) => {
+  ])("the refusal %j exits with %d", async (refusal, exit) => {
     const { call } = await begun();
     answers(refusal);
     expect(await call(["tool", "sessions_list"])).toEqual({
@@ -175,7 +175,7 @@ describe("tool", () => {
     expect({ ...json, out: JSON.parse(json.out) }).toEqual({ out: refusal, err: "", exit });
   });
 
-  test("[CLI53] a session that may not be reached: what to type to see why", async () => {
+  test("a session that may not be reached: what to type to see why", async () => {
     const { call } = await begun();
     answers({ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." });
     const typed = ["tool", "sessions_send", '{"sessionKey": "session:support", "message": "hi"}'];
@@ -185,7 +185,7 @@ describe("tool", () => {
     expect((await call([...typed, "--json"])).err).toBe("");
   });
 
-  test("[CLI53] what the call throws is told as ever", async () => {
+  test("what the call throws is told as ever", async () => {
     const { call } = await begun();
     does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
     expect(await call(["tool", "x"])).toMatchObject({ exit: 1, err: 'error: Tool not found: "x". Look.\n' });
@@ -200,7 +200,7 @@ describe("tool", () => {
     ['{"a": 1} x', "line 1, column 10", '"x" is not expected'],
     ['{"a": "b', "line 1, column 9", "it ends too early"],
     ["", "line 1, column 1", "it ends too early"],
-  ])("[CLI53] %j is no JSON: the place is told, and nothing is opened", async (json, place, found) => {
+  ])("%j is no JSON: the place is told, and nothing is opened", async (json, place, found) => {
     const { dir, call } = folder();
     const { out, err, exit } = await call(["tool", "sessions_spawn", json]);
     expect({ out, exit }).toEqual({ out: "", exit: 2 });
@@ -209,7 +209,7 @@ describe("tool", () => {
     expect(made).toEqual([]);
   });
 
-  test("[CLI54] for people a result is lines and tables, made harmless", async () => {
+  test("for people a result is lines and tables, made harmless", async () => {
     const { call } = await begun();
     answers({
       count: 2,
@@ -273,14 +273,14 @@ test.each([
     ["recent: 1 row", "KEY         STATUS  TASK  TOOK", "subagent:x  ok      go    1.5s"],
   ],
   [{ others: [{ id: "a", madeAt: 0 }] }, ["others: 1 row", "ID  MADE AT", "a   1970-01-01 00:00"]],
-])("[CLI54] the lists of %j have the columns that people look for", async (result, lines) => {
+])("the lists of %j have the columns that people look for", async (result, lines) => {
   const { call } = await begun();
   answers(result);
   const { out } = await call(["tool", "sessions_list"], { now: () => 300_000 });
   expect(out.trimStart()).toBe(`${lines.join("\n")}\n`);
 });
 
-test("[CLI54] words for a model stand where there is no table", async () => {
+test("words for a model stand where there is no table", async () => {
   const { call } = await begun();
   answers({ status: "ok", text: "Killed x." });
   expect((await call(["tool", "subagents"])).out).toBe("  status  ok\n\nKilled x.\n");
@@ -297,7 +297,7 @@ describe("spawn", () => {
     mode: "run",
   };
 
-  test("[CLI55] the task goes to a new session, for main; a folder is begun", async () => {
+  test("the task goes to a new session, for main; a folder is begun", async () => {
     const { call } = folder();
     answers({ ...child, note: "n", result: "Moss\nand stones.", outcome: "ok", usage: { totalTokens: 7 } });
     const words = ["spawn", "describe", "the", "gardens", "--label", "gardens", "--timeout", "60"];
@@ -326,7 +326,7 @@ describe("spawn", () => {
     ]);
   });
 
-  test("[CLI55] every option is an argument of the tool", async () => {
+  test("every option is an argument of the tool", async () => {
     const { call } = await begun();
     const options =
       "--under research --model rehearsal/basic --thinking low --mode session --context fork --cleanup delete";
@@ -353,7 +353,7 @@ describe("spawn", () => {
     expect(made[0]?.[2]).toMatchObject({ sessionKey: "agent:main:session:porto" });
   });
 
-  test("[ASP13] somebody else's agent is an option away, and what it calls its session is printed", async () => {
+  test("somebody else's agent is an option away, and what it calls its session is printed", async () => {
     const { call } = await begun();
     const key = "agent:codex:acp:c-1";
     answers({ ...child, childSessionKey: key, agentSessionId: "their-1", note: "It is pushed." });
@@ -372,19 +372,16 @@ describe("spawn", () => {
     expect(exit).toBe(0);
   });
 
-  test.each([["--background"], ["--no-wait"]])(
-    "[CLI55] with %s the child is told at once",
-    async (option) => {
-      const { call } = await begun();
-      answers({ ...child, note: "It reports when it is done." });
-      const { out, exit } = await call(["spawn", "go", option]);
-      expect(made[0]?.[1]).toEqual({ task: "go", background: true });
-      expect(out).toContain("note   It reports when it is done.");
-      expect(exit).toBe(0);
-    },
-  );
+  test.each([["--background"], ["--no-wait"]])("with %s the child is told at once", async (option) => {
+    const { call } = await begun();
+    answers({ ...child, note: "It reports when it is done." });
+    const { out, exit } = await call(["spawn", "go", option]);
+    expect(made[0]?.[1]).toEqual({ task: "go", background: true });
+    expect(out).toContain("note   It reports when it is done.");
+    expect(exit).toBe(0);
+  });
 
-  test("[CLI55] a child that did not end well, and a refusal, are failures", async () => {
+  test("a child that did not end well, and a refusal, are failures", async () => {
     const { call } = await begun();
     answers({ ...child, result: "", outcome: "timeout" });
     expect(await call(["spawn", "go"])).toMatchObject({

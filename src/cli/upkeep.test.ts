@@ -50,7 +50,7 @@ const doctor = async (args: string[] = [], more: Partial<Terminal> = {}) => {
 };
 
 describe("doctor", () => {
-  test("[CLI25] a sound folder has nothing wrong, and is not changed", async () => {
+  test("a sound folder has nothing wrong, and is not changed", async () => {
     const before = readFileSync(join(dir, "agents/main/sessions/trip.log.jsonl"));
     const { ok, exit, folder, findings, configuration, node } = await doctor();
     expect({ ok, exit, findings }).toEqual({ ok: true, exit: 0, findings: [] });
@@ -60,7 +60,7 @@ describe("doctor", () => {
     expect(readFileSync(join(dir, "agents/main/sessions/trip.log.jsonl"))).toEqual(before);
   });
 
-  test("[CLI59] of the settings those are shown that somebody set, last, and --all shows every one", async () => {
+  test("of the settings those are shown that somebody set, last, and --all shows every one", async () => {
     const config = join(home, "few.yaml");
     writeFileSync(config, "lock: { timeoutMs: 5000 }\n");
     const few = await skein(["doctor", "--config", config]);
@@ -83,7 +83,7 @@ describe("doctor", () => {
     expect(shown).toContain("durability: full # default");
   });
 
-  test("[CLI25] what can be mended is mended by --fix alone", async () => {
+  test("what can be mended is mended by --fix alone", async () => {
     const sessions = join(dir, "agents/main/sessions");
     cpSync(join(family, "food.jsonl"), join(sessions, "from-pi.jsonl"));
     const found = await doctor();
@@ -101,7 +101,7 @@ describe("doctor", () => {
     ]);
   });
 
-  test("[CLI25] exit code 1 where an error remains", async () => {
+  test("exit code 1 where an error remains", async () => {
     rmSync(join(dir, "agents/main/sessions/daily.log.jsonl"));
     rmSync(join(dir, "agents/main/sessions/daily.jsonl"));
     const { ok, exit, findings } = await doctor();
@@ -110,7 +110,7 @@ describe("doctor", () => {
     expect((await skein(["doctor"])).exit).toBe(1);
   });
 
-  test("[CLI25] a database of a newer Skein is told, and left alone", async () => {
+  test("a database of a newer Skein is told, and left alone", async () => {
     const { DatabaseSync } = await import("node:sqlite");
     const work = new DatabaseSync(join(dir, "work.db"));
     work.exec("PRAGMA user_version = 9999");
@@ -120,7 +120,7 @@ describe("doctor", () => {
     expect(findings).toMatchObject([{ area: "databases", severity: "error", fixable: false }]);
   });
 
-  test("[CLI25] a damaged database is made anew by --fix, and that is told", async () => {
+  test("a damaged database is made anew by --fix, and that is told", async () => {
     appendFileSync(join(dir, "index.db"), "x");
     writeFileSync(join(dir, "index.db"), "this is no database at all, whatever its name says".repeat(100));
     const { ok, findings } = await doctor(["--fix"]);
@@ -129,7 +129,7 @@ describe("doctor", () => {
     expect(JSON.parse((await skein(["sessions", "ls", "--json"])).out).count).toBe(6);
   });
 
-  test("[CLI25] mistakes in the configuration are told with their place, secrets masked", async () => {
+  test("mistakes in the configuration are told with their place, secrets masked", async () => {
     const config = join(home, "wrong.yaml");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own placeholder
     writeFileSync(config, 'durability: fast\nagents: { main: { cwd: "${WORK}" } }\n');
@@ -143,7 +143,7 @@ describe("doctor", () => {
     );
   });
 
-  test("[CLI25] what maintenance would do, and why, for every user or the one that is named", async () => {
+  test("what maintenance would do, and why, for every user or the one that is named", async () => {
     const config = join(home, "strict.yaml");
     writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
     const { maintenance } = await doctor(["--config", config]);
@@ -163,7 +163,7 @@ describe("doctor", () => {
     expect(out).toMatch(/\n {2}would trash +agent:main:session:trip of alice: No activity/);
   });
 
-  test("[CLI25] [GCH12] a session whose run is open is none of what maintenance would do", async () => {
+  test("[NWC40] a session whose run is open is none of what maintenance would do", async () => {
     const config = join(home, "strict.yaml");
     writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
     const due = async () =>
@@ -182,7 +182,7 @@ describe("doctor", () => {
     expect(left).toContain("trip");
   });
 
-  test("[CLI16] [CLI25] a folder that is not there is no error, and is not made", async () => {
+  test("[CLI16] a folder that is not there is no error, and is not made", async () => {
     const missing = join(home, "missing");
     const { out, exit } = await run(["doctor", "--dir", missing], { cwd: home });
     expect(exit).toBe(0);
@@ -192,7 +192,7 @@ describe("doctor", () => {
 });
 
 describe("configuration", () => {
-  test("[CLI17] names the folder, the agent's place, and whether all share one session", async () => {
+  test("names the folder, the agent's place, and whether all share one session", async () => {
     const place = join(home, "project");
     mkdirSync(join(place, "deep"), { recursive: true });
     const text = `store: files:${dir}\nagents: { research: { cwd: /srv } }\nsession: { scope: global }\n`;
@@ -215,7 +215,7 @@ describe("configuration", () => {
 });
 
 describe("backup", () => {
-  test("[CLI24] [CLI20] copies the folder, with progress, and the copy is a folder", async () => {
+  test("[CLG1] copies the folder, with progress, and the copy is a folder", async () => {
     const target = join(home, `backup-${count}`);
     const { out, err } = await skein(["backup", target, "--json"], { redraws: true });
     const payload = JSON.parse(out);

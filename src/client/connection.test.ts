@@ -40,11 +40,11 @@ describe("connecting", () => {
     ["http://127.0.0.1:18790", "ws://127.0.0.1:18790/ws"],
     ["https://example.org/skein/", "wss://example.org/skein/ws"],
     ["ws://[::1]:80/ws", "ws://[::1]/ws"],
-  ])("[CLT1] %s has its sockets at %s", (url, expected) => {
+  ])("%s has its sockets at %s", (url, expected) => {
     expect(socketUrl(url)).toBe(expected);
   });
 
-  test("[CLT1] it says who it is, and has what the gateway said", async () => {
+  test("it says who it is, and has what the gateway said", async () => {
     const client = await open({ client: { name: "test", version: "2" } });
     expect(client.hello).toMatchObject({ server: { name: "peer" }, scopes: ["read"] });
     expect(client.state).toBe("open");
@@ -53,12 +53,12 @@ describe("connecting", () => {
     });
   });
 
-  test("[CLT1] works over a WebSocket that it is given", async () => {
+  test("works over a WebSocket that it is given", async () => {
     const client = await open({ WebSocket });
     expect(await client.call("agents.list", {})).toEqual({});
   });
 
-  test("[CLT2] a token that does not count is unauthorized, said by an answer or by closing alone", async () => {
+  test("a token that does not count is unauthorized, said by an answer or by closing alone", async () => {
     const bad = { token: "skein_bad" };
     expect(await failure(connect(peer.url, bad))).toBeInstanceOf(CallError);
     await expect(connect(peer.url, bad)).rejects.toMatchObject({ code: "unauthorized", retryable: false });
@@ -67,7 +67,7 @@ describe("connecting", () => {
     expect(peer.connects).toBe(3);
   });
 
-  test("[CLT2] nobody there, nobody who answers, and nonsense are unavailable", async () => {
+  test("nobody there, nobody who answers, and nonsense are unavailable", async () => {
     peer.greet = () => undefined;
     await expect(open({ timeoutMs: 20 })).rejects.toMatchObject({ code: "unavailable", retryable: true });
     peer.greet = ({ socket }) => socket.send("<html>");
@@ -79,7 +79,7 @@ describe("connecting", () => {
 });
 
 describe("a connection that breaks", () => {
-  test("[CLT3] is made anew, and listeners hear of it", async () => {
+  test("is made anew, and listeners hear of it", async () => {
     const client = await open();
     const states: ClientState[] = [];
     client.onState((state) => states.push(state));
@@ -94,7 +94,7 @@ describe("a connection that breaks", () => {
 
   test.each(
     Object.values(closeCodes).map(({ code, reconnects }) => [code, reconnects ? "open" : "closed"] as const),
-  )("[CLT3] closed with %i, it is %s in the end", async (code, state) => {
+  )("closed with %i, it is %s in the end", async (code, state) => {
     const client = await open();
     const ends: (string | null)[] = [];
     client.onState((now, error) => void (now === "connecting" || ends.push(now, error?.code ?? null)));
@@ -106,7 +106,7 @@ describe("a connection that breaks", () => {
     if (state === "closed") await expect(client.call("agents.list", {})).rejects.toBeInstanceOf(CallError);
   });
 
-  test("[CLT3] a token that is refused when it comes again ends it", async () => {
+  test("a token that is refused when it comes again ends it", async () => {
     const client = await open();
     peer.greet = ({ fail }) => fail({ code: "unauthorized", message: "Over." });
     peer.drop();
@@ -114,7 +114,7 @@ describe("a connection that breaks", () => {
     await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unauthorized" });
   });
 
-  test("[CLT3] a gateway that is too busy for it is asked again after as long as it said", async () => {
+  test("a gateway that is too busy for it is asked again after as long as it said", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
     const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
@@ -135,7 +135,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("open");
   });
 
-  test("[GKL2] a handshake that came to nothing in its time has twice as long the next time, within bounds", async () => {
+  test("a handshake that came to nothing in its time has twice as long the next time, within bounds", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 1, setTimer: clock.setTimer };
     const reconnect = { minMs: 10, maxMs: 10 };
@@ -158,7 +158,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("open");
   });
 
-  test("[CLT3] it is given up after as long as was said", async () => {
+  test("it is given up after as long as was said", async () => {
     const client = await open({ reconnect: { ...quick, forMs: 30 } });
     const once = await open({ reconnect: false });
     peer.greet = ({ socket }) => socket.terminate();
@@ -170,7 +170,7 @@ describe("a connection that breaks", () => {
     expect([client.state, once.state]).toEqual(["closed", "closed"]);
   });
 
-  test("[CLT3] nonsense in the middle breaks the socket, and what a later gateway says is passed by", async () => {
+  test("nonsense in the middle breaks the socket, and what a later gateway says is passed by", async () => {
     const client = await open();
     const [socket] = peer.sockets;
     socket?.send(JSON.stringify({ type: "weather", is: "fine" }));
@@ -180,7 +180,7 @@ describe("a connection that breaks", () => {
     expect(await client.call("agents.list", {})).toEqual({});
   });
 
-  test("[CLT4] a socket that says nothing when it is asked is given up", async () => {
+  test("a socket that says nothing when it is asked is given up", async () => {
     const clock = testClock();
     const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
     const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
@@ -201,7 +201,7 @@ describe("a connection that breaks", () => {
 });
 
 describe("calls", () => {
-  test("[CLT5] answers find their calls in any order, and refusals are CallErrors", async () => {
+  test("answers find their calls in any order, and refusals are CallErrors", async () => {
     peer.answer = () => undefined;
     const client = await open();
     const [first, second] = [client.call("agents.list", {}), client.call("models.list", {})];
@@ -274,7 +274,7 @@ describe("calls", () => {
     await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("[CLT7] a signal ends the wait, and an answer that comes later is nobody's", async () => {
+  test("a signal ends the wait, and an answer that comes later is nobody's", async () => {
     const client = await open();
     peer.answer = () => undefined;
     const stop = new AbortController();
@@ -289,7 +289,7 @@ describe("calls", () => {
     expect(client.state).toBe("open");
   });
 
-  test("[CLT7] what does not fit into a frame is too_large, and is not sent", async () => {
+  test("what does not fit into a frame is too_large, and is not sent", async () => {
     peer.frameBytes = 2000;
     const client = await open();
     const call = (key: string) => client.call("sessions.get", { key });
@@ -299,7 +299,7 @@ describe("calls", () => {
     expect(peer.asked("sessions.get")).toHaveLength(1);
   });
 
-  test("[CLT7] a call that is refused for now is told, and not made again", async () => {
+  test("a call that is refused for now is told, and not made again", async () => {
     const client = await open();
     peer.answer = ({ fail }) =>
       fail({ code: "rate_limited", message: "Slowly.", retryable: true, retryAfterMs: 9 });
@@ -307,7 +307,7 @@ describe("calls", () => {
     expect(peer.asked("agents.list")).toHaveLength(1);
   });
 
-  test("[CLT7] subscriptions are not for calling", async () => {
+  test("subscriptions are not for calling", async () => {
     const client = await open();
     await expect(client.call("sessions.subscribe", {})).rejects.toMatchObject({ code: "invalid_request" });
   });

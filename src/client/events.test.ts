@@ -48,7 +48,7 @@ const told = (events: readonly ReceivedEvent[]) =>
   );
 
 describe("events", () => {
-  test("[CLT8] come from now on, with what was asked for, over a socket of their own", async () => {
+  test("[CLT11] come from now on, with what was asked for, over a socket of their own", async () => {
     hub.emit(3);
     const client = await open();
     const stream = client.events({ keys: ["main"], events: ["run.*"], agentId: "main" });
@@ -67,7 +67,7 @@ describe("events", () => {
     await soon(() => peer.sockets.size).toBe(1);
   });
 
-  test("[CLT8] leaving the loop closes the stream, and so does closing the client, without an error", async () => {
+  test("[CLT11] leaving the loop closes the stream, and so does closing the client, without an error", async () => {
     const client = await open();
     const stream = client.events();
     await stream.ready;
@@ -83,7 +83,7 @@ describe("events", () => {
     await done;
   });
 
-  test("[CLT8] go on behind the last one after a break; what comes twice is given once", async () => {
+  test("[CLT11] go on behind the last one after a break; what comes twice is given once", async () => {
     const client = await open();
     const stream = client.events();
     const { events } = reading(stream);
@@ -100,7 +100,7 @@ describe("events", () => {
     await soon(() => told(events)).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test("[CLT8] a gap is given as an event; a gateway that counts anew is one too", async () => {
+  test("[CLT11] a gap is given as an event; a gateway that counts anew is one too", async () => {
     const client = await open();
     const stream = client.events();
     const { events } = reading(stream);
@@ -124,7 +124,7 @@ describe("events", () => {
     }
   });
 
-  test("[CLT8] a subscription that is refused ends the stream; one that is refused for now is tried again", async () => {
+  test("[CLT11] a subscription that is refused ends the stream; one that is refused for now is tried again", async () => {
     const client = await open();
     const refusals = [
       { code: "unavailable", message: "Starting.", retryable: true },
@@ -138,7 +138,7 @@ describe("events", () => {
     expect(client.state).toBe("open");
   });
 
-  test("[GKL2] a gateway that is starting is asked again over the same socket, not over another one", async () => {
+  test("a gateway that is starting is asked again over the same socket, not over another one", async () => {
     const client = await open();
     let left = 3;
     peer.answer = (request) => {
@@ -151,7 +151,7 @@ describe("events", () => {
     expect([peer.asked("sessions.subscribe").length, peer.connects]).toEqual([4, 2]);
   });
 
-  test("[GKL2] a subscription that was refused for now is made once, though its socket broke meanwhile", async () => {
+  test("a subscription that was refused for now is made once, though its socket broke meanwhile", async () => {
     const client = await open();
     const [first] = [{ code: "unavailable", message: "Starting.", retryable: true }];
     peer.answer = ({ fail }) => fail(first as Record<string, unknown>);
@@ -167,7 +167,7 @@ describe("events", () => {
     expect(peer.asked("sessions.subscribe")).toHaveLength(2);
   });
 
-  test("[CLT8] a token that ends, ends the stream", async () => {
+  test("[CLT11] a token that ends, ends the stream", async () => {
     const client = await open();
     const stream = client.events();
     await stream.ready;
@@ -175,7 +175,7 @@ describe("events", () => {
     await expect(reading(stream).done).rejects.toMatchObject({ code: "unauthorized" });
   });
 
-  test("[CLT9] a reader that is busy loses deltas first, and is told", async () => {
+  test("a reader that is busy loses deltas first, and is told", async () => {
     const client = await open({ eventsHeld: 4 });
     const stream = client.events();
     await stream.ready;
@@ -205,7 +205,7 @@ describe("drops at any point", () => {
     { weight: 2, arbitrary: fc.constant("settle" as const) },
   );
 
-  test("[CLT8] every event once and in order, or under a gap that covers it", async () => {
+  test("[CLT11] every event once and in order, or under a gap that covers it", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(act, { minLength: 1, maxLength: 14 }),
@@ -243,7 +243,7 @@ describe("drops at any point", () => {
   });
 });
 
-test("[CLT8] frames of events that are broken break the socket, and nothing is missed", async () => {
+test("[CLT11] frames of events that are broken break the socket, and nothing is missed", async () => {
   const client = await open();
   const stream = client.events();
   const { events } = reading(stream);

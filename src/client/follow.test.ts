@@ -98,7 +98,7 @@ describe("following a session", () => {
     });
   });
 
-  test("[GKL7] a changed name or state, an entry that has an event of its own, is given when it is written", async () => {
+  test("a changed name or state, an entry that has an event of its own, is given when it is written", async () => {
     const { ids } = following(await open());
     write(2);
     await soon(() => ids.length).toBe(2);
@@ -173,7 +173,7 @@ describe("what a reader that leaves has left", () => {
   test.each([
     ["in the middle", [{ id: "e1" }, { id: "e2" }], false],
     ["by a failure", [], true],
-  ])("[CLT14] hangs on no signal any more: %s", async (_, entries, fails) => {
+  ])("hangs on no signal any more: %s", async (_, entries, fails) => {
     const [over, own] = [new AbortController(), new AbortController()];
     const given: AbortSignal[] = [];
     const call = async (method: string, _params: unknown, { signal }: { readonly signal: AbortSignal }) => {

@@ -26,7 +26,7 @@ const known = Object.keys(acpPresets).join(", ");
 const aCommand = `expected a command, or the name of a well-known agent (${known})`;
 
 describe("ACP agents", () => {
-  test("[ACF1] one with a command, and a well-known one by its name alone", async () => {
+  test("one with a command, and a well-known one by its name alone", async () => {
     const { config, told } = await check(
       'acp:\n  agents:\n    gemini:\n    own: { command: ./agent, args: [-v, "a b"], env: { Key: "${K}" }, permissions: deny }\n' +
         "  allowedAgents: [gemini]\n  defaultAgent: gemini\n",
@@ -51,7 +51,7 @@ describe("ACP agents", () => {
     expect(acpAgentOf(config, "claude")).toBeNull();
   });
 
-  test("[ACF2] arguments follow those of the well-known agent, and a command stands for itself", async () => {
+  test("arguments follow those of the well-known agent, and a command stands for itself", async () => {
     const { config } = await check(
       "acp: { permissions: allow, agents: { gemini: { args: [--model, x] }, codex: { command: other, args: [a] } } }",
     );
@@ -90,11 +90,11 @@ describe("ACP agents", () => {
       "acp: { permissions: alow }",
       '1:21: acp.permissions: found "alow", expected "allow", "ask" or "deny" (did you mean "allow"?)',
     ],
-  ])("[ACF1] %j is a mistake", async (text, expected) => {
+  ])("%j is a mistake", async (text, expected) => {
     expect((await check(text)).told).toEqual([expected]);
   });
 
-  test("[ACF1] a mistake is told once, where it is, and not what follows from it", async () => {
+  test("a mistake is told once, where it is, and not what follows from it", async () => {
     const { told } = await check('acp: { agents: { mine: { command: "${NONE}" } }, defaultAgent: other }');
     expect(told).toHaveLength(1);
     expect(told[0]).toContain("NONE");
@@ -103,7 +103,7 @@ describe("ACP agents", () => {
     );
   });
 
-  test("[ACF1] the environment may say it all, and its mistakes are named by the variable", async () => {
+  test("the environment may say it all, and its mistakes are named by the variable", async () => {
     const { config, told } = await check("", {
       SKEIN_ACP__AGENTS__OWN__COMMAND: "./agent",
       SKEIN_ACP__AGENTS__OWN__ENV__API_TOKEN: "t",
@@ -127,7 +127,7 @@ describe("ACP agents", () => {
     ]);
   });
 
-  test("[ACF3] its environment is shown nowhere, and is masked in texts", async () => {
+  test("[CFG11] its environment is shown nowhere, and is masked in texts", async () => {
     const right = await check("acp: { agents: { claude: { env: { TEAM: hunter2 } } } }");
     expect(right.told).toEqual([]);
     expect(secretValues(right.config)).toEqual(["hunter2"]);
@@ -139,7 +139,7 @@ describe("ACP agents", () => {
     ]);
   });
 
-  test("[ACF4] a well-known agent says how it is started and installed, another one does not", () => {
+  test("a well-known agent says how it is started and installed, another one does not", () => {
     for (const [name, preset] of Object.entries(acpPresets)) {
       expect(name).toMatch(/^[a-z0-9][a-z0-9_-]{0,63}$/);
       expect(preset.command).toMatch(/^[a-z-]+$/);
@@ -149,7 +149,7 @@ describe("ACP agents", () => {
     expect(acpInstall({ command: "./agent" })).toBeNull();
   });
 
-  test("[ACF4] docs/acp.md lists exactly the well-known agents", () => {
+  test("docs/acp.md lists exactly the well-known agents", () => {
     const page = readFileSync(new URL("../../docs/acp.md", import.meta.url), "utf8");
     const [, part = ""] = page.split("## Well-known agents");
     const listed = [...part.matchAll(/^\| `(.+?)` \| (.+?) \| `(.+?)` \| (.+) \|$/gm)].map((row) =>

@@ -21,7 +21,7 @@ function read(text: string, env: Record<string, string> = {}, node: Node = secti
 }
 
 describe("the effective configuration", () => {
-  test("[CFG1] written out and read again, it is the same", () => {
+  test("written out and read again, it is the same", () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const first = read(stringify(config));
@@ -33,14 +33,14 @@ describe("the effective configuration", () => {
     );
   });
 
-  test("[CFG1] the defaults say that they are", () => {
+  test("the defaults say that they are", () => {
     const text = effectiveConfigText({ config: defaultConfig("/r"), sources: new Map() });
     expect(text).toContain("store: files:/r # default\n");
     expect(text).toContain("  maintenance:\n    mode: warn # default\n    pruneAfter: 30d # default\n");
     expect(read(text).value).toEqual(defaultConfig("/r"));
   });
 
-  test("[CLI59] [CFG3] of what somebody has set there is all, and nothing else", () => {
+  test("[CFG3] of what somebody has set there is all, and nothing else", () => {
     const text =
       "lock:\n  timeoutMs: 5\nacp: { agents: { gemini: {} } }\nagents: { main: { tools: { deny: [x] } } }\n";
     const { value, sources } = read(text);
@@ -61,7 +61,7 @@ describe("the effective configuration", () => {
     expect(setConfigText({ config: defaultConfig("/r"), sources: new Map() })).toBe("");
   });
 
-  test("[CLI59] what is set, read again, is the same configuration", () => {
+  test("what is set, read again, is the same configuration", () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const first = read(stringify(config));
@@ -129,7 +129,7 @@ describe("the effective configuration", () => {
     ]);
   });
 
-  test("[CFG15] a list says where it comes from, and hides what came through a variable", () => {
+  test("a list says where it comes from, and hides what came through a variable", () => {
     const { value, sources } = read(
       'contextPruning: { tools: { allow: [a, "b*"], deny: [c, "${SECRET}"] } }',
       { SECRET: "hunter2" },

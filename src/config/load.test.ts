@@ -45,7 +45,7 @@ const mistakes = async (text: string, env: Record<string, string> = {}) => {
 };
 
 describe("defaults and where the file is", () => {
-  test("[CFG1] without a file the defaults hold", async () => {
+  test("without a file the defaults hold", async () => {
     const loaded = await load();
     expect(loaded).toMatchObject({ file: null, root: join(home, ".skein") });
     expect(loaded.config).toEqual(defaultConfig(join(home, ".skein")));
@@ -156,7 +156,7 @@ describe("defaults and where the file is", () => {
     "session:\nagents:\nlock:\n",
     "\ufeff",
     "agents: {}",
-  ])("[CFG1] %j is the defaults", async (text) => {
+  ])("%j is the defaults", async (text) => {
     write({ "skein.yaml": text });
     expect((await load()).config).toEqual(defaultConfig(join(home, ".skein")));
   });
@@ -245,7 +245,7 @@ describe("precedence", () => {
     await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is known here");
   });
 
-  test("[CFG10] paths begin at home, or at the folder of the file or of the caller", async () => {
+  test("paths begin at home, or at the folder of the file or of the caller", async () => {
     write({
       "p/skein.yaml":
         "store: files:../s\nagents:\n  a: { cwd: ~/w }\n  b: { cwd: w }\n  c: { cwd: ~ }\n  d: { cwd: /abs }\n",
@@ -359,7 +359,7 @@ session:
     expect(config.models.providers.anthropic?.apiKey).toBe("true");
   });
 
-  test("[CFG15] lists stand where one belongs, and a wrong item is told at its place", async () => {
+  test("lists stand where one belongs, and a wrong item is told at its place", async () => {
     const tools = (text: string) => `contextPruning:\n  tools:\n    deny: ${text}\n`;
     for (const [text, deny] of [
       ["[read_*, 'web_?']", ["read_*", "web_?"]],
@@ -393,7 +393,7 @@ session:
     ]);
   });
 
-  test("[CFG15] in the environment commas stand between, and the whole list is replaced", async () => {
+  test("in the environment commas stand between, and the whole list is replaced", async () => {
     write({ "skein.yaml": "contextPruning: { tools: { deny: [a, b] } }" });
     const name = "SKEIN_CONTEXT_PRUNING__TOOLS__DENY";
     const { config, sources } = await load({ [name]: " c , d*,," });
@@ -411,7 +411,7 @@ session:
     '{"contextPruning": {"mode": false}, "agents": {"main": {"thinking": false}}}',
     "%YAML 1.1\n---\ncontextPruning: { mode: off }\nagents: { main: { thinking: no } }",
     'contextPruning: { mode: "${OFF}" }\nagents: { main: { thinking: "${OFF}" } }',
-  ])("[CFG16] off is off, also where it was read as false: %j", async (text) => {
+  ])("off is off, also where it was read as false: %j", async (text) => {
     write({ "skein.yaml": text });
     const { config } = await load({ OFF: "off" });
     expect([config.contextPruning.mode, config.agents.main?.thinking]).toEqual(["off", "off"]);
@@ -420,7 +420,7 @@ session:
     ]);
   });
 
-  test("[CFG7] a variable of a setting is checked like the file, and named", async () => {
+  test("a variable of a setting is checked like the file, and named", async () => {
     const env = {
       SKEIN_DURABILITY: "fast",
       SKEIN_DURABILTY: "os",
@@ -449,7 +449,7 @@ session:
     ]);
   });
 
-  test("[CFG7] text of the environment may stand for numbers and null, and finds keys of the file", async () => {
+  test("text of the environment may stand for numbers and null, and finds keys of the file", async () => {
     write({
       "skein.yaml":
         "agents: { my-agent: {}, Other: {} }\nsession: { reset: { mode: none, byChannel: { Slack: { mode: none } } } }",
@@ -549,13 +549,13 @@ session:
     ],
     ["a deep nest", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
     ["a megabyte", `# ${"x".repeat(1_000_000)}`, "1:1: found 1000002 characters, expected at most 1000000"],
-  ])("[CFG9] %s is refused", async (_, text, expected) => {
+  ])("%s is refused", async (_, text, expected) => {
     const [first, ...others] = await mistakes(text);
     expect(first).toEqual(expected);
     expect(others.length).toBeLessThan(10);
   });
 
-  test("[CFG9] an alias bomb costs nothing", async () => {
+  test("an alias bomb costs nothing", async () => {
     const lines = Array.from(
       { length: 30 },
       (_, n) => `  a${n}: &a${n} [${`*a${n - 1}, `.repeat(n === 0 ? 0 : 9)}]`,
@@ -563,7 +563,7 @@ session:
     expect(await mistakes(`agents:\n${lines.join("\n")}\n`)).toHaveLength(30);
   });
 
-  test("[CFG14] what is loaded is frozen, and tables inherit nothing", async () => {
+  test("what is loaded is frozen, and tables inherit nothing", async () => {
     write({ "skein.yaml": "agents: { constructor: {} }" });
     const { config } = await load();
     expect(Object.keys(config.agents)).toEqual(["constructor"]);

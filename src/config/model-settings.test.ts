@@ -25,7 +25,7 @@ describe("models", () => {
     ["constructor", null, "openai-compatible"],
     ["openai", "openai-compatible", "openai-compatible"],
     ["mine", "anthropic", "anthropic"],
-  ] as const)("[CFG17] the provider %s of type %s is spoken to as %s", (name, given, type) => {
+  ] as const)("the provider %s of type %s is spoken to as %s", (name, given, type) => {
     expect(providerType(name, given)).toBe(type);
   });
 
@@ -41,7 +41,7 @@ models:
         seeing: { vision: true, maxOutput: 100 }
 `);
 
-  test("[CFG17] what is said of a model counts, and what is not is left to what is known of it", () => {
+  test("what is said of a model counts, and what is not is left to what is known of it", () => {
     const said = { type: "openai-compatible", api: "openai-responses", baseUrl: "http://127.0.0.1:11434/v1" };
     expect(modelSettings(models, "local", "qwen3:8b")).toEqual({
       ...said,
@@ -69,7 +69,7 @@ models:
     });
   });
 
-  test("[CFG17] a policy takes them as they are", () => {
+  test("a policy takes them as they are", () => {
     const { overrides } = modelSettings(models, "local", "qwen3:8b");
     const policy = resolveTranscriptPolicy({ provider: "local", model: "qwen3:8b", overrides });
     expect(policy).toMatchObject({

@@ -15,14 +15,14 @@ import type { Node } from "./settings/setting.ts";
 const fromRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 describe("what is published", () => {
-  test("[CFG12] schema/skein.schema.json is the schema of the sections", async () => {
+  test("schema/skein.schema.json is the schema of the sections", async () => {
     const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
     await expect(text).toMatchFileSnapshot(fromRoot("schema/skein.schema.json"));
   });
 
   const accepts = (config: unknown) => Check(configJsonSchema(), config);
 
-  test("[CFG12] the schema accepts what the reader accepts", () => {
+  test("the schema accepts what the reader accepts", () => {
     fc.assert(fc.property(anyConfig, (config) => accepts(config)));
     expect(accepts({ $schema: "x", agents: { Main: { cwd: "${W}" } }, lock: { timeoutMs: "${T}" } })).toBe(
       true,
@@ -118,17 +118,17 @@ describe("what is published", () => {
     { acp: { permissions: null } },
     { acp: { maxConcurrentSessions: 0 } },
     { models: { providers: { local: { models: { q: { price: { input: -1 } } } } } } },
-  ])("[CFG12] and refuses %j, as the reader does", (config) => {
+  ])("and refuses %j, as the reader does", (config) => {
     expect(accepts(config)).toBe(false);
   });
 
-  test("[CFG13] docs/configuration.md lists every setting", () => {
+  test("docs/configuration.md lists every setting", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     const rows = [...page.matchAll(/^\| `(.+?)` \| (.+?) \| (.+) \|$/gm)].map((match) => match.slice(1, 4));
     expect(rows).toEqual(rowsOf(sections));
   });
 
-  test("[CFG13] its example has no mistake, and the schema takes it", () => {
+  test("its example has no mistake, and the schema takes it", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     const example = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
     const place = { folder: "/p", home: "/h", root: "/r" };
@@ -138,7 +138,7 @@ describe("what is published", () => {
     expect(accepts(parse(example))).toBe(true);
   });
 
-  test("[CFG13] and names the variables as they are read", () => {
+  test("and names the variables as they are read", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     expect(page).toContain(`\`${variableOf(["session", "maintenance", "pruneAfter"])}=90d\``);
   });

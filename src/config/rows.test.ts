@@ -22,7 +22,7 @@ const rules = (text: string) => `session:\n  sendPolicy:\n    rules: ${text}\n`;
 const keys = "keys (action, match)";
 
 describe("lists of groups", () => {
-  test("[CFG15] each group is read whole, with its defaults, and frozen", () => {
+  test("each group is read whole, with its defaults, and frozen", () => {
     const text =
       '[{ action: deny, match: { channel: "${NAME}" } }, { action: allow, match: ~ }, { action: deny }]';
     const { config, problems } = read(rules(text), { NAME: "slack" });
@@ -40,7 +40,7 @@ describe("lists of groups", () => {
     }
   });
 
-  test("[CFG15] what is wrong in one is told at its place", () => {
+  test("what is wrong in one is told at its place", () => {
     expect(read(rules("[{ action: allow }, deny, ~, [a], { match: {} }]")).problems).toEqual([
       `3:32: session.sendPolicy.rules.1: found "deny", expected ${keys}`,
       `3:38: session.sendPolicy.rules.2: found null, expected ${keys}`,
@@ -63,7 +63,7 @@ describe("lists of groups", () => {
     ]);
   });
 
-  test("[CFG15] they are shown with where they come from, and hide what came through a variable", () => {
+  test("they are shown with where they come from, and hide what came through a variable", () => {
     const written = read(rules('[{ action: deny, match: { channel: "${NAME}" } }]'), { NAME: "hunter2" });
     const text = effectiveConfigText(written);
     expect(text).toContain("      - action: deny # /p/skein.yaml:3\n");
@@ -72,7 +72,7 @@ describe("lists of groups", () => {
     expect(effectiveConfigText(read(""))).toContain("    rules: [] # default\n");
   });
 
-  test.each(["RULES", "RULES__0__ACTION"])("[CFG15] no variable stands for them: %s", (name) => {
+  test.each(["RULES", "RULES__0__ACTION"])("no variable stands for them: %s", (name) => {
     const variable = { name: `SKEIN_SESSION__SEND_POLICY__${name}`, value: "deny", file: null };
     const { problems } = environmentLayer([variable], sections, null);
     expect(problems.map(problemText)).toEqual([
@@ -82,7 +82,7 @@ describe("lists of groups", () => {
 });
 
 describe("channels and links", () => {
-  test("[CHN14] a channel says what it is and whose; its secret is never shown", () => {
+  test("a channel says what it is and whose; its secret is never shown", () => {
     const written = read(`
 channels:
   desk: { type: webhook, secret: hunter2, url: "https://example.org/in", users: { "@a:b": ann, c: ~ } }
@@ -102,7 +102,7 @@ session: { dmScope: main, identityLinks: { ann: ["desk:@a:b", "slack:U1"] } }`);
     expect(read("channels: { desk: { secret: 1337 } }").problems.join()).not.toContain("1337");
   });
 
-  test("[CHN14] links without a channel, and names with a colon, are mistakes", () => {
+  test("links without a channel, and names with a colon, are mistakes", () => {
     expect(read('session: { identityLinks: { ann: [U1], "a:b": [] } }').problems).toEqual([
       '1:40: session.identityLinks: found the key "a:b", expected a name without colons',
       '1:35: session.identityLinks.ann.0: found "U1", expected a channel and a peer, as channel:peer',

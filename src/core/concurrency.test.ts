@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { KeyedMutex, Mutex, sleep, unlessAborted, within } from "./concurrency.ts";
 
-test("[CON1] a mutex runs one after the other, in the order of asking, also past a failure", async () => {
+test("a mutex runs one after the other, in the order of asking, also past a failure", async () => {
   const mutex = new Mutex();
   const seen: string[] = [];
   const act = (name: string, fails = false) =>
@@ -17,7 +17,7 @@ test("[CON1] a mutex runs one after the other, in the order of asking, also past
   expect(seen).toEqual(["a in", "a out", "b in", "b out", "c in", "c out"]);
 });
 
-test("[CON1] names do not wait for one another", async () => {
+test("names do not wait for one another", async () => {
   const queues = new KeyedMutex();
   let release: () => void = () => undefined;
   const held = queues.run(
@@ -35,7 +35,7 @@ test("[CON1] names do not wait for one another", async () => {
 });
 
 describe("work that is waited for", () => {
-  test("[GST9] what is done in time is told, what fails is thrown, and what takes too long is left behind", async () => {
+  test("what is done in time is told, what fails is thrown, and what takes too long is left behind", async () => {
     expect(await within(60_000, Promise.resolve("done"))).toBe(true);
     await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
     const { promise, reject } = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ describe("work that is waited for", () => {
 });
 
 describe("waiting", () => {
-  test("[LOP12] a sleep takes its time, and ends at once with an abort, its timer with it", async () => {
+  test("[LIB11] a sleep takes its time, and ends at once with an abort, its timer with it", async () => {
     vi.useFakeTimers();
     try {
       const stop = new AbortController();
@@ -62,7 +62,7 @@ describe("waiting", () => {
     }
   });
 
-  test("[LOP12] what comes too late is nobody's, and leaves no listener behind", async () => {
+  test("[LIB11] what comes too late is nobody's, and leaves no listener behind", async () => {
     const stop = new AbortController();
     const { signal } = stop;
     const removed = vi.spyOn(signal, "removeEventListener");

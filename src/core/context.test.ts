@@ -88,7 +88,7 @@ describe("the context", () => {
     expect(buildContext(compacted).messages).toMatchObject([{ role: "compactionSummary", summary: "short" }]);
   });
 
-  test("[CTX6] a byte budget takes the newest, the summary always, and says where it ended", () => {
+  test("[HKP8] a byte budget takes the newest, the summary always, and says where it ended", () => {
     const lines = read(
       userLine("a", null),
       compaction("c", "a", "a"),
@@ -107,7 +107,7 @@ describe("the context", () => {
     });
   });
 
-  test("[CTX6] the budget is in bytes of text, and an entry that just fits is in", () => {
+  test("[HKP8] the budget is in bytes of text, and an entry that just fits is in", () => {
     const lines = read(userLine("a", null, "世界"), userLine("b", "a", "and"));
     const bytes = Buffer.byteLength("世界and");
     expect(buildContext(lines, "b", { byteBudget: bytes }).cut).toBeNull();
@@ -119,12 +119,12 @@ describe("the context", () => {
     expect(buildContext(read(userLine("a", null), empty)).entryIds).toEqual(["a"]);
   });
 
-  test("[CTX9] a base that is in the session after all is an ordinary parent", () => {
+  test("a base that is in the session after all is an ordinary parent", () => {
     const lines = read(userLine("a", null), userLine("b", "a"));
     expect(buildContext(lines, "b", { base: "a" }).entryIds).toEqual(["a", "b"]);
   });
 
-  test("[CTX9] the parent that a cut working set leaves out is no damage", () => {
+  test("the parent that a cut working set leaves out is no damage", () => {
     const lines = read(userLine("b", "a"));
     expect(buildContext(lines, "b", { base: "a" }).diagnostics).toEqual([]);
     expect(buildContext(lines, "b").diagnostics.map((each) => each.code)).toEqual(["missing_parent"]);

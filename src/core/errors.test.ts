@@ -18,7 +18,7 @@ describe("errors", () => {
     },
   );
 
-  test("[ERR3] hostile text stays one short line", () => {
+  test("[ATK18] hostile text stays one short line", () => {
     const name = `\u001b[2J\nerase\u202e${"x".repeat(10_000)}\ud800`;
     const { message } = new SkeinError("not_found", { what: "File", name, advice: "Check" });
     expect(message).not.toMatch(/\p{Cc}|\u202e/u);

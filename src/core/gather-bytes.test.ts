@@ -4,7 +4,7 @@ import { ByteGatherer, gatherStream, LineGatherer } from "./gather-bytes.ts";
 const tooLong = () => new Error("too long");
 
 describe("gathered bytes", () => {
-  test("[BDY7] one byte at a time, the buffer is at most twice as large as what is in it", () => {
+  test("one byte at a time, the buffer is at most twice as large as what is in it", () => {
     let reserved = 0;
     let grown = 0;
     const gathered = new ByteGatherer({
@@ -24,7 +24,7 @@ describe("gathered bytes", () => {
     expect([gathered.length, gathered.capacity]).toEqual([0, 0]);
   });
 
-  test("[BDY7] the buffer is never larger than the limit, nor than the declared length before more arrives", () => {
+  test("the buffer is never larger than the limit, nor than the declared length before more arrives", () => {
     const gathered = new ByteGatherer({ maxBytes: 5000, declaredBytes: 3000 });
     expect(gathered.append(new Uint8Array(2100))).toBe(true);
     expect(gathered.capacity).toBe(3000);
@@ -34,7 +34,7 @@ describe("gathered bytes", () => {
     expect(gathered.length).toBe(4100);
   });
 
-  test("[BDY7] what may not be reserved is not gathered", () => {
+  test("what may not be reserved is not gathered", () => {
     const reserve = () => {
       throw new Error("full");
     };
@@ -43,7 +43,7 @@ describe("gathered bytes", () => {
     expect([gathered.length, gathered.capacity]).toEqual([0, 0]);
   });
 
-  test("[BDY7] a stream is read up to the limit, and left at the first byte beyond it", async () => {
+  test("a stream is read up to the limit, and left at the first byte beyond it", async () => {
     const pulled: number[] = [];
     async function* chunks() {
       for (let count = 0; count < 10; count += 1) {
@@ -60,7 +60,7 @@ describe("gathered bytes", () => {
 });
 
 describe("gathered lines", () => {
-  test.each([1, 2, 3, 100])("[BDY7] are the same in chunks of %i bytes", (size) => {
+  test.each([1, 2, 3, 100])("are the same in chunks of %i bytes", (size) => {
     const text = Buffer.from("one\n\ntwo\nthr\u00e9e\nunfin");
     const lines = new LineGatherer({ maxBytes: 6, tooLong });
     const found: string[] = [];
@@ -73,7 +73,7 @@ describe("gathered lines", () => {
   test.each([
     ["complete", "1234567\n"],
     ["unfinished", "1234567"],
-  ])("[BDY7] one that is %s and too long is refused, and forgotten", (_, text) => {
+  ])("one that is %s and too long is refused, and forgotten", (_, text) => {
     const lines = new LineGatherer({ maxBytes: 6, tooLong });
     expect([...lines.split(Buffer.from("12"))]).toEqual([]);
     expect(() => [...lines.split(Buffer.from(text))]).toThrow("too long");

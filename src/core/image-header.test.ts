@@ -14,7 +14,7 @@ const makers = [
 ] as const;
 
 describe("what an image is", () => {
-  test.each(makers)("[IMG1] %s is told by its bytes, with its size", (mimeType, make) => {
+  test.each(makers)("%s is told by its bytes, with its size", (mimeType, make) => {
     fc.assert(
       fc.property(side, side, (width, height) => {
         expect(readImageHeader(make(width, height))).toEqual({ mimeType, width, height });
@@ -22,7 +22,7 @@ describe("what an image is", () => {
     );
   });
 
-  test("[IMG1] the size of a JPEG stands behind any number of other segments", () => {
+  test("the size of a JPEG stands behind any number of other segments", () => {
     const many = [
       jpegOf(1, 1, 60_000).subarray(0, 60_004),
       ...[0xe2, 0xc4, 0xdb, 0xfe].map((marker) => segment(marker, 65_535)),
@@ -42,11 +42,11 @@ describe("what an image is", () => {
     ["a JPEG without a frame", "\xff\xd8\xff\xda\0\x08\0\0\0\0\0\0\0"],
     ["a JPEG whose segment is shorter than its length", "\xff\xd8\xff\xe0\0\x01\0\0\0\0\0\0\0"],
     ["SVG", '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>'],
-  ])("[IMG1] %s is none", (_, text) => {
+  ])("%s is none", (_, text) => {
     expect(readImageHeader(Buffer.from(text, "latin1"))).toBeNull();
   });
 
-  test("[IMG1] a size of nothing is no size", () => {
+  test("a size of nothing is no size", () => {
     for (const bytes of [pngOf(0, 10), jpegOf(10, 0), gifOf(0, 0), webpOf(0, 7, "VP8 ")])
       expect(readImageHeader(bytes)).toBeNull();
   });
@@ -55,7 +55,7 @@ describe("what an image is", () => {
 describe("hostile bytes", () => {
   const beginnings = makers.map(([, make]) => make(300, 700));
 
-  test("[IMG2] whatever the bytes, reading ends in a header or in none, and never throws", () => {
+  test("whatever the bytes, reading ends in a header or in none, and never throws", () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc
@@ -72,7 +72,7 @@ describe("hostile bytes", () => {
     );
   });
 
-  test("[IMG2] cut off at any byte it is none or the same", () => {
+  test("cut off at any byte it is none or the same", () => {
     for (const whole of beginnings) {
       const header = readImageHeader(whole);
       for (let length = 0; length < whole.length; length++) {
@@ -82,7 +82,7 @@ describe("hostile bytes", () => {
     }
   });
 
-  test("[IMG2] ten megabytes of markers are read once", () => {
+  test("ten megabytes of markers are read once", () => {
     const fill = Buffer.alloc(10_000_000, 0xff);
     fill[1] = 0xd8;
     expect(readImageHeader(fill)).toBeNull();

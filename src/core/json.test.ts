@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stringifyDeep, stringifyJson } from "./json.ts";
 
-test("[ENT2] JSON for deep values is the same as JSON for any", () => {
+test("[ST22] JSON for deep values is the same as JSON for any", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(stringifyDeep(value)).toBe(JSON.stringify(value));
@@ -11,7 +11,7 @@ test("[ENT2] JSON for deep values is the same as JSON for any", () => {
   expect(stringifyDeep({ a: undefined, b: [1] })).toBe('{"b":[1]}');
 });
 
-test("[ENT5] a value nested 200,000 deep is written", () => {
+test("[ENT4] a value nested 200,000 deep is written", () => {
   const text = `${'{"a":['.repeat(100_000)}${"]}".repeat(100_000)}`;
   expect(stringifyDeep(JSON.parse(text))).toBe(text);
   expect(stringifyJson(JSON.parse(text))).toBe(text);

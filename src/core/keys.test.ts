@@ -64,7 +64,7 @@ describe("keys", () => {
     expect(formatKey(key)).toBe(text);
   });
 
-  test.each(forms)("[KEY3] %s is of kind %s", (text, kind) => {
+  test.each(forms)("%s is of kind %s", (text, kind) => {
     expect(kindOf(parseKey(text))).toBe(kind);
   });
 
@@ -174,7 +174,7 @@ describe("keys", () => {
     [{ form: "named", agentId: "a", sessionId: "a:b" }, "a session id with a colon"],
     [{ form: "main", agentId: "A B" }, "a bad agent id"],
     [{ form: "main", agentId: "Main" }, "an agent id that is not lowered"],
-  ])("[KEY6] %j is refused: %s", (key) => {
+  ])("[KEY1] %j is refused: %s", (key) => {
     expect(() => formatKey(key)).toThrow(expect.objectContaining({ code: "invalid_key" }));
   });
 });

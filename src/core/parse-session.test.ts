@@ -7,7 +7,7 @@ import { parseSession } from "./parse-session.ts";
 import { SessionTree } from "./tree.ts";
 
 describe("reading a session", () => {
-  test("[ENT2] [ENT3] an entry of any type, with fields nobody knows, comes back from its line", () => {
+  test("[ST22] [ENT3] an entry of any type, with fields nobody knows, comes back from its line", () => {
     fc.assert(
       fc.property(anyEntry, (value) => {
         const { lines } = parseSession(sessionText(value));
@@ -21,7 +21,7 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT4] [ENT5] whatever stands in a file, every line is accounted for and nothing throws", () => {
+  test("[ENT4] whatever stands in a file, every line is accounted for and nothing throws", () => {
     const line = fc.oneof(
       anyEntry.map((value) => JSON.stringify(value)),
       damagedEntry.map((value) => JSON.stringify(value)),
@@ -50,7 +50,7 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT5] any bytes at all can be read", () => {
+  test("[ENT4] any bytes at all can be read", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         SessionTree.from(parseSession(bytes)).context();
@@ -58,13 +58,13 @@ describe("reading a session", () => {
     );
   });
 
-  test("[ENT5] a line nested 200,000 deep, and the same once more", () => {
+  test("[ENT4] a line nested 200,000 deep, and the same once more", () => {
     const deep = `{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","data":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
     const tree = SessionTree.from(parseSession(sessionText(deep, deep)));
     expect(tree.diagnostics.map((each) => each.code)).toEqual(["duplicate_id"]);
   });
 
-  test("[ENT5] a field called corrupt, __proto__ or toString does not fool the reader", () => {
+  test("[ENT4] a field called corrupt, __proto__ or toString does not fool the reader", () => {
     const line =
       '{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","corrupt":1,"__proto__":{"type":"y"},"toString":null}';
     const { lines, diagnostics } = parseSession(sessionText(line));
@@ -177,7 +177,7 @@ describe("reading a session", () => {
     });
   });
 
-  test("[ENT9] lines before the header do not count, and an id is better than an index", () => {
+  test("[ENT8] lines before the header do not count, and an id is better than an index", () => {
     const v1 = (content: string) =>
       JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content } });
     const compaction = (more: object) =>

@@ -10,7 +10,7 @@ const userId = fc.oneof(
 );
 
 describe("user ids as folder names", () => {
-  test("[USR1] an id comes back from its folder name, which is plain lower-case ASCII", () => {
+  test("an id comes back from its folder name, which is plain lower-case ASCII", () => {
     fc.assert(
       fc.property(userId, (id) => {
         const segment = userSegment(id);
@@ -22,7 +22,7 @@ describe("user ids as folder names", () => {
     );
   });
 
-  test("[USR2] two ids never share a folder, not even on a disk that folds case", () => {
+  test("[WKD3] two ids never share a folder, not even on a disk that folds case", () => {
     fc.assert(
       fc.property(fc.uniqueArray(userId, { maxLength: 60 }), (ids) => {
         const segments = new Set(ids.map((id) => userSegment(id).toLowerCase()));
@@ -35,11 +35,11 @@ describe("user ids as folder names", () => {
     ["alice", "alice"],
     ["Ann@example.org", "%41nn%40example.org"],
     ["李雷", "%e6%9d%8e%e9%9b%b7"],
-  ])("[USR1] %s is kept in %s", (id, segment) => {
+  ])("%s is kept in %s", (id, segment) => {
     expect(userSegment(id)).toBe(segment);
   });
 
-  test("[USR3] an id too long to spell out is kept under its hash", () => {
+  test("an id too long to spell out is kept under its hash", () => {
     expect(userSegment("a".repeat(200))).toBe("a".repeat(200));
     expect(userSegment("a".repeat(201))).toBe(
       `~${createHash("sha256").update("a".repeat(201)).digest("hex")}`,
@@ -47,16 +47,16 @@ describe("user ids as folder names", () => {
     expect(userSegment("a".repeat(201))).not.toBe(userSegment("a".repeat(202)));
   });
 
-  test.each(["", "a".repeat(257), "\ud800"])("[USR4] %j is no user id", (id) => {
+  test.each(["", "a".repeat(257), "\ud800"])("%j is no user id", (id) => {
     expect(() => userSegment(id)).toThrow(expect.objectContaining({ code: "invalid_user_id" }));
   });
 
-  test("[USR4] 256 characters are counted as people count them", () => {
+  test("256 characters are counted as people count them", () => {
     expect(() => userSegment("😀".repeat(256))).not.toThrow();
   });
 
   test.each(["", "A", "%41%", "%61", "%C3", "%ff", "a/b", "..", ".a", "~abc", "con", "a b"])(
-    "[USR4] %j is no folder of ours",
+    "%j is no folder of ours",
     (segment) => {
       expect(() => userIdOfSegment(segment)).toThrow(
         expect.objectContaining({ code: "invalid_path_segment" }),
@@ -65,7 +65,7 @@ describe("user ids as folder names", () => {
   );
 
   test.each([".", "..", ".hidden", "dot.", "con", "nul", "aux.txt", "com1"])(
-    "[USR5] %s gets a harmless name",
+    "[KEY8] %s gets a harmless name",
     (id) => {
       const segment = userSegment(id);
       expect(segment).not.toMatch(/^\.|\.$|^(con|nul|aux|com1)(\.|$)/);

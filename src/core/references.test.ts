@@ -171,7 +171,7 @@ describe("references", () => {
     );
   });
 
-  test("[REF5] a channel called agent is shown in full, and unknown is never found", async () => {
+  test("[REF1] a channel called agent is shown in full, and unknown is never found", async () => {
     expect(displayKey("agent:a:agent:group:g", { agentId: "a" })).toBe("agent:a:agent:group:g");
     expect(await resolved("unknown")).toBeNull();
   });

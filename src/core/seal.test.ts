@@ -63,7 +63,7 @@ describe("sealing an entry", () => {
     expect(sealEntry(reversed, place).line).toBe(line);
   });
 
-  test("[ENT2] [ENT16] what is in memory is what the line says, and fits the schema", () => {
+  test("[ST22] what is in memory is what the line says, and fits the schema", () => {
     fc.assert(
       fc.property(draft, (value) => {
         const { entry, line } = sealEntry(value as EntryDraft, place);
@@ -74,7 +74,7 @@ describe("sealing an entry", () => {
     );
   });
 
-  test("[ENT16] the caller's object may change afterwards", () => {
+  test("the caller's object may change afterwards", () => {
     const message = { role: "user" as const, content: [{ type: "text" as const, text: "before" }] };
     const { entry } = sealEntry({ type: "message", message }, place);
     message.content[0] = { type: "text", text: "after" };

@@ -95,7 +95,7 @@ function act(tree: SessionTree, step: Operation): SessionTree {
 }
 
 describe("the tree", () => {
-  test("[FS33] takes in what it does not have, and passes over what it has", () => {
+  test("takes in what it does not have, and passes over what it has", () => {
     const tree = SessionTree.create({ cwd: "/w" });
     for (const id of ["a", "b"]) tree.append(user(id), { id });
     const whole = reload(tree);
@@ -153,7 +153,7 @@ describe("the tree", () => {
     expect(tree.size).toBe(4);
   });
 
-  test("[TRE4] an append on another leaf than expected is a conflict", () => {
+  test("[ST7] an append on another leaf than expected is a conflict", () => {
     const { tree } = conversation();
     expect(() => tree.append(user("four"), { expectedLeafId: "e2" })).toThrow(
       expect.objectContaining({ code: "conflict" }),
@@ -170,7 +170,7 @@ describe("the tree", () => {
     expect(tree.size).toBe(5);
   });
 
-  test("[TRE5] the same id again", () => {
+  test("[ST6] the same id again", () => {
     const { tree } = conversation();
     const first = tree.append(
       { type: "message", message: { role: "user", content: "four" } },
@@ -186,7 +186,7 @@ describe("the tree", () => {
     expect(tree.size).toBe(4);
   });
 
-  test("[TRE6] a branch with a summary names the leaf that was left", () => {
+  test("[SFL14] a branch with a summary names the leaf that was left", () => {
     const { tree } = conversation();
     const entry = tree.branchWithSummary("e1", "tried two and three", { files: [] });
     expect(entry).toMatchObject({
@@ -216,7 +216,7 @@ describe("the tree", () => {
     }
   });
 
-  test("[TRE8] a fork has its path, ids, live labels and context; the source is as it was", () => {
+  test("[ST11] a fork has its path, ids, live labels and context; the source is as it was", () => {
     const { tree } = conversation();
     tree.append({ type: "label", targetId: "e1", label: "on the path, cleared later" });
     tree.append({ type: "compaction", summary: "S", firstKeptEntryId: "e2", tokensBefore: 5 });
@@ -238,7 +238,7 @@ describe("the tree", () => {
     expect(fork.path().slice(0, 6)).toEqual(tree.path(forkAt));
   });
 
-  test("[TRE8] a fork over a bridged parent stays whole", () => {
+  test("[ST11] a fork over a bridged parent stays whole", () => {
     const tree = SessionTree.from(
       parseSession(sessionText(userLine("a", null), "{torn", userLine("c", "b"), userLine("d", "c"))),
     );
@@ -247,7 +247,7 @@ describe("the tree", () => {
     expect(fork.diagnostics).toEqual([]);
   });
 
-  test("[TRE8] a fork of a cut working set, and of a newer version, is a clean session of version 3", () => {
+  test("[ST11] a fork of a cut working set, and of a newer version, is a clean session of version 3", () => {
     const cut = '{"type":"session","version":3,"id":"s","skein":{"base":"z"}}\n';
     const newer = '{"type":"session","version":4,"id":"s"}\n';
     for (const head of [cut, newer]) {
@@ -267,7 +267,7 @@ describe("the tree", () => {
     expect(reload(tree).diagnostics).toEqual([]);
   });
 
-  test("[TRE5] an entry with a time that is none can be retried too", () => {
+  test("[ST6] an entry with a time that is none can be retried too", () => {
     const odd = { ...userLine("a", null), timestamp: "yesterday" };
     const tree = SessionTree.from(parseSession(sessionText(odd)));
     expect(tree.append(user("a"), { id: "a" }).id).toBe("a");
@@ -298,7 +298,7 @@ describe("the tree", () => {
     expect(tree.leafId).toBe("e3");
   });
 
-  test("[TRE10] unknown targets are refused and change nothing", () => {
+  test("unknown targets are refused and change nothing", () => {
     const { tree } = conversation();
     const refused: [() => unknown, string][] = [
       [() => tree.branch("nope"), "not_found"],
@@ -378,7 +378,7 @@ describe("the tree", () => {
     expect(SessionTree.from(parseSession(sessionText(info))).name).toBe("padded");
   });
 
-  test("[TRE5] a retry may leave out the time it left out before", () => {
+  test("[ST6] a retry may leave out the time it left out before", () => {
     const read = {
       ...userLine("a", null),
       timestamp: "2026-01-01T00:00:00Z",

@@ -141,7 +141,7 @@ describe("files", () => {
     "project/.skeins",
     "project/src/a.txt",
     "elsewhere/a.txt",
-  ])("[FBD2] %s is read and written", (path) => {
+  ])("[FBD1] %s is read and written", (path) => {
     const real = at(path).replace("to-root", "project/.skein");
     for (const action of ["read", "write"] as const)
       expect(boundary().checkPath(s1, at(path), action)).toEqual({ path: real });

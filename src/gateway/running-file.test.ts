@@ -33,7 +33,7 @@ const rewrite = (change: object) => {
 };
 
 describe("gateway.json", () => {
-  test("[GSA17] names the gateway that runs, for its owner alone, until it stops", () => {
+  test("[GST2] names the gateway that runs, for its owner alone, until it stops", () => {
     expect(findRunning(root, clock)).toBe(null);
     const first = claim();
     const running = { pid: process.pid, url, startedAt: start, isElsewhere: false };
@@ -55,7 +55,7 @@ describe("gateway.json", () => {
     ["a pid that is used again", { started: "1" }],
     ["an earlier boot", { bootId: "another" }],
     ["a pid that nobody has", { pid: 2 ** 30 }],
-  ])("[GSA17] %s is not taken for it, and the next start wins", (_, change) => {
+  ])("[GST2] %s is not taken for it, and the next start wins", (_, change) => {
     const old = claim();
     rewrite(change);
     expect(findRunning(root, clock)).toBe(null);
@@ -69,7 +69,7 @@ describe("gateway.json", () => {
     expect(findRunning(root, clock)).not.toBe(null);
   });
 
-  test("[GSA17] one of another machine counts for as long as it touches its file", () => {
+  test("[GST2] one of another machine counts for as long as it touches its file", () => {
     const mine = claim();
     rewrite({ host: "another machine" });
     if (!mine.isMine) throw new Error("the first start lost");
@@ -83,7 +83,7 @@ describe("gateway.json", () => {
   });
 
   test.each(["", "{", "null", "[]", '{"pid":1}', "x".repeat(100_000)])(
-    "[GSA17] %.20j is no gateway",
+    "[GST2] %.20j is no gateway",
     (text) => {
       writeFileSync(runningPath(root), text, { mode: 0o600 });
       expect(findRunning(root, clock)).toBe(null);
@@ -98,13 +98,13 @@ describe("gateway.json", () => {
     { pid: "1" },
     { nonce: null },
     { startedAt: "x" },
-  ])("[GSA17] with %j it is none either", (change) => {
+  ])("[GST2] with %j it is none either", (change) => {
     claim();
     rewrite(change);
     expect(findRunning(root, clock)).toBe(null);
   });
 
-  test("[GSA17] what somebody else could have written is not believed", () => {
+  test("[GST2] what somebody else could have written is not believed", () => {
     claim();
     chmodSync(runningPath(root), 0o622);
     expect(findRunning(root, clock)).toBe(null);

@@ -14,7 +14,7 @@ const marked = fc.oneof(
 );
 
 describe("fences", () => {
-  test("[INT11] nothing in a fence is its end", () => {
+  test("nothing in a fence is its end", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const lines = fenceCode(text, "json").split("\n");
@@ -29,7 +29,7 @@ describe("fences", () => {
     );
   });
 
-  test("[INT11] words to the letter stay in their line", () => {
+  test("words to the letter stay in their line", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const shown = inlineCode(text);
@@ -41,7 +41,7 @@ describe("fences", () => {
     );
   });
 
-  test("[INT11] plain words mean nothing", () => {
+  test("plain words mean nothing", () => {
     expect(escapeMarkdown("# a *b* [c](d) <e> `f` & |\n# g")).toBe(
       "\\# a \\*b\\* \\[c\\](d) \\<e\\> \\`f\\` \\& \\| \\# g",
     );
@@ -49,7 +49,7 @@ describe("fences", () => {
 });
 
 describe("quotations", () => {
-  test("[INT11] every line is part of it", () => {
+  test("every line is part of it", () => {
     fc.assert(
       fc.property(marked, (text) => {
         const lines = quoteMarkdown(text).split("\n");
@@ -77,7 +77,7 @@ describe("quotations", () => {
       "> ````\n> ```\n> <b>\n> ````\n> &lt;b>",
     ],
     ["another mark", "~~~\n```\n<b>\n~~~", "> ~~~\n> ```\n> <b>\n> ~~~"],
-  ])("[INT11] %s", (_, text, expected) => {
+  ])("%s", (_, text, expected) => {
     expect(quoteMarkdown(text)).toBe(`${expected}\n\n`);
   });
 });

@@ -267,7 +267,7 @@ describe("HTML", () => {
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) expect(anchors).toContain(target);
   });
 
-  test("[INT14] landmarks, one title, headings in order", () => {
+  test("landmarks, one title, headings in order", () => {
     const tree = open(sessionText(userLine("a", null), userLine("b", "a"), userLine("c", "b")));
     const page = textOf(exportHtml(tree));
     const counts = checkTags(page);
@@ -281,7 +281,7 @@ describe("HTML", () => {
   test.each([
     ["light", light],
     ["dark", dark],
-  ])("[INT14] every text colour can be read on every ground, %s", (_, palette) => {
+  ])("every text colour can be read on every ground, %s", (_, palette) => {
     for (const ground of [palette.page, palette.card, palette.code, palette.user]) {
       for (const ink of [palette.text, palette.soft, palette.accent, palette.bad]) {
         expect(contrast(ink, ground)).toBeGreaterThanOrEqual(4.5);
@@ -289,7 +289,7 @@ describe("HTML", () => {
     }
   });
 
-  test("[INT14] colours come from the palettes alone, and print has a white ground", () => {
+  test("colours come from the palettes alone, and print has a white ground", () => {
     const outside = style.replaceAll(/--\w+: #[0-9a-f]{6};/g, "");
     expect(outside).not.toMatch(/#[0-9a-f]{3,6}|rgb|hsl/);
     expect(style).toMatch(/@media print \{\n {2}:root \{ --page: #ffffff;/);
@@ -309,7 +309,7 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-test("[INT15] no piece grows with the session", () => {
+test("no piece grows with the session", () => {
   const tree = open(
     sessionText(
       ...Array.from({ length: 5000 }, (_, index) =>

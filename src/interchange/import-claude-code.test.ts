@@ -62,13 +62,13 @@ describe("answers of several lines", () => {
     ["as they were called", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rB"],
     ["the other way round", [result("rB", "a3", "B"), result("rA", "a2", "A")], ["rB", "rA"], "rA"],
     ["going on from the first", [result("rA", "a2", "A"), result("rB", "a3", "B")], ["rA", "rB"], "rA"],
-  ])("[INT4] results %s follow one another", (_, results, order, last) => {
+  ])("results %s follow one another", (_, results, order, last) => {
     const next = answer("n", last, "m2", { type: "text", text: "done" });
     const { tree } = importLines(...begin, ...results, next);
     expect(path(tree)).toEqual(["u", "a1", ...order, "n"]);
   });
 
-  test("[INT4] a result that comes before the next call of its answer does not split it", () => {
+  test("a result that comes before the next call of its answer does not split it", () => {
     const { tree } = importLines(
       ...begin.slice(0, 3),
       result("rA", "a2", "A"),
@@ -92,12 +92,12 @@ describe("answers of several lines", () => {
     expect(tree.entry("a1")).toMatchObject({ message: { stopReason: "toolUse" } });
   });
 
-  test("[INT4] a second result for the same call begins a branch", () => {
+  test("a second result for the same call begins a branch", () => {
     const { tree } = importLines(...begin.slice(0, 3), result("rA", "a2", "A"), result("again", "a2", "A"));
     expect(tree.children("a1").map(({ id }) => id)).toEqual(["rA", "again"]);
   });
 
-  test("[INT4] progress in between is passed over, attachments stay in the chain", () => {
+  test("progress in between is passed over, attachments stay in the chain", () => {
     const { tree, notKept } = importLines(
       ...begin.slice(0, 3),
       { type: "progress", uuid: "p", parentUuid: "a2", timestamp: at(2), data: {} },
@@ -149,7 +149,7 @@ describe("compactions", () => {
     answer("a2", "u2", "m2", { type: "text", text: "two" }),
   ];
 
-  test("[INT5] one that keeps nothing", () => {
+  test("one that keeps nothing", () => {
     const { tree } = importLines(
       ...before,
       boundary("b", { logicalParentUuid: "a2", compactMetadata: { trigger: "manual", preTokens: 900 } }),
@@ -164,7 +164,7 @@ describe("compactions", () => {
   test.each([
     ["by head and tail", { preservedSegment: { headUuid: "u2", anchorUuid: "s", tailUuid: "a2" } }],
     ["by name", { preservedMessages: { anchorUuid: "s", uuids: ["u2", "a2"] } }],
-  ])("[INT5] one that keeps the end, told %s", (_, compactMetadata) => {
+  ])("one that keeps the end, told %s", (_, compactMetadata) => {
     for (const parent of ["s", "a2"]) {
       const { tree, notKept } = importLines(
         ...before,
@@ -178,7 +178,7 @@ describe("compactions", () => {
     }
   });
 
-  test("[INT5] what hangs on the last of it is kept with it", () => {
+  test("what hangs on the last of it is kept with it", () => {
     const { tree } = importLines(
       ...before,
       { type: "attachment", uuid: "t", parentUuid: "a2", timestamp: at(2), attachment: { type: "file" } },
@@ -193,7 +193,7 @@ describe("compactions", () => {
     expect(shown(tree)).toEqual(["b", "u2", "a2", "u3"]);
   });
 
-  test("[INT5] what it kept may stand behind it", () => {
+  test("what it kept may stand behind it", () => {
     const { tree } = importLines(
       ...before.slice(0, 2),
       boundary("b", {
@@ -208,7 +208,7 @@ describe("compactions", () => {
     expect(shown(tree)).toEqual(["b", "u2", "a2"]);
   });
 
-  test("[INT5] [INT6] one that keeps the beginning says that it is not in the context", () => {
+  test("[INT6] one that keeps the beginning says that it is not in the context", () => {
     const { tree, notKept } = importLines(
       ...before,
       boundary("b", {
@@ -228,7 +228,7 @@ describe("compactions", () => {
     ]);
   });
 
-  test("[INT5] one whose summary is lost leaves the context whole", () => {
+  test("one whose summary is lost leaves the context whole", () => {
     const { tree, notKept } = importLines(
       ...before,
       boundary("b", { logicalParentUuid: "a2", compactMetadata: {} }),
@@ -246,12 +246,12 @@ describe("where the session stands", () => {
     user("u2", "u1", "another try"),
   ];
 
-  test("[INT4] the last branch written is the active one", () => {
+  test("the last branch written is the active one", () => {
     const { tree } = importLines(...lines);
     expect([tree.leafId, path(tree)]).toEqual(["u2", ["u1", "u2"]]);
   });
 
-  test("[INT4] what a sub-agent said is a branch with a label, wherever it hangs", () => {
+  test("what a sub-agent said is a branch with a label, wherever it hangs", () => {
     const side = { isSidechain: true, agentId: "g" };
     const { tree } = importLines(
       ...lines,
@@ -266,7 +266,7 @@ describe("where the session stands", () => {
     expect(tree.leafId).toBe("u2");
   });
 
-  test("[INT4] a leaf that is named behind the last message counts", () => {
+  test("a leaf that is named behind the last message counts", () => {
     const { tree } = importLines(...lines, { type: "last-prompt", leafUuid: "a1", sessionId: "s" });
     expect(tree.leafId).toBe("a1");
     expect(SessionTree.from(parseSession(tree.encode())).leafId).toBe("a1");
@@ -332,7 +332,7 @@ function saidIn(entry: Entry): string[] {
   );
 }
 
-test("[INT7] [INT8] [INT2] lines damaged in any way", () => {
+test("[NWC23] lines damaged in any way", () => {
   const lines: Line[] = [
     user("u1", null, "first", { cwd: "/w", thinkingMetadata: { level: "high" } }),
     answer("a1", "u1", "m", { type: "thinking", thinking: "hm", signature: "s" }),

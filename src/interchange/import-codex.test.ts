@@ -34,7 +34,7 @@ const messages = (tree: SessionTree) =>
 const path = (tree: SessionTree) => tree.path().map(({ id }) => id);
 
 describe("answers", () => {
-  test("[INT4] items that follow one another are one answer, up to a result, a prompt or a count", () => {
+  test("items that follow one another are one answer, up to a result, a prompt or a count", () => {
     const { tree } = importLines(
       said("user", "go"),
       item({ type: "reasoning", summary: [{ type: "summary_text", text: "hm" }], encrypted_content: "e" }),
@@ -109,7 +109,7 @@ describe("answers", () => {
 describe("rolling back", () => {
   const two = [said("user", "one"), said("assistant", "1"), said("user", "two"), said("assistant", "2")];
 
-  test("[INT4] what was rolled back stays as a branch", () => {
+  test("what was rolled back stays as a branch", () => {
     const { tree } = importLines(
       ...two,
       event({ type: "thread_rolled_back", num_turns: 1 }),
@@ -119,12 +119,12 @@ describe("rolling back", () => {
     expect(tree.children("line-3").map(({ id }) => id)).toEqual(["line-4", "line-7"]);
   });
 
-  test("[INT4] at the end, the session stands where it went back to", () => {
+  test("at the end, the session stands where it went back to", () => {
     const { tree } = importLines(...two, event({ type: "thread_rolled_back", num_turns: 1 }));
     expect(tree.leafId).toBe("line-3");
   });
 
-  test("[INT4] further than there is leads to before the first prompt", () => {
+  test("further than there is leads to before the first prompt", () => {
     const { tree } = importLines(
       ...two,
       event({ type: "thread_rolled_back", num_turns: 9 }),
@@ -134,7 +134,7 @@ describe("rolling back", () => {
   });
 });
 
-test("[INT5] a compaction with a summary, and one without", () => {
+test("a compaction with a summary, and one without", () => {
   const { tree, notKept } = importLines(
     said("user", "one"),
     tokens(100, 1),
@@ -148,7 +148,7 @@ test("[INT5] a compaction with a summary, and one without", () => {
   expect(notKept.at(-1)?.what).toContain("A compaction summary is unreadable");
 });
 
-test("[INT7] [INT8] [INT2] lines damaged in any way", () => {
+test("[NWC23] lines damaged in any way", () => {
   const lines: Line[] = [
     meta,
     line("turn_context", { model: "gpt", effort: "high" }),

@@ -45,7 +45,7 @@ describe("recognizeSource", () => {
   ];
 
   test.each(rows.map(([expected, text]) => [expected, text.slice(0, 60), text] as const))(
-    "[INT1] %s: %j",
+    "%s: %j",
     (expected, _, text) => {
       expect(recognizeSource(text)).toBe(expected);
       expect(recognizeSource(new TextEncoder().encode(text))).toBe(expected);
@@ -53,7 +53,7 @@ describe("recognizeSource", () => {
     },
   );
 
-  test("[INT1] a head that ends in the middle of a character is read all the same", () => {
+  test("a head that ends in the middle of a character is read all the same", () => {
     const bytes = new TextEncoder().encode('{"type":"session","version":3,"id":"日本語');
     expect(recognizeSource(bytes.subarray(0, -1))).toBe("pi");
   });
@@ -95,7 +95,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
     ]);
   });
 
-  test("[INT2] a name that cannot be a session id of ours gets the same stand-in each time", () => {
+  test("[NWC23] a name that cannot be a session id of ours gets the same stand-in each time", () => {
     const file = JSON.stringify(userLine("a", null));
     const id = importSession(file, { file: "../a b.jsonl" })?.tree.header.id;
     expect(id).toMatch(/^imported-[0-9a-f]{32}$/);
@@ -103,7 +103,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
   });
 });
 
-test("[INT7] [INT1] whatever the bytes, nothing is thrown", () => {
+test("whatever the bytes, nothing is thrown", () => {
   expect(importSession("Dear diary")).toBeNull();
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
@@ -119,7 +119,7 @@ test("[INT6] an example is one harmless line, and not a long one", () => {
   expect(first?.example?.length).toBe(300);
 });
 
-test("[INT7] nested as deep as it likes", () => {
+test("nested as deep as it likes", () => {
   const deep = `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`;
   const line = `{"parentUuid":null,"type":"assistant","uuid":"u","message":{"content":[{"type":"tool_use","id":"t","name":"x","input":${deep}}]}}`;
   const imported = importSession(

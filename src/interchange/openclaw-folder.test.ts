@@ -35,14 +35,14 @@ describe("keys", () => {
     ["agent:codex:acp:x1", "agent:codex:acp:x1"],
     ["agent:main:dashboard:d1", "agent:main:dashboard:d1"],
     ["agent::main:main", "agent:main:main"],
-  ])("[INT9] %s is %s", (source, expected) => {
+  ])("%s is %s", (source, expected) => {
     const [session] = plan({ [source]: row("s1") }).sessions;
     expect(session?.key).toBe(expected);
     expect(session?.keyNote).toBe(source === expected ? null : `Imported as ${expected}.`);
     expect(formatKey(parseKey(expected))).toBe(expected);
   });
 
-  test("[INT9] an old group finds its channel in the row", () => {
+  test("an old group finds its channel in the row", () => {
     expect(keyOf("group:g1", { channel: "signal" })).toBe("agent:main:signal:group:g1");
     expect(keyOf("group:g1", { lastChannel: "signal" })).toBe("agent:main:signal:group:g1");
   });
@@ -53,13 +53,13 @@ describe("keys", () => {
     ["agent:main", "nothing follows its agent id"],
     ["agent:no agent:main", "its agent id is not valid"],
     ["agent:main:bad\u0007id", "segment 3 contains a control character"],
-  ])("[INT9] %j has no counterpart", (source, problem) => {
+  ])("%j has no counterpart", (source, problem) => {
     const [session] = plan({ [source]: row("s1") }).sessions;
     expect(session?.key).toBe("agent:main:session:s1");
     expect(session?.keyNote).toBe(`Imported as agent:main:session:s1: ${problem}.`);
   });
 
-  test("[INT9] a sub-agent's key names its parent's session", () => {
+  test("a sub-agent's key names its parent's session", () => {
     const { sessions } = plan({
       "agent:main:main": row("parent"),
       "agent:worker:subagent:u1": row("child", {
@@ -74,13 +74,13 @@ describe("keys", () => {
     });
   });
 
-  test("[INT9] two rows that would have one key have two", () => {
+  test("two rows that would have one key have two", () => {
     const { sessions } = plan({ main: row("a"), "agent:main:main": row("b") });
     expect(sessions.map(({ key }) => key)).toEqual(["agent:main:main", "agent:main:session:b"]);
     expect(sessions[1]?.keyNote).toContain("another row has its own key");
   });
 
-  test("[INT9] a run's key of its job's session is told of, and its children keep their parent", () => {
+  test("a run's key of its job's session is told of, and its children keep their parent", () => {
     const { sessions, refused } = plan({
       "agent:main:cron:daily:run:s1": row("s1"),
       "agent:main:cron:daily": row("s1"),
@@ -98,7 +98,7 @@ describe("keys", () => {
 });
 
 describe("metadata", () => {
-  test("[INT9] what has a place is kept, what has none is counted", () => {
+  test("what has a place is kept, what has none is counted", () => {
     const [session] = plan({
       "agent:main:main": row("s1", {
         label: " trip ",
@@ -134,7 +134,7 @@ describe("metadata", () => {
     ]);
   });
 
-  test("[INT9] older rows say where answers go in fields of their own", () => {
+  test("older rows say where answers go in fields of their own", () => {
     const [session] = plan({
       main: row("s1", { lastChannel: "signal", lastTo: "+49", subject: "Family" }),
     }).sessions;
@@ -145,7 +145,7 @@ describe("metadata", () => {
     });
   });
 
-  test("[INT13] values that cannot be used are left out, and a label is given once", () => {
+  test("values that cannot be used are left out, and a label is given once", () => {
     const { sessions } = plan({
       a: row("s1", { label: "x".repeat(600), sendPolicy: "maybe", verboseLevel: 7, spawnedBy: "nobody" }),
       b: row("s2", { label: "same" }),
@@ -173,7 +173,7 @@ describe("files", () => {
     ["/home/ann/.openclaw/agents/main/sessions/s1-topic-a%20b.jsonl", "s1-topic-a%20b.jsonl"],
     ["C:\\Users\\ann\\sessions\\s1.jsonl", "s1.jsonl"],
     ["2026-01-02T03-04-05-678Z_s1.jsonl", "2026-01-02T03-04-05-678Z_s1.jsonl"],
-  ])("[INT9] %j is read from %s", (sessionFile, expected) => {
+  ])("%j is read from %s", (sessionFile, expected) => {
     expect(plan({ main: row("s1", { sessionFile }) }).sessions[0]?.file).toBe(expected);
   });
 
@@ -190,7 +190,7 @@ describe("files", () => {
     7,
     { toString: "x" },
     "x".repeat(5000),
-  ])("[INT13] %j is not", (sessionFile) => {
+  ])("%j is not", (sessionFile) => {
     const { sessions, refused } = plan({ main: row("s1", { sessionFile }), "agent:main:other": row("s2") });
     expect(sessions.map(({ sessionId }) => sessionId)).toEqual(["s2"]);
     expect(refused).toEqual([{ sourceKey: "main", problem: "its file is not in the folder" }]);
@@ -198,7 +198,7 @@ describe("files", () => {
 });
 
 describe("what is refused", () => {
-  test("[INT13] a row alone", () => {
+  test("a row alone", () => {
     const text =
       '{"__proto__":{"sessionId":"p"},"constructor":{"sessionId":"c"},"prototype":{"sessionId":"q"},"  ":{"sessionId":"e"},' +
       '"list":[],"nothing":null,"none":{},"odd":{"sessionId":"../x"},"taken":{"sessionId":"main"},"good":{"sessionId":"s1"}}';
@@ -218,13 +218,13 @@ describe("what is refused", () => {
     expect(Object.getPrototypeOf(sessions[0]?.meta)).toBe(Object.prototype);
   });
 
-  test("[INT13] a huge key", () => {
+  test("a huge key", () => {
     const { sessions, refused } = plan({ ["k".repeat(5000)]: row("s1"), main: row("s2") });
     expect(sessions).toHaveLength(1);
     expect(refused[0]?.sourceKey).toHaveLength(200);
   });
 
-  test.each(["", "not json", "[]", "7", "null"])("[INT13] %j as a whole", (text) => {
+  test.each(["", "not json", "[]", "7", "null"])("%j as a whole", (text) => {
     expect(() => planOpenclawFolder(text)).toThrow(SkeinError);
     expect(() => planOpenclawFolder(text)).toThrow(
       /sessions\.json cannot be read: it is not a JSON object\./,
@@ -232,7 +232,7 @@ describe("what is refused", () => {
   });
 });
 
-test("[INT9] [INT13] whatever the rows, every key is one of ours and stands once", () => {
+test("whatever the rows, every key is one of ours and stands once", () => {
   const word = fc.oneof(
     fc.constantFrom(
       "agent",

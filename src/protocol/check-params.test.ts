@@ -23,11 +23,11 @@ describe("checking params", () => {
       JSON.parse('{"__proto__": 1, "a/b": 2}'),
       ["__proto__: is not known", "a/b: is not known"],
     ],
-  ] as const)("[PRT2] %s %o", (name, given, expected) => {
+  ] as const)("[WLK4] %s %o", (name, given, expected) => {
     expect(problemsOf(name, given)).toEqual(expected);
   });
 
-  test("[GSA23] a list that is too long is refused, and none of its items looked at", () => {
+  test("a list that is too long is refused, and none of its items looked at", () => {
     let looked = 0;
     const keys = Array.from({ length: 65 }, () => "a");
     Object.defineProperty(keys, 0, { get: () => ++looked });
@@ -59,7 +59,7 @@ describe("checking params", () => {
     ]);
   });
 
-  test("[PRT2] many mistakes are told up to a number, and no depth is a danger", () => {
+  test("[WLK4] many mistakes are told up to a number, and no depth is a danger", () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`f${index}`, index]));
     expect(problemsOf("sessions.list", many)).toHaveLength(20);
     let deep: unknown = 1;
@@ -67,7 +67,7 @@ describe("checking params", () => {
     expect(problemsOf("tools.invoke", { sessionKey: "a", name: "x", arguments: { deep } })).toEqual([]);
   });
 
-  test("[PRT2] defaults are filled in, and what was given stays as it is", () => {
+  test("[WLK4] defaults are filled in, and what was given stays as it is", () => {
     const given = Object.freeze({ key: "a" });
     expect(checkParams(methodTable["sessions.archive"].params, given)).toEqual({
       params: { key: "a", archived: true },

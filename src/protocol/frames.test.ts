@@ -5,7 +5,7 @@ import { closeCodes, commonProtocol, readRequestInSteps } from "./frames.ts";
 const readRequest = (text: string) => atOnce(readRequestInSteps(text));
 
 describe("frames", () => {
-  test("[PRT6] a request is read, and anything else told why", () => {
+  test("a request is read, and anything else told why", () => {
     const frame = { type: "req", id: "1", method: "sessions.list", params: { limit: 5 } };
     expect(readRequest(JSON.stringify(frame))).toEqual({ frame });
     expect(readRequest("{torn")).toEqual({ id: null, problem: "The frame is no JSON" });
@@ -17,11 +17,11 @@ describe("frames", () => {
   test.each([
     [{ min: 1, max: 3 }, [1, 2], 2],
     [{ min: 3, max: 4 }, [1, 2], null],
-  ])("[PRT6] of %o and %o %s is spoken", (theirs, ours, expected) => {
+  ])("of %o and %o %s is spoken", (theirs, ours, expected) => {
     expect(commonProtocol(theirs, ours)).toBe(expected);
   });
 
-  test("[PRT6] every reason to close has a code of its own", () => {
+  test("every reason to close has a code of its own", () => {
     const codes = Object.values(closeCodes).map(({ code }) => code);
     expect(new Set(codes).size).toBe(codes.length);
   });

@@ -16,11 +16,11 @@ describe("how deep JSON nests", () => {
     ["behind a text", `["\\"\\\\",${nested(deepestNesting)}]${long}`, true],
     ["beside each other", `[${"[],".repeat(50_000)}[]]`, false],
     ["deep but short", nested(30_000), false],
-  ])("[SOK10] %s", (_, text, expected) => {
+  ])("[ATG7] %s", (_, text, expected) => {
     expect(atOnce(isTooDeep(bytesOf(text)))).toBe(expected);
   });
 
-  test("[SOK10] is measured alike however it is cut", () => {
+  test("[ATG7] is measured alike however it is cut", () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), fc.integer({ min: 998, max: 1001 }), (inner, at, levels) => {
         const bytes = bytesOf(`${"[".repeat(levels)}${inner}`);

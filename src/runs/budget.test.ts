@@ -15,7 +15,7 @@ const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 3
 const limits = { ...defaultLimits, tokens: 6, costUsd: 1 };
 
 describe("the budget of a root", () => {
-  test("[BUD1] the limits: 8 hops, 100 runs, tokens and money only where set", () => {
+  test("[FAM13] the limits: 8 hops, 100 runs, tokens and money only where set", () => {
     expect(defaultLimits).toEqual({ hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 });
   });
 
@@ -41,13 +41,13 @@ describe("the budget of a root", () => {
       { ...noFigures, knownCostUsd: 2 },
       { limit: "costUsd", allowed: 1, figure: 2 },
     ],
-  ] as const)("[BUD1] %j on %j: %j", (asked, figures, refusal) => {
+  ] as const)("[FAM13] %j on %j: %j", (asked, figures, refusal) => {
     const reserved = reserveRun(figures, asked, limits);
     if (refusal !== null) expect(reserved).toEqual({ refusal });
     else expect(reserved).toEqual({ figures: { ...figures, runs: figures.runs + 1, hops: asked.hops } });
   });
 
-  test("[BUD2] what is spent is summed, and a step without a price makes the sum unknown", () => {
+  test("[LIB21] what is spent is summed, and a step without a price makes the sum unknown", () => {
     const twice = spend(spend(noFigures, usage), usage);
     expect(figuresOf("r", twice)).toEqual({ rootId: "r", runs: 0, tokens: 6, costUsd: 1, hops: 0 });
     expect(overSpent(twice, limits)).toBe(null);
@@ -65,7 +65,7 @@ describe("the budget of a root", () => {
     expect(addUsage(usage, unpriced).costUsd).toBe(undefined);
   });
 
-  test("[BUD3] a refusal names the limit, the figures and what to do", () => {
+  test("[FAM13] a refusal names the limit, the figures and what to do", () => {
     const error = budgetExceeded("root-1", { limit: "runs", allowed: 100, figure: 101 });
     expect(error.code).toBe("budget_exceeded");
     expect(error.status).toBe(429);

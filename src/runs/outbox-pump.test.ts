@@ -157,7 +157,7 @@ function held() {
 }
 
 describe("the outbox", () => {
-  test("[OUT1] a row is delivered once, with its receipt", async () => {
+  test("[ANS9] a row is delivered once, with its receipt", async () => {
     const { time, store, pump, put } = setUp(async () => ({ messageId: "m1" }));
     const { outboxId } = await put("ann");
     pump.start();
@@ -165,7 +165,7 @@ describe("the outbox", () => {
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered", receipt: { messageId: "m1" } });
   });
 
-  test("[OUT2] to one target one at a time and in order, to eight targets at once", async () => {
+  test("to one target one at a time and in order, to eight targets at once", async () => {
     const { open, begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     for (const to of "aabacdefghij") await put(to);
@@ -183,7 +183,7 @@ describe("the outbox", () => {
     expect(begun.slice(11)).toEqual(["a4"]);
   });
 
-  test("[OUT2] the same words under another channel, account or thread are another target", async () => {
+  test("the same words under another channel, account or thread are another target", async () => {
     const { begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     await put("a");
@@ -193,7 +193,7 @@ describe("the outbox", () => {
     expect(begun).toHaveLength(2);
   });
 
-  test("[OUT2] whatever the order of targets, each gets its messages in order", async () => {
+  test("whatever the order of targets, each gets its messages in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 60 }), async (targets) => {
         const got = new Map<string, number[]>();
@@ -244,7 +244,7 @@ describe("the outbox", () => {
     expect(old(leastTries - 1)).toBe("dead");
   });
 
-  test("[OUT4] a refusal for good is dead at once; a wait that was asked for is kept", async () => {
+  test("[OUT3] a refusal for good is dead at once; a wait that was asked for is kept", async () => {
     const tries: number[] = [];
     const { time, store, pump, put, dead } = setUp(async ({ target }) => {
       tries.push(time.clock.now());
@@ -266,13 +266,13 @@ describe("the outbox", () => {
   });
 
   test.each([null, "x", 5, { permanent: "yes", retryAfterMs: Number.NaN }, { retryAfterMs: -1 }])(
-    "[OUT4] thrown %j is no refusal for good",
+    "[OUT3] thrown %j is no refusal for good",
     (thrown) => {
       expect(failureOf(thrown)).toMatchObject({ permanent: false, retryAfterMs: null });
     },
   );
 
-  test("[OUT5] a delivery that hangs is cut off, and holds up only its own target", async () => {
+  test("a delivery that hangs is cut off, and holds up only its own target", async () => {
     const { open, begun, signals, deliver } = held();
     const { time, store, pump, put } = setUp(deliver);
     const first = await put("a");
@@ -294,7 +294,7 @@ describe("the outbox", () => {
     expect(begun).toContain("a2");
   });
 
-  test("[OUT5] however many wait for a target that hangs, others are not kept waiting", async () => {
+  test("however many wait for a target that hangs, others are not kept waiting", async () => {
     const { begun, deliver } = held();
     const { time, pump, put } = setUp(deliver);
     for (let count = 0; count < 40; count += 1) await put("a");
@@ -304,7 +304,7 @@ describe("the outbox", () => {
     expect(begun).toContain("b41");
   });
 
-  test("[OUT2] slow deliveries outlive no lease: another process sends nothing twice, and the order stays", async () => {
+  test("slow deliveries outlive no lease: another process sends nothing twice, and the order stays", async () => {
     const got: string[] = [];
     const slowly: OutboxPumpOptions["deliver"] = ({ text }) =>
       new Promise((ok) => {
@@ -334,7 +334,7 @@ describe("the outbox", () => {
     expect([got.length, new Set(got).size, reports]).toEqual([13, 13, []]);
   });
 
-  test("[OUT6] a dropped row is cut off and not tried again; retry begins anew", async () => {
+  test("a dropped row is cut off and not tried again; retry begins anew", async () => {
     const { begun, signals, deliver } = held();
     const { time, store, pump, put, reports } = setUp(deliver);
     const { outboxId } = await put("a");
@@ -353,7 +353,7 @@ describe("the outbox", () => {
     expect([await pump.retry("x"), await pump.drop("x")]).toEqual([null, null]);
   });
 
-  test("[OUT7] closing waits for what is under way, takes no more, and cuts off what does not end", async () => {
+  test("closing waits for what is under way, takes no more, and cuts off what does not end", async () => {
     const { open, begun, deliver } = held();
     const { time, store, pump, put } = setUp(deliver);
     const slow = await put("a");
@@ -378,7 +378,7 @@ describe("the outbox", () => {
     expect([begun, time.waiting]).toEqual([["a1", "b2"], 0]);
   });
 
-  test("[OUT8] a store that fails is asked again, and what was delivered but not noted goes out again", async () => {
+  test("a store that fails is asked again, and what was delivered but not noted goes out again", async () => {
     let down = true;
     const storeOf: typeof memoryOutbox = (clock) => {
       const store = memoryOutbox(clock);
@@ -409,7 +409,7 @@ describe("the outbox", () => {
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered" });
   });
 
-  test("[OUT8] rows of another process are found, and a failing onDead stops nobody", async () => {
+  test("rows of another process are found, and a failing onDead stops nobody", async () => {
     const { time, store, pump, put, reports } = setUp(
       async () => {
         throw Object.assign(new Error("gone"), { permanent: true });

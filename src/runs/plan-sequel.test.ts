@@ -31,11 +31,11 @@ const textIn = (step: SequelStep | null) => {
   return message !== undefined && "content" in message ? String(message.content) : "";
 };
 
-test("[SND4] a run that nothing hangs on sets nothing off", () => {
+test("a run that nothing hangs on sets nothing off", () => {
   expect(planSequel(endedRun({}), ok("Yes."), at)).toEqual([]);
 });
 
-test("[SND5] the end of a child is announced to whoever spawned it, under a name of its own", () => {
+test("the end of a child is announced to whoever spawned it, under a name of its own", () => {
   const { run, sequel } = childRun({ deliverTo: desk });
   const step = only(planSequel(run, ok("It rains."), at));
   const provenance = {
@@ -67,7 +67,7 @@ test("[SND5] the end of a child is announced to whoever spawned it, under a name
 });
 
 describe("the reply to a message", () => {
-  test("[SND6] between strangers it is the asker's first turn", () => {
+  test("between strangers it is the asker's first turn", () => {
     const step = following(replySequel({ announceTo: desk, deliverTo: desk }), ok("Yes."));
     expect(step).toMatchObject({
       to: { key: askerKey },
@@ -87,7 +87,7 @@ describe("the reply to a message", () => {
     expect(prompt).not.toContain("ANNOUNCE_SKIP");
   });
 
-  test("[SND7] without an exchange it is announced to the asker; nothing said is said too", () => {
+  test("without an exchange it is announced to the asker; nothing said is said too", () => {
     const step = following(replySequel({ turns: 0, deliverTo: desk }), ok("Yes."));
     expect(step).toMatchObject({
       to: { key: askerKey },
@@ -105,7 +105,7 @@ describe("the reply to a message", () => {
     expect(textIn(following(replySequel({ turns: 0 }), { state: "ok" }))).toContain("(no output)");
   });
 
-  test.each(["Yes.", "REPLY_SKIP"])("[SND9] %s without an exchange: the announce step comes too", (reply) => {
+  test.each(["Yes.", "REPLY_SKIP"])("[TLK2] %s without an exchange: the announce step comes too", (reply) => {
     const sequel = replySequel({ turns: 0, announceTo: desk });
     const [told, step, ...more] = planSequel(endedRun({ sequel }), ok(reply), at);
     expect(told).toMatchObject({ to: { key: askerKey }, request: { idempotencyKey: "announce:r1" } });
@@ -116,7 +116,7 @@ describe("the reply to a message", () => {
     expect(more).toEqual([]);
   });
 
-  test.each(["error", "timeout", "aborted"] as const)("[SND7] %s is announced, exchange or not", (state) => {
+  test.each(["error", "timeout", "aborted"] as const)("%s is announced, exchange or not", (state) => {
     for (const turns of [0, 5]) {
       const step = following(replySequel({ turns, announceTo: desk }), { state });
       expect(step).toMatchObject({ to: { key: askerKey }, request: { kind: "announce", arrivalOf: "r1" } });
@@ -124,7 +124,7 @@ describe("the reply to a message", () => {
     }
   });
 
-  test.each(["", "  \n", "REPLY_SKIP", " REPLY_SKIP\n"])("[SND8] %j ends an exchange at once", (reply) => {
+  test.each(["", "  \n", "REPLY_SKIP", " REPLY_SKIP\n"])("[FAM8] %j ends an exchange at once", (reply) => {
     expect(idsOf(replySequel({}), ok(reply))).toEqual(["announce:r1"]);
     expect(idsOf(replySequel({ announceTo: desk }), ok(reply))).toEqual(["announce:r1", "announce_step:r1"]);
   });
@@ -137,7 +137,7 @@ describe("the reply to a message", () => {
 });
 
 describe("an exchange", () => {
-  test("[SND8] goes on with the other side, and no hop is added", () => {
+  test("[FAM8] goes on with the other side, and no hop is added", () => {
     const second = following(pingPongSequel({ turn: 1 }), ok("And now?"));
     expect(second).toMatchObject({
       to: { key: targetKey },
@@ -160,7 +160,7 @@ describe("an exchange", () => {
     ["the last turn", ok("Bye."), {}, 5, "Bye."],
   ];
   test.each(over)(
-    "[SND9] %s is followed by one announce step of each side",
+    "[TLK2] %s is followed by one announce step of each side",
     (_, outcome, run, turn, latest) => {
       const request = "```\nIs it open?";
       const terms = { turn, announceTo: desk, deliverTo: desk, request };
@@ -196,13 +196,13 @@ describe("an exchange", () => {
   );
 
   test.each<[string, Partial<Run>]>([
-    ["[SND9] what was only written, beyond the budget,", { isSilent: true }],
+    ["[TLK2] what was only written, beyond the budget,", { isSilent: true }],
     ["[TLK1] what a run that yielded for it has read", { mergedInto: "r0" }],
   ])("%s sets nothing off", (_, run) => {
     expect(following(pingPongSequel({ announceTo: desk }), ok("For you."), run)).toBeNull();
   });
 
-  test("[SND10] ends after at most its turns and two steps, sides in turn, the asker first", () => {
+  test("[FAM8] ends after at most its turns and two steps, sides in turn, the asker first", () => {
     const outcome = fc.oneof(
       { weight: 6, arbitrary: fc.string({ minLength: 1 }).map(ok) },
       fc.constant(ok("REPLY_SKIP")),
@@ -244,7 +244,7 @@ describe("an exchange", () => {
   });
 });
 
-test("[SND11] words between sessions are exactly these", () => {
+test("[TLK3] words between sessions are exactly these", () => {
   expect(["ANNOUNCE_SKIP", " REPLY_SKIP\n"].map(isSilentReply)).toEqual([true, true]);
   expect(["", "announce_skip", "REPLY_SKIP.", "I say ANNOUNCE_SKIP"].some(isSilentReply)).toBe(false);
 });

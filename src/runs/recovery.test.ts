@@ -67,11 +67,11 @@ const branches: readonly [Tail, readonly Entry[]][] = [
 ];
 
 describe("recovery", () => {
-  test.each(branches)("[RUN4] a branch that ends so is told: %s", (tail, path) => {
+  test.each(branches)("a branch that ends so is told: %s", (tail, path) => {
     expect(tailOf(path).tail).toBe(tail);
   });
 
-  test("[RUN4] every row of the table is among them", () => {
+  test("every row of the table is among them", () => {
     expect([...new Set(branches.map(([tail]) => tail))]).toEqual([...tails]);
     expect(Object.keys(recoveryActions)).toEqual([...tails]);
   });
@@ -91,14 +91,14 @@ describe("recovery", () => {
     ["assistant_error", "close_error"],
     ["assistant_aborted", "close_aborted"],
   ];
-  test.each(rows)("[RUN4] %s: %s", (tail, action) => {
+  test.each(rows)("%s: %s", (tail, action) => {
     for (const [, path] of branches.filter(([each]) => each === tail)) {
       expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4, startedAt: null })).toBe(action);
     }
   });
 
   const written = Date.parse("2026-01-01T00:00:00.000Z");
-  test.each(rows)("[RUN4] %s: %s, unless it is an answer from before the run was claimed", (tail, action) => {
+  test.each(rows)("%s: %s, unless it is an answer from before the run was claimed", (tail, action) => {
     const isAnswer = ["assistant_stop", "assistant_length", "assistant_error", "assistant_aborted"].includes(
       tail,
     );
@@ -109,7 +109,7 @@ describe("recovery", () => {
     }
   });
 
-  test("[RUN4] one that was woken since it yielded goes on", () => {
+  test("one that was woken since it yielded goes on", () => {
     const path = [user, answer("toolUse", ["sessions_yield"]), result("sessions_yield-0", yielded)];
     expect(recoveryOf(path, { wasWoken: true, mostAttempts: 4, startedAt: null })).toBe("ask_model");
   });
@@ -122,7 +122,7 @@ describe("recovery", () => {
     [{ retryable: true }, "close_error"],
     [{ attempts: 1 }, "close_error"],
     [undefined, "close_error"],
-  ])("[RUN5] an error marked %j: %s", (skein, action) => {
+  ])("an error marked %j: %s", (skein, action) => {
     const path = [user, answer("error", [], skein === undefined ? {} : { skein })];
     expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4, startedAt: null })).toBe(action);
   });

@@ -24,13 +24,13 @@ const cells = Object.entries(table).flatMap(([state, row]) =>
 const fact = (state: RunState) => ({ runId: "r", state, lost: 0, startedAt: 1 });
 
 describe("the states of a run", () => {
-  test("[RUN1] the table is total", () => {
+  test("the table is total", () => {
     expect(cells.length).toBe(9 * 11);
     expect(Object.keys(runStates).toSorted()).toEqual(Object.keys(table).toSorted());
     for (const row of Object.values(runStates)) expect(Object.keys(row)).toEqual([...runEvents]);
   });
 
-  test.each(cells)("[RUN1] %s, %s: %s", (state, event, cell) => {
+  test.each(cells)("%s, %s: %s", (state, event, cell) => {
     if (cell !== "-") {
       expect(nextState(fact(state), event)).toBe(cell === "." ? null : cell);
       return;
@@ -39,17 +39,17 @@ describe("the states of a run", () => {
     expect(() => nextState(fact(state), event)).toThrow(`Run r is ${state}; "${event}" cannot happen`);
   });
 
-  test("[RUN2] a run that was never claimed does not time out", () => {
+  test("a run that was never claimed does not time out", () => {
     expect(() => nextState({ ...fact("queued"), startedAt: null }, "deadline")).toThrow(SkeinError);
   });
 
-  test("[RUN3] the fourth loss of an owner is an error", () => {
+  test("[ANS4] the fourth loss of an owner is an error", () => {
     const after = [0, 1, 2, 3].map((lost) => nextState({ ...fact("running"), lost }, "lease_lost"));
     expect(after).toEqual(["queued", "queued", "queued", "error"]);
     expect(mostLost).toBe(3);
   });
 
-  test("[RUN1] ended are those to which nothing happens", () => {
+  test("ended are those to which nothing happens", () => {
     const ended = Object.keys(table).filter((state) => isEnded(state as RunState));
     expect(ended).toEqual(["ok", "error", "timeout", "aborted", "merged"]);
     expect([...openStates, ...endStates]).toEqual(Object.keys(table));

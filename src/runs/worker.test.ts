@@ -27,7 +27,7 @@ function workerOver(
   return { worker: new Worker(options), reports };
 }
 
-test("[KIL10] what is claimed while it closes goes back, and is not begun", async () => {
+test("[LIB27] what is claimed while it closes goes back, and is not begun", async () => {
   const asked = Promise.withResolvers<void>();
   const given = Promise.withResolvers<Claim | null>();
   const done: string[] = [];
@@ -73,7 +73,7 @@ test("[BDY11] a run that finds no file descriptor goes back into the queue, and 
   expect(reports).toHaveLength(2);
 });
 
-test("[KIL10] a sweep under way is over when it is closed", async () => {
+test("[LIB27] a sweep under way is over when it is closed", async () => {
   const sweeping = Promise.withResolvers<{ nextAt: null }>();
   let isClosed = false;
   const { worker } = workerOver({ sweep: () => sweeping.promise }, async () => undefined);
@@ -87,7 +87,7 @@ test("[KIL10] a sweep under way is over when it is closed", async () => {
   await closing;
 });
 
-test("[KIL10] who asks for a slot when it is stopped already gets none, at once", async () => {
+test("[LIB27] who asks for a slot when it is stopped already gets none, at once", async () => {
   const { worker } = workerOver({}, async () => undefined);
   worker.start();
   await worker.close();
@@ -98,7 +98,7 @@ test("[KIL10] who asks for a slot when it is stopped already gets none, at once"
 test.each([
   ["when closing begins", (worker: Worker) => void worker.close(3_600_000), () => undefined],
   ["behind that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
-])("[KIL10] who asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
+])("[LIB27] who asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   const refused = Promise.withResolvers<unknown>();
@@ -159,7 +159,7 @@ test("[KIL2] a run that it lost itself and took up again is kept by its second c
   await worker.close();
 });
 
-test("[KIL10] closing holds the process until those who hang have had their time", async () => {
+test("[LIB27] closing holds the process until those who hang have had their time", async () => {
   const begun = Promise.withResolvers<void>();
   let claims = 0;
   const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, () => {
@@ -182,7 +182,7 @@ test("[KIL10] closing holds the process until those who hang have had their time
   ]);
 });
 
-test("[KIL10] closing that is asked for once more has the shorter time", async () => {
+test("[LIB27] closing that is asked for once more has the shorter time", async () => {
   const begun = Promise.withResolvers<void>();
   let claims = 0;
   const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, (_, signal) => {
@@ -196,7 +196,7 @@ test("[KIL10] closing that is asked for once more has the shorter time", async (
   expect(worker.active).toBe(0);
 });
 
-test("[RUN31] a run that was ended from outside is stopped at once, not at the next beat", async () => {
+test("a run that was ended from outside is stopped at once, not at the next beat", async () => {
   const waiting: Claim[] = [claim];
   let isEnded = false;
   const runs: Partial<RunStore> = {

@@ -22,7 +22,7 @@ const seenBy = (agents: Agents, agentId: string, sandboxed = false) =>
   resolveAccessPolicy(agents.access, { agentId, sandboxed }).visibility;
 
 describe("agents as sessions reach them", () => {
-  test("[CFG23] what the code says goes first, then the agent's configuration, then defaults", () => {
+  test("what the code says goes first, then the agent's configuration, then defaults", () => {
     const agents = agentsOf(
       [
         "agents: { main: { sandboxed: true, roots: [/a], tools: { deny: [shell] }, subagents: { maxChildren: 2, tools: { allow: [x] } } } }",
@@ -55,12 +55,12 @@ describe("agents as sessions reach them", () => {
     expect([agents.find("nobody"), agents.find("constructor")]).toEqual([null, null]);
   });
 
-  test("[CFG23] a false of the code goes before a true of the configuration", () => {
+  test("a false of the code goes before a true of the configuration", () => {
     const agents = agentsOf("defaults: { sandboxed: true }", defineAgent({ id: "main", sandboxed: false }));
     expect(agents.find("main")?.sandboxed).toBe(false);
   });
 
-  test("[CFG23] who may see whom: the code, the agent, defaults, tools, for each action", () => {
+  test("who may see whom: the code, the agent, defaults, tools, for each action", () => {
     const agents = agentsOf(
       [
         "tools: { sessions: { visibility: agent }, agentToAgent: { enabled: true, allow: ['a -> b'] } }",

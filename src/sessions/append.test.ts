@@ -54,7 +54,7 @@ function calling(...calls: object[]): MessageDraft {
 const call = (id: string, more = {}) => ({ type: "toolCall", id, name: "read", arguments: {}, ...more });
 
 describe("the guard", () => {
-  test("[GRD1] calls that cannot be made are taken out and told of; the rest stay", async () => {
+  test("calls that cannot be made are taken out and told of; the rest stay", async () => {
     const { store, say } = await guarded();
     const bad = [
       call(""),
@@ -69,7 +69,7 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant"]);
   });
 
-  test("[GRD7] an id that was delivered long ago changes nothing, not even an open call", async () => {
+  test("an id that was delivered long ago changes nothing, not even an open call", async () => {
     const { store, say } = await guarded();
     await say(user("first"), { id: "delivery-1" });
     for (let index = 0; index < 205; index++) await say(user(`more ${index}`));
@@ -109,7 +109,7 @@ describe("the guard", () => {
     }
   });
 
-  test("[GRD2] the last of three hundred parallel calls is answered like the first", async () => {
+  test("[LBR11] the last of three hundred parallel calls is answered like the first", async () => {
     const { say, store } = await guarded();
     const ids = Array.from({ length: 300 }, (_, index) => `c${index}`);
     await say(calling(...ids.map((id) => call(id))));
@@ -118,7 +118,7 @@ describe("the guard", () => {
     expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
   });
 
-  test("[GRD2] a result that answers no open call is refused, once, twice, out of turn", async () => {
+  test("[LBR11] a result that answers no open call is refused, once, twice, out of turn", async () => {
     const { store, say } = await guarded();
     expect((await say(result("a"))).refused).toContain("no open call");
     await say(calling(call("a"), call("b")));
@@ -194,7 +194,7 @@ describe("the guard", () => {
     expect(whole?.length).toBe(1_000_008);
   });
 
-  test("[GRD5] an image from 64 KB on is kept as a blob, and stays readable for others", async () => {
+  test("an image from 64 KB on is kept as a blob, and stays readable for others", async () => {
     const { store, say } = await guarded();
     const bytes = Buffer.alloc(64 * 1024, 7);
     const small = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
@@ -214,7 +214,7 @@ describe("the guard", () => {
     expect(await store.blobs.get(scope, moved?.skein?.blob.sha256 ?? "")).toEqual(new Uint8Array(bytes));
   });
 
-  test("[GRD6] hooks replace or refuse, in order; one that throws is reported and passed over, unless it wants to stop", async () => {
+  test("hooks replace or refuse, in order; one that throws is reported and passed over, unless it wants to stop", async () => {
     const { store, say, hooks, reported } = await guarded();
     hooks.on("before_message_write", () => {
       throw new Error("broken hook");
@@ -242,7 +242,7 @@ describe("the guard", () => {
     expect((await transcript(store)).at(-1)).toBe("user");
   });
 
-  test("[GRD6] [HKS4] hooks know whose session it is, or what the caller knows of it", async () => {
+  test("hooks know whose session it is, or what the caller knows of it", async () => {
     const { store, say, hooks } = await guarded();
     const found: unknown[] = [];
     for (const name of ["before_message_write", "tool_result_persist"] as const)
@@ -254,14 +254,14 @@ describe("the guard", () => {
     expect(found).toEqual([ctx, itself, itself]);
   });
 
-  test("[GRD7] a crowd of writers in one process all get their turn", async () => {
+  test("a crowd of writers in one process all get their turn", async () => {
     const { store, say } = await guarded();
     const results = await Promise.all(Array.from({ length: 80 }, (_, index) => say(user(`m${index}`))));
     expect(results.every((each) => each.refused === null)).toBe(true);
     expect(await transcript(store)).toHaveLength(80);
   });
 
-  test("[GRD7] the same id again changes nothing, and writers at the same time keep calls and results together", async () => {
+  test("the same id again changes nothing, and writers at the same time keep calls and results together", async () => {
     const { store, say } = await guarded();
     await say(calling(call("a"), call("b")), { id: "one" });
     await Promise.all([

@@ -50,7 +50,7 @@ function ok(result: WrittenAttachments | AttachmentProblem): WrittenAttachments 
 describe("a folder of the session's own", () => {
   const wish = () => into({ own: join(root, "attachments", "s1") });
 
-  test("[SPN14] files are 0600, folders 0700, and a manifest has their sums", async () => {
+  test("[FAM38] files are 0600, folders 0700, and a manifest has their sums", async () => {
     const attachments = files({ "a.txt": "one", "b.txt": "two" });
     const { folder } = ok(await writeAttachments(wish(), "s1", attachments));
     expect(folder).toBe(join(root, "attachments", "s1"));
@@ -64,7 +64,7 @@ describe("a folder of the session's own", () => {
     expect(readdirSync(join(root, "attachments"))).toEqual([]);
   });
 
-  test("[SPN14] a link in the place of the folder is not followed", async () => {
+  test("[FAM38] a link in the place of the folder is not followed", async () => {
     mkdirSync(join(root, "attachments"));
     mkdirSync(join(root, "elsewhere"));
     symlinkSync(join(root, "elsewhere"), join(root, "attachments", "s1"));
@@ -73,13 +73,13 @@ describe("a folder of the session's own", () => {
     expect(lstatSync(join(root, "attachments", "s1")).isDirectory()).toBe(true);
   });
 
-  test("[SPN14] undoing takes away what was written", async () => {
+  test("[FAM38] undoing takes away what was written", async () => {
     const { folder, undo } = ok(await writeAttachments(wish(), "s1", files({ a: "x" })));
     await undo();
     expect(existsSync(folder)).toBe(false);
   });
 
-  test("[SPN15] what an earlier try has written is found if it is whole, and made anew if not", async () => {
+  test("[FAM17] what an earlier try has written is found if it is whole, and made anew if not", async () => {
     const attachments = files({ a: "x", b: "y" });
     const { folder } = ok(await writeAttachments(wish(), "s1", attachments));
     const facts = receiptOf(attachments).files;
@@ -99,7 +99,7 @@ describe("a folder inside the working directory", () => {
 
   beforeEach(() => mkdirSync(join(root, "cwd")));
 
-  test("[SPN14] goes with what was written, and nothing else", async () => {
+  test("[FAM38] goes with what was written, and nothing else", async () => {
     const { folder } = ok(await writeAttachments(wish("in/put"), "s1", files({ a: "x", b: "y", c: "z" })));
     expect(folder).toBe(join(root, "cwd", "in", "put"));
     writeFileSync(join(folder, "b"), "changed");
@@ -111,7 +111,7 @@ describe("a folder inside the working directory", () => {
     expect(readdirSync(join(root, "cwd", "in"))).toEqual(["put"]);
   });
 
-  test("[SPN14] a file that is there already refuses all, and stays", async () => {
+  test("[FAM38] a file that is there already refuses all, and stays", async () => {
     mkdirSync(join(root, "cwd", "in"));
     writeFileSync(join(root, "cwd", "in", "b"), "mine");
     const refused = await writeAttachments(wish("in"), "s1", files({ a: "x", b: "y" }));
@@ -120,7 +120,7 @@ describe("a folder inside the working directory", () => {
     expect(readFileSync(join(root, "cwd", "in", "b"), "utf8")).toBe("mine");
   });
 
-  test("[SPN14] the files of another session are not touched", async () => {
+  test("[FAM38] the files of another session are not touched", async () => {
     ok(await writeAttachments(wish("in"), "s1", files({ a: "x" })));
     const refused = await writeAttachments(wish("in"), "s2", files({ b: "y" }));
     expect(refused).toMatchObject({ code: "attachments_path_taken" });
@@ -128,7 +128,7 @@ describe("a folder inside the working directory", () => {
   });
 
   test.each(["/abs", "../out", "a/../../out", "a//b", "", ".", ".git/hooks", "a\\b", "C:x", "a\u0000b"])(
-    "[SPN14] %j is no mountPath",
+    "[FAM38] %j is no mountPath",
     async (mountPath) => {
       const refused = await writeAttachments(wish(mountPath), "s1", files({ a: "x" }));
       expect(refused).toMatchObject({ code: "attachments_invalid_mount_path" });
@@ -137,7 +137,7 @@ describe("a folder inside the working directory", () => {
     },
   );
 
-  test.each(["link", "link/in", "file"])("[SPN14] %s leads elsewhere or is no folder", async (mountPath) => {
+  test.each(["link", "link/in", "file"])("[FAM38] %s leads elsewhere or is no folder", async (mountPath) => {
     mkdirSync(join(root, "outside"));
     symlinkSync(join(root, "outside"), join(root, "cwd", "link"));
     writeFileSync(join(root, "cwd", "file"), "x");
@@ -146,7 +146,7 @@ describe("a folder inside the working directory", () => {
     expect(readdirSync(join(root, "outside"))).toEqual([]);
   });
 
-  test("[SPN14] a manifest that somebody else has written removes nothing outside its folder", async () => {
+  test("[FAM38] a manifest that somebody else has written removes nothing outside its folder", async () => {
     const { folder } = ok(await writeAttachments(wish("in"), "s1", files({ a: "x" })));
     writeFileSync(join(root, "cwd", "mine"), "x");
     const manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));

@@ -32,11 +32,11 @@ describe("what sub-agents do not get", () => {
       base.filter((name) => name !== "memory_search"),
     ],
     ["leaf", { allow: ["*"], deny: [] }, []],
-  ] as const)("[SPN8] a %s under %j", (role, tools, expected) => {
+  ] as const)("[POL3] a %s under %j", (role, tools, expected) => {
     expect(childDenyList(role, tools).toSorted()).toEqual(expected.toSorted());
   });
 
-  test("[SPN8] only who was spawned has such rules, and what was written at the spawn comes along", () => {
+  test("[POL3] only who was spawned has such rules, and what was written at the spawn comes along", () => {
     expect(childToolLayers({}, { tools: none })).toEqual([]);
     const toolLayers = [{ of: "agent main", allow: ["read"], deny: ["bash"] }];
     const meta = { spawnedBy: "agent:main:main", role: "orchestrator", toolLayers };
@@ -50,7 +50,7 @@ describe("what sub-agents do not get", () => {
   });
 
   test.each(["x", [null], [{ of: 1 }], [{ of: "a", allow: "read" }], [{ of: "a", deny: [1] }]])(
-    "[SPN8] rules that cannot be read (%j) allow nothing",
+    "[POL3] rules that cannot be read (%j) allow nothing",
     (toolLayers) => {
       const [first] = childToolLayers({ spawnedBy: "agent:main:main", toolLayers }, null);
       expect(first).toMatchObject({ allow: [] });

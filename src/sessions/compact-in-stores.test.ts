@@ -206,7 +206,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
   const compactIt = (store: Store, session: SessionRecord, summarize: Summarize) =>
     compactSession({ store }, scope, session, { ...base, contextWindow: window, summarize });
 
-  test("[CMP10] all of it reaches the summarizer, the newest first", async () => {
+  test("[CMP19] all of it reaches the summarizer, the newest first", async () => {
     const { store: first, session } = await opened();
     await first.sessions.append(scope, "s", marked);
     const store = await reopened(first);
@@ -226,7 +226,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP10] it ends where the previous compaction's kept part begins, and minds the previous summary", async () => {
+  test("[CMP19] it ends where the previous compaction's kept part begins, and minds the previous summary", async () => {
     const { store: first, session } = await opened();
     await first.sessions.append(scope, "s", marked.slice(0, 100));
     const draft = {
@@ -248,7 +248,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP10] what the context leaves out by an edit is left out of the older part too", async () => {
+  test("[CMP19] what the context leaves out by an edit is left out of the older part too", async () => {
     const { store } = await opened();
     await store.sessions.append(scope, "s", marked);
     const path = (await store.sessions.page(scope, "s", { along: "branch", limit: 1 }))?.leafId ?? null;
@@ -343,7 +343,7 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     await store.close();
   });
 
-  test("[CMP10] where what is read has no place to cut at, more is read", async () => {
+  test("[CMP19] where what is read has no place to cut at, more is read", async () => {
     const { store, session } = await opened();
     const call = { type: "toolCall" as const, id: "c", name: "look", arguments: {} };
     await store.sessions.append(scope, "s", [

@@ -26,7 +26,7 @@ async function session() {
 }
 
 describe("a compaction by hand", () => {
-  test("[CLI23] the summary stands in for what came before the first kept entry", async () => {
+  test("the summary stands in for what came before the first kept entry", async () => {
     const { sessions, record } = await session();
     const done = await compactByHand(sessions, {}, record, { summary: "In short.", keepFrom: "d" });
     expect(done).toMatchObject({ key: record.key, sessionId: "s", firstKeptEntryId: "d" });
@@ -36,7 +36,7 @@ describe("a compaction by hand", () => {
     expect(context?.entryIds).toEqual([done.entryId, "d"]);
   });
 
-  test("[CLI23] the first, the last and any entry between can be the first kept", async () => {
+  test("the first, the last and any entry between can be the first kept", async () => {
     for (const keepFrom of ["a", "b", "d"]) {
       const { sessions, record } = await session();
       const done = await compactByHand(sessions, {}, record, { summary: "x", keepFrom });
@@ -48,13 +48,13 @@ describe("a compaction by hand", () => {
     ["a tool result without its call", { summary: "x", keepFrom: "c" }, "invalid_arguments"],
     ["an entry that is not there", { summary: "x", keepFrom: "nope" }, "not_found"],
     ["nothing", { summary: " \n", keepFrom: "a" }, "invalid_arguments"],
-  ])("[CLI23] %s is refused, and nothing changes", async (_, wish, code) => {
+  ])("%s is refused, and nothing changes", async (_, wish, code) => {
     const { sessions, record } = await session();
     await expect(compactByHand(sessions, {}, record, wish)).rejects.toMatchObject({ code });
     expect((await sessions.get({}, "s"))?.leafId).toBe("d");
   });
 
-  test("[CLI23] an entry of another branch is refused, and so is a session that went on", async () => {
+  test("an entry of another branch is refused, and so is a session that went on", async () => {
     const { sessions, record } = await session();
     await sessions.branch({}, "s", "a");
     await expect(

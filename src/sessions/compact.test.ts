@@ -25,7 +25,7 @@ async function memory(hooks?: HookRegistry) {
 }
 
 describe("compacting a session", () => {
-  test("[CMP2] the summary stands in for the older part, and the entry says what it was made of", async () => {
+  test("[CMP19] the summary stands in for the older part, and the entry says what it was made of", async () => {
     const { store, compact, ids } = await memory();
     const { requests, summarize } = diligent();
     const outcome = await compact({ summarize, trigger: "manual", instructions: "mind the tests" });
@@ -54,7 +54,7 @@ describe("compacting a session", () => {
     expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
   });
 
-  test("[CMP5] a session with nothing to cut is told so, and no summarizer is asked", async () => {
+  test("a session with nothing to cut is told so, and no summarizer is asked", async () => {
     const { compact } = await memory();
     const { requests, summarize } = diligent();
     const manual = await compact({ summarize, contextWindow: 200_000, trigger: "manual" });
@@ -76,7 +76,7 @@ describe("compacting a session", () => {
     }
   });
 
-  test("[CMP13] the files of the calls are kept, and handed on from compaction to compaction", async () => {
+  test("the files of the calls are kept, and handed on from compaction to compaction", async () => {
     const { store, compact } = await memory();
     const { summarize } = diligent();
     const turn = (name: string, path: string): EntryDraft[] => {
@@ -147,7 +147,7 @@ describe("hooks around a compaction", () => {
     }
   });
 
-  test("[CMP18] one may give the summary, and is told what came of it", async () => {
+  test("[CMP18] [CMP21] one may give the summary, and is told what came of it", async () => {
     const hooks = new HookRegistry();
     const events: unknown[] = [];
     hooks.on("before_compaction", ({ messages, ...event }) => {
@@ -243,14 +243,14 @@ describe("options that cannot be meant", () => {
       `${compactions} compactions`,
       { compactions },
     ]),
-  ])("[CMP5] %s is refused before anything is asked", async (_, wrong) => {
+  ])("%s is refused before anything is asked", async (_, wrong) => {
     const { compact, ids } = await memory();
     const { requests, summarize } = diligent();
     await expect(compact({ summarize, ...wrong })).rejects.toMatchObject({ code: "invalid_arguments" });
     expect([requests, await ids()]).toEqual([[], allIds]);
   });
 
-  test("[CMP5] in the smallest window a summarizer gets what was said, and its request fits", async () => {
+  test("in the smallest window a summarizer gets what was said, and its request fits", async () => {
     const { compact } = await memory();
     const { requests, summarize } = diligent();
     expect(await compact({ summarize, contextWindow: 2000 })).toMatchObject({ done: true });

@@ -17,11 +17,11 @@ describe("names of new sessions", () => {
     ["session:trip", undefined, { key: "agent:main:session:trip", sessionId: "trip" }],
     ["slack:group:G1", undefined, { key: "agent:main:slack:group:G1" }],
     ["session:trip:thread:9", undefined, { key: "agent:main:session:trip:thread:9" }],
-  ])("[CLI14] %s with id %s is %j", (name, sessionId, expected) => {
+  ])("[SNM1] %s with id %s is %j", (name, sessionId, expected) => {
     expect(nameNew(name, { agentId: "main" }, { sessionId, newId })).toEqual(expected);
   });
 
-  test("[CLI14] where all senders share one session, main is global", () => {
+  test("[SNM1] where all senders share one session, main is global", () => {
     const asker = { agentId: "main", scope: "global" } as const;
     for (const name of ["main", "global"]) expect(nameNew(name, asker, { newId })).toEqual({ key: "global" });
   });
@@ -35,7 +35,7 @@ describe("names of new sessions", () => {
     ["subagent:x", "invalid_key"],
     ["nonsense:x", "invalid_key"],
     ["agent:a b:main", "invalid_key"],
-  ])("[CLI14] %s is refused as %s", (name, code) => {
+  ])("[SNM1] %s is refused as %s", (name, code) => {
     expect(() => nameNew(name, { agentId: "main" }, { newId })).toThrow(expect.objectContaining({ code }));
   });
 });

@@ -26,7 +26,7 @@ function treeOf(kinds: readonly string[]): SessionTree {
 }
 
 describe("history, page by page", () => {
-  test("[CLI9] a page read from a store is the page of the tree", async () => {
+  test("a page read from a store is the page of the tree", async () => {
     await fc.assert(
       fc.asyncProperty(
         parts,
@@ -63,7 +63,7 @@ describe("history, page by page", () => {
     );
   });
 
-  test("[CLI9] a page of a long session reads a few pages, not the session", async () => {
+  test("a page of a long session reads a few pages, not the session", async () => {
     const store = createMemoryStore();
     const names = { key: "agent:main:session:s", sessionId: "s" };
     await store.sessions.adopt(
@@ -86,7 +86,7 @@ describe("history, page by page", () => {
     expect(read).toBeLessThan(1000);
   });
 
-  test("[CLI9] ids and sessions that are not there are not found", async () => {
+  test("ids and sessions that are not there are not found", async () => {
     const store = createMemoryStore();
     const names = { key: "agent:main:session:s", sessionId: "s" };
     const asked = (range: HistoryRange) => readHistory(store.sessions, {}, names, range);

@@ -75,7 +75,7 @@ function run(hooks: HookRegistry, name: HookName): Promise<unknown> {
 const answering = (answer: unknown) => (() => answer) as never;
 
 describe.each(hookNames)("%s", (name) => {
-  test("[HKS1] hooks are called in the order of registration, each awaited, and not once they are taken away", async () => {
+  test("[LIB15] hooks are called in the order of registration, each awaited, and not once they are taken away", async () => {
     const { hooks } = registry();
     const seen: string[] = [];
     hooks.on(name, async () => {
@@ -95,7 +95,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(seen.slice(4)).toEqual(["slow", "twice", "last"]);
   });
 
-  test("[HKS1] one that comes or goes during a call counts from the next one on", async () => {
+  test("[LIB15] one that comes or goes during a call counts from the next one on", async () => {
     const { hooks } = registry();
     const seen: string[] = [];
     const off = hooks.on(name, () => {
@@ -110,7 +110,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(seen).toEqual(["old", "old", "new"]);
   });
 
-  test("[HKS2] one that throws or rejects is reported and passed over", async () => {
+  test("[LIB16] one that throws or rejects is reported and passed over", async () => {
     const { hooks, reported } = registry();
     const [first, second] = [new Error("thrown"), new Error("rejected")];
     let isReached = false;
@@ -131,7 +131,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(outcome).toEqual(unasked[name as AskedHook]);
   });
 
-  test("[HKS2] a HookStop stops the caller, and nobody is called behind it", async () => {
+  test("[LIB16] a HookStop stops the caller, and nobody is called behind it", async () => {
     const { hooks, reported } = registry();
     let isReached = false;
     hooks.on(name, async () => {
@@ -145,7 +145,7 @@ describe.each(hookNames)("%s", (name) => {
     expect([isReached, reported]).toEqual([false, []]);
   });
 
-  test("[HKS4] each has the runtime context, and an event that is its own", async () => {
+  test("each has the runtime context, and an event that is its own", async () => {
     const { hooks, reported } = registry();
     hooks.on(name, (event) => {
       (event as { ctx: unknown }).ctx = null;
@@ -162,7 +162,7 @@ describe.each(hookNames)("%s", (name) => {
   });
 });
 
-test("[HKS4] what a hook that is told answers does not count", async () => {
+test("what a hook that is told answers does not count", async () => {
   const { hooks, reported } = registry();
   for (const name of Object.keys(told) as ToldHook[]) {
     hooks.on(name, answering({ block: "no" }));
@@ -185,7 +185,7 @@ describe("answers", () => {
   };
 
   test.each(Object.keys(asked) as AskedHook[])(
-    "[HKS3] %s: without an answer everything is as it was",
+    "%s: without an answer everything is as it was",
     async (name) => {
       expect(await combine(name)).toMatchObject({ outcome: unasked[name] });
       expect(await combine(name, undefined, null, {}, Promise.resolve())).toMatchObject({
@@ -202,7 +202,7 @@ describe("answers", () => {
     ["before_reset", "cancel"],
     ["tool_result_persist", "refuse"],
     ["before_message_write", "refuse"],
-  ] as const)("[HKS3] %s: the first %s wins, and nobody is asked behind it", async (name, word) => {
+  ] as const)("%s: the first %s wins, and nobody is asked behind it", async (name, word) => {
     const { outcome, given } = await combine(name, undefined, { [word]: "first" }, { [word]: "second" });
     expect(outcome).toMatchObject({ [word]: "first" });
     expect(given).toHaveLength(2);
@@ -210,7 +210,7 @@ describe("answers", () => {
   });
 
   test.each(["before_agent_start", "before_prompt_build"] as const)(
-    "[HKS3] %s: contexts are joined by a blank line, in order, blank ones left out",
+    "%s: contexts are joined by a blank line, in order, blank ones left out",
     async (name) => {
       const contexts = ["one", " ", "two\n", "", "three"].map((prependContext) => ({ prependContext }));
       expect((await combine(name, ...contexts)).outcome).toMatchObject({
@@ -236,7 +236,7 @@ describe("answers", () => {
       { replace: { ...result, isError: false } },
     ],
   ] as const)(
-    "[HKS3] %s: each is given the %s of the one before, the last counts",
+    "%s: each is given the %s of the one before, the last counts",
     async (name, field, one, two) => {
       const [first, second] = [Object.values(one)[0], Object.values(two)[0]];
       const { outcome, given } = await combine(name, one, undefined, two, undefined);
@@ -250,7 +250,7 @@ describe("answers", () => {
     },
   );
 
-  test("[HKS3] a block counts, whatever is replaced beside it", async () => {
+  test("a block counts, whatever is replaced beside it", async () => {
     const both = { block: "no", replace: { n: 1 } };
     expect((await combine("before_tool_call", both, { block: "later" })).outcome).toMatchObject({
       block: "no",
@@ -273,7 +273,7 @@ describe("answers", () => {
       'The hook answered with "toString"; it may answer with prependContext',
     ],
     ["before_message_write", { replace: null }, 'The hook\'s "replace" is no object'],
-  ] as const)("[HKS2] %s: the answer %j is reported and does not count", async (name, answer, problem) => {
+  ] as const)("[LIB16] %s: the answer %j is reported and does not count", async (name, answer, problem) => {
     const { outcome, given, reported } = await combine(name, answer, undefined);
     expect(outcome).toEqual(unasked[name]);
     expect(reported).toEqual([[name, new TypeError(problem)]]);
@@ -282,11 +282,11 @@ describe("answers", () => {
 });
 
 describe("what is prepended", () => {
-  test("[HKS5] nothing is kept where there is nothing to prepend", () => {
+  test("nothing is kept where there is nothing to prepend", () => {
     for (const nothing of [null, "", " \n"]) expect(prependedEntry(nothing)).toBeNull();
   });
 
-  test("[HKS5] it is kept as conversation of its own, which the model sees and people are not shown", () => {
+  test("it is kept as conversation of its own, which the model sees and people are not shown", () => {
     const tree = SessionTree.create({ cwd: "/w" });
     const draft = prependedEntry("The user is Ann.");
     if (draft === null) throw new Error("no entry");
@@ -301,7 +301,7 @@ describe("what is prepended", () => {
 });
 
 describe("the names", () => {
-  test("[HKS6] docs/hooks.md lists the hooks, and what they may answer", () => {
+  test("docs/hooks.md lists the hooks, and what they may answer", () => {
     const page = readFileSync(fileURLToPath(new URL("../../docs/hooks.md", import.meta.url)), "utf8");
     const rows = [...page.matchAll(/^\| `(\w+)` \| [^|]+ \|(?: ([^|]+) \|)?/gm)].map((match) => [
       match[1],
@@ -314,7 +314,7 @@ describe("the names", () => {
     expect(rows.toSorted()).toEqual(expected.map(([name, fields]) => [name, fields]).toSorted());
   });
 
-  test("[HKS6] an unknown one is refused, with those there are", () => {
+  test("an unknown one is refused, with those there are", () => {
     const { hooks } = registry();
     for (const name of ["before_tool", "toString", ""]) {
       expect(() => hooks.on(name as "agent_end", () => undefined)).toThrow(

@@ -23,7 +23,7 @@ function importing(dryRun = false, settings: ImportSettings = {}) {
 }
 
 describe("importing", () => {
-  test("[CLI26] a session gets a key by its id, and remembers where it came from", async () => {
+  test("a session gets a key by its id, and remembers where it came from", async () => {
     const { sessions, importer } = importing();
     expect(await importer().import(source("one", {}, 3))).toEqual({
       imported: { key: "agent:main:session:one", sessionId: "one", entries: 3, notKept: [] },
@@ -35,7 +35,7 @@ describe("importing", () => {
     });
   });
 
-  test("[CLI26] what was imported before is skipped, with whether it has changed", async () => {
+  test("what was imported before is skipped, with whether it has changed", async () => {
     const { importer } = importing();
     await importer().import(source("one"));
     const skipped = { key: "agent:main:session:one", sessionId: "one" };
@@ -47,7 +47,7 @@ describe("importing", () => {
     });
   });
 
-  test("[CLI26] in one run, too", async () => {
+  test("in one run, too", async () => {
     for (const dryRun of [false, true]) {
       const once = importing(dryRun).importer();
       await once.import(source("one"));
@@ -58,7 +58,7 @@ describe("importing", () => {
     }
   });
 
-  test("[CLI26] what is in the trash stays there", async () => {
+  test("what is in the trash stays there", async () => {
     const { sessions, importer } = importing();
     await importer().import(source("one"));
     await sessions.remove({}, "one");
@@ -76,7 +76,7 @@ describe("importing", () => {
     });
   });
 
-  test("[CLI26] a key or label that is taken costs the key or label, and that is told", async () => {
+  test("a key or label that is taken costs the key or label, and that is told", async () => {
     const { sessions, importer } = importing(false, keep);
     const wish: ImportWish = {
       key: "agent:main:main",
@@ -103,12 +103,12 @@ describe("importing", () => {
     [{ key: "global" }, "agent:main:session:one"],
     [{ key: "not a key" }, "agent:main:session:one"],
     [{ agentId: "research" }, "agent:research:session:one"],
-  ])("[CLI26] with %j its key is %s", async (wish, key) => {
+  ])("with %j its key is %s", async (wish, key) => {
     const outcome = await importing(false, keep).importer().import(source("one"), wish);
     expect(outcome).toMatchObject({ imported: { key } });
   });
 
-  test("[CLI26] a dry run changes nothing, and says what would be", async () => {
+  test("a dry run changes nothing, and says what would be", async () => {
     const { sessions, importer } = importing(true, keep);
     const run = importer();
     const wish = { key: "agent:main:main", meta: { label: "l" } };

@@ -26,7 +26,7 @@ function session(key: string, meta: SessionMeta = {}, more: Partial<ListedSessio
 }
 
 describe("a row of sessions.list", () => {
-  test("[CLI20] what is not known is absent, nothing is null", () => {
+  test("[CLG1] what is not known is absent, nothing is null", () => {
     const row = listRow(session("agent:main:session:s"));
     expect(row).toEqual({
       key: "agent:main:session:s",
@@ -40,7 +40,7 @@ describe("a row of sessions.list", () => {
     expect(Check(SessionRowSchema, row)).toBe(true);
   });
 
-  test("[CLI20] everything that is known stands in its place", () => {
+  test("[CLG1] everything that is known stands in its place", () => {
     const meta = {
       label: "l",
       delivery: { channel: "slack", to: "C1", accountId: "a", threadId: "t" },
@@ -98,11 +98,11 @@ describe("a row of sessions.list", () => {
     ["agent:main:slack:group:G1", { lastChannel: "matrix", channel: "irc" }, "irc"],
     ["agent:main:user:bob", {}, "unknown"],
     ["agent:main:main", {}, "unknown"],
-  ])("[CLI20] the channel of %s with %j is %s", (key, meta, channel) => {
+  ])("[CLG1] the channel of %s with %j is %s", (key, meta, channel) => {
     expect(listRow(session(key, meta)).channel).toBe(channel);
   });
 
-  test("[CLI20] a chosen model and thinking level come before those that were used", () => {
+  test("[CLG1] a chosen model and thinking level come before those that were used", () => {
     const digest = { ...emptyDigest, model: { provider: "p", modelId: "m" }, thinkingLevel: "low" };
     const row = listRow(session("agent:main:main", { model: "q/n", thinkingLevel: "high" }, { digest }));
     expect(row).toMatchObject({ model: "q/n", thinkingLevel: "high" });
@@ -122,7 +122,7 @@ describe("a row of sessions.list", () => {
       { status: "waiting", startedAt: 5, endedAt: null },
       { status: "waiting", startedAt: 5, runtimeMs: 0 },
     ],
-  ] as const)("[RDT3] work %j is shown as %j", (work, shown) => {
+  ] as const)("work %j is shown as %j", (work, shown) => {
     const { status, startedAt, endedAt, runtimeMs } = listRow(session("agent:main:main"), { work });
     expect({ status, startedAt, endedAt, runtimeMs }).toEqual({
       startedAt: undefined,

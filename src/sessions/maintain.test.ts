@@ -65,7 +65,7 @@ describe("maintenance", () => {
     expect(await listed(store, bob)).toEqual(["old"]);
   });
 
-  test("[GST18] told to leave off, it neither looks nor does anything any more", async () => {
+  test("told to leave off, it neither looks nor does anything any more", async () => {
     const { store, now } = await prepared();
     const about = { store, users: ["ann", "bob"], now: now(), rules: rulesWith({ mode: "enforce" }) };
     const run = (signal: AbortSignal, looked = () => undefined) => {

@@ -77,7 +77,7 @@ describe("by time", () => {
 });
 
 describe("by number", () => {
-  test("[MNT3] the oldest beyond so many are archived, for each user alone", () => {
+  test("the oldest beyond so many are archived, for each user alone", () => {
     const ann = [session(3), session(1), session(2)].map((each) => ({ ...each, userId: "ann" }));
     const unnamed = [session(9), session(8)];
     expect(plan({ maxSessions: 2 }, [...ann, ...unnamed])).toEqual([
@@ -85,7 +85,7 @@ describe("by number", () => {
     ]);
   });
 
-  test("[MNT3] archived ones and those on their way to the trash do not count, untouchable ones do", () => {
+  test("archived ones and those on their way to the trash do not count, untouchable ones do", () => {
     const [gone, archived] = [session(40), session(5, { archived: true })];
     const [main, old, young] = [session(20, { key: "agent:main:main" }), session(10), session(1)];
     const all = [gone, archived, main, old, young];
@@ -187,7 +187,7 @@ function carriedOut(before: MaintenanceInput): MaintenanceInput {
 }
 
 describe("any plan", () => {
-  test("[MNT5] one decision a session, the same in any order of the input", () => {
+  test("one decision a session, the same in any order of the input", () => {
     fc.assert(
       fc.property(anyInput, fc.infiniteStream(fc.nat()), (given, numbers) => {
         const decisions = planMaintenance(given);
@@ -203,7 +203,7 @@ describe("any plan", () => {
     );
   });
 
-  test("[MNT5] only what is in the trash is purged, only the others are moved there", () => {
+  test("only what is in the trash is purged, only the others are moved there", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         for (const { uid, action, userId, key } of planMaintenance(given)) {
@@ -214,7 +214,7 @@ describe("any plan", () => {
     );
   });
 
-  test("[MNT5] carried out, it leaves nothing to do but to empty the trash; then the limits hold", () => {
+  test("carried out, it leaves nothing to do but to empty the trash; then the limits hold", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         const once = carriedOut(given);
@@ -231,7 +231,7 @@ describe("any plan", () => {
     );
   });
 
-  test("[MNT5] no rule, no decision; the default rules fit", () => {
+  test("no rule, no decision; the default rules fit", () => {
     expect(plan({}, [session(9999)], [trash(9999)])).toEqual([]);
     const { maintenance } = defaultConfig("/r").session;
     expect(plan(maintenance, [session(31), session(29)], [trash(31), trash(29)])).toHaveLength(2);
@@ -241,7 +241,7 @@ describe("any plan", () => {
 describe("why", () => {
   const why = (...args: Parameters<typeof input>) => planMaintenance(input(...args)).map((each) => each.why);
 
-  test("[MNT6] each decision has its figures", () => {
+  test("[MXP1] each decision has its figures", () => {
     const rules = { pruneAfter: 30 * day, trashAfter: 10 * day };
     expect(why(rules, [session(45)], [trash(12)])).toEqual([
       "In the trash for 12 days; it is kept for 10 days.",
@@ -258,7 +258,7 @@ describe("why", () => {
     ]);
   });
 
-  test("[MNT6] any session can be explained", () => {
+  test("[MXP1] any session can be explained", () => {
     const [mine, main] = [session(18), session(99, { key: "agent:main:main" })];
     const gone = trash(3);
     const given = input(
@@ -286,7 +286,7 @@ describe("why", () => {
     expect(explainMaintenance(mine, input({}, [mine])).match(/no limit is set/g)).toHaveLength(3);
   });
 
-  test("[MNT6] what is announced happens then, and not before", () => {
+  test("[MXP1] what is announced happens then, and not before", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 60 * day }),

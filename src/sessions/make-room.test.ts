@@ -72,7 +72,7 @@ function recovery(
 }
 
 describe("a context that does not fit", () => {
-  test("[CMP14] is compacted, and that is all where it helps", async () => {
+  test("is compacted, and that is all where it helps", async () => {
     const held = await session(12, 1000);
     const { taken, run } = recovery(held, diligent().summarize);
     expect(await run.makeRoom()).toBe("compact");
@@ -87,7 +87,7 @@ describe("a context that does not fit", () => {
     ["answers too much", async () => "x".repeat(100_000), "too_long"],
     ["hangs until the signal", () => new Promise(() => undefined), "timed_out"],
   ])(
-    "[CMP11] [CMP14] where the summarizer %s, the next measure is taken and nothing is lost",
+    "[CMP11] where the summarizer %s, the next measure is taken and nothing is lost",
     async (_, summarize, reason) => {
       const held = await session(12, 1000);
       const before = await entriesOf(held.store);

@@ -26,7 +26,7 @@ const rows: [string, SessionMeta, object | null, string | null][] = [
   ["global", {}, null, null],
 ];
 
-test.each(rows)("[SND25] %s with %j is announced on %j", (key, meta, target, channel) => {
+test.each(rows)("%s with %j is announced on %j", (key, meta, target, channel) => {
   expect(outsideChannel({ key, meta })).toEqual(target);
   expect(channelOf({ key, meta })).toBe(channel);
 });
@@ -42,7 +42,7 @@ test.each<[string, Parameters<typeof answerTarget>[0], object | undefined]>([
   ["a run of no channel", { run: { options: {} }, session: placed({ delivery: desk }) }, undefined],
   ["no run", { run: null, session: placed({ delivery: desk }) }, desk],
   ["no run of a child", { run: null, session: placed({ delivery: desk, spawnedBy: "x" }) }, undefined],
-])("[SND7] what %s set off is answered where its answers go", (_, by, target) => {
+])("what %s set off is answered where its answers go", (_, by, target) => {
   expect(answerTarget(by)).toEqual(target);
 });
 

@@ -4,7 +4,7 @@ import type { Told } from "./relay-progress.ts";
 import { Progress, paceMs, progressNote, snippet, stallMs } from "./relay-progress.ts";
 
 describe("the progress of a child", () => {
-  test("[ASP10] is told every 2.5 seconds at the most, what came meanwhile together", () => {
+  test("is told every 2.5 seconds at the most, what came meanwhile together", () => {
     const progress = new Progress(0);
     progress.said("Looking ", 10);
     progress.called("read", 20);
@@ -17,7 +17,7 @@ describe("the progress of a child", () => {
     expect(progress.take(5000)).toEqual({ news: "at it" });
   });
 
-  test("[ASP10] waits until the last note is written", () => {
+  test("waits until the last note is written", () => {
     const progress = new Progress(0);
     progress.said("one", 0);
     progress.take(2500);
@@ -28,7 +28,7 @@ describe("the progress of a child", () => {
     expect(progress.take(9000)).toEqual({ news: "two" });
   });
 
-  test("[ASP10] a silence of 60 seconds is told once; what is heard ends it", () => {
+  test("a silence of 60 seconds is told once; what is heard ends it", () => {
     const progress = new Progress(0);
     expect(progress.nextAt()).toBe(60_000);
     expect(progress.take(59_999)).toBeNull();
@@ -41,7 +41,7 @@ describe("the progress of a child", () => {
     expect(progress.take(260_000)).toEqual({ stalled: true });
   });
 
-  test("[ASP10] blanks are nothing to tell", () => {
+  test("blanks are nothing to tell", () => {
     const progress = new Progress(0);
     progress.said(" \n\t", 0);
     expect(progress.nextAt()).toBe(60_000);
@@ -52,11 +52,11 @@ describe("the progress of a child", () => {
     [{ news: "a\nb" }, "[Progress of pages] a\\u000ab"],
     [{ news: "\u001b[31mred\u202e" }, "[Progress of pages] \\u001b[31mred\\u202e"],
     [{ stalled: true }, "[Progress of pages] has said nothing for 60 seconds"],
-  ])("[ASP11] %j is one line, with nothing in it that a terminal obeys", (told, text) => {
+  ])("%j is one line, with nothing in it that a terminal obeys", (told, text) => {
     expect(progressNote("pages", told)).toBe(text);
   });
 
-  test("[ASP11] of much the end is told, in 220 characters", () => {
+  test("of much the end is told, in 220 characters", () => {
     const text = `${"old ".repeat(2000)}\n\nnew words`;
     const shown = snippet(text);
     expect(shown).toHaveLength(220);
@@ -72,7 +72,7 @@ describe("the progress of a child", () => {
     text: fc.string({ unit: "grapheme", maxLength: 300 }),
   });
 
-  test("[ASP10] whatever happens: the pace is kept, one note at a time, and silence is never told too early", () => {
+  test("whatever happens: the pace is kept, one note at a time, and silence is never told too early", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const progress = new Progress(0);

@@ -94,11 +94,11 @@ describe("paths in a prompt", () => {
     ['He said "look at a.png"', ["a.png"]],
     ["a.png a.png ./a.png", ["a.png"]],
     ["line one\na.png\tb.JPG\r\nc.jpeg", ["a.png", "b.JPG", "c.jpeg"]],
-  ])("[IMG14] %j", async (text, names) => {
+  ])("[LBR18] %j", async (text, names) => {
     expect(await taken(text)).toEqual(names);
   });
 
-  test("[IMG14] absolute, file URLs, and from the home folder", async () => {
+  test("[LBR18] absolute, file URLs, and from the home folder", async () => {
     expect(await taken(`Look at ${join(cwd, "a.png")}`)).toEqual(["a.png"]);
     expect(await taken(String(pathToFileURL(join(cwd, "with space.png"))))).toEqual(["with space.png"]);
     expect(await taken(`(${pathToFileURL(join(cwd, "照片.png"))})`)).toEqual(["照片.png"]);
@@ -115,11 +115,11 @@ describe("paths in a prompt", () => {
     "a.png2 a.pngs a.png_old",
     "file://elsewhere/share/a.png",
     "",
-  ])("[IMG14] %j names no image of ours, and the text comes back as it was", async (text) => {
+  ])("[LBR18] %j names no image of ours, and the text comes back as it was", async (text) => {
     expect(await ask(text)).toEqual({ content: text, notes: [] });
   });
 
-  test("[IMG14] the type is that of the bytes", async () => {
+  test("[LBR18] the type is that of the bytes", async () => {
     writeFileSync(join(cwd, "really-a.gif"), pngOf(20, 20));
     const { content } = await ask("really-a.gif");
     expect(content).toMatchObject([{ type: "text" }, { type: "image", mimeType: "image/png" }]);
@@ -134,13 +134,13 @@ describe("who may", () => {
     ["webhook", 0],
     ["inter_session", 0],
     ["api", 0],
-  ])("[IMG15] a path from %s becomes an image: %d", async (origin, count) => {
+  ])("[LBR18] a path from %s becomes an image: %d", async (origin, count) => {
     expect(await taken("a.png", { origin })).toHaveLength(count);
     if (count === 0)
       expect(await ask("a.png gone.png", { origin })).toEqual({ content: "a.png gone.png", notes: [] });
   });
 
-  test("[IMG15] a model that sees none gets the text alone", async () => {
+  test("[LBR18] a model that sees none gets the text alone", async () => {
     expect(await ask("a.png", { seesImages: false })).toEqual({ content: "a.png", notes: [] });
   });
 });
@@ -153,7 +153,7 @@ describe("what is not taken", () => {
   };
   const outside = "was not taken: it does not lie in the session's folder.";
 
-  test("[IMG16] what lies outside of the folder, by whatever way", async () => {
+  test("[LBR18] what lies outside of the folder, by whatever way", async () => {
     symlinkSync(join(base, "secret.png"), join(cwd, "link.png"));
     symlinkSync(base, join(cwd, "up"));
     symlinkSync(join(cwd, "link.png"), join(cwd, "link-of-link.png"));
@@ -166,12 +166,12 @@ describe("what is not taken", () => {
     expect(await noteOf("~/secret.png", { home: base })).toEqual([`~/secret.png ${outside}`]);
   });
 
-  test("[IMG16] whether something is there outside is not told", async () => {
+  test("[LBR18] whether something is there outside is not told", async () => {
     expect(await noteOf("../nothing.png")).toEqual([`../nothing.png ${outside}`]);
     expect(await noteOf("/nowhere/nothing.png")).toEqual([`/nowhere/nothing.png ${outside}`]);
   });
 
-  test("[IMG16] a link inside the folder, and a folder that is itself reached by a link, are fine", async () => {
+  test("[LBR18] a link inside the folder, and a folder that is itself reached by a link, are fine", async () => {
     symlinkSync(join(cwd, "a.png"), join(cwd, "inside.png"));
     expect(await taken("inside.png")).toEqual(["a.png"]);
     symlinkSync(cwd, join(base, "other-way"));
@@ -179,7 +179,7 @@ describe("what is not taken", () => {
     expect(await taken(join(base, "other-way", "a.png"))).toEqual(["a.png"]);
   });
 
-  test("[IMG16] folders, pipes, devices, broken links, loops and what is absent", async () => {
+  test("[LBR18] folders, pipes, devices, broken links, loops and what is absent", async () => {
     mkdirSync(join(cwd, "folder.png"));
     execFileSync("mkfifo", [join(cwd, "pipe.png")]);
     symlinkSync("/dev/zero", join(cwd, "zero.png"));
@@ -194,7 +194,7 @@ describe("what is not taken", () => {
     expect(await noteOf("a.png", { cwd: join(base, "not-there") })).toEqual([`a.png ${outside}`]);
   });
 
-  test("[IMG16] files that are too large, empty, or no image", async () => {
+  test("[LBR18] files that are too large, empty, or no image", async () => {
     writeFileSync(join(cwd, "huge.png"), pngOf(1, 1));
     truncateSync(join(cwd, "huge.png"), 3 * 1024 ** 3);
     writeFileSync(join(cwd, "empty.png"), "");
@@ -207,14 +207,14 @@ describe("what is not taken", () => {
       ]);
   });
 
-  test("[IMG16] a note cannot break a line or control a terminal", async () => {
+  test("[LBR18] a note cannot break a line or control a terminal", async () => {
     const [note] = await noteOf('"bad\u001b[31m\u202ename.png"');
     expect(note).toBe("bad\\u001b[31m\\u202ename.png was not taken: there is no such file.");
   });
 });
 
 describe("many", () => {
-  test("[IMG17] of a thousand paths the first twenty images are taken, and the notes stay few", async () => {
+  test("of a thousand paths the first twenty images are taken, and the notes stay few", async () => {
     for (let index = 0; index < 30; index++) linkSync(join(cwd, "a.png"), join(cwd, `copy-${index}.png`));
     const names = Array.from({ length: 1000 }, (_, index) => `copy-${index}.png`);
     const { content, notes } = await ask(names.join(" "));
@@ -224,12 +224,12 @@ describe("many", () => {
     expect(notes.at(-1)).toBe("960 more were not taken.");
   });
 
-  test("[IMG17] of a hundred thousand the first thousand are looked at", async () => {
+  test("of a hundred thousand the first thousand are looked at", async () => {
     const text = Array.from({ length: 100_000 }, (_, index) => `${index}.png`).join(" ");
     expect((await ask(text)).notes.at(-1)).toBe("981 more were not taken.");
   });
 
-  test("[IMG17] beyond the sum of bytes nothing more is read", async () => {
+  test("beyond the sum of bytes nothing more is read", async () => {
     const names = ["big-1.png", "big-2.png", "big-3.png", "big-4.png"];
     for (const name of names) {
       writeFileSync(join(cwd, name), pngOf(1, 1));
@@ -242,7 +242,7 @@ describe("many", () => {
     );
   });
 
-  test("[IMG17] whatever the text, reading it ends, and each path is absolute and of an image", () => {
+  test("whatever the text, reading it ends, and each path is absolute and of an image", () => {
     const piece = fc.constantFrom(
       ..."\"'`“”«»「」\\ /.~@([=:，\n",
       ".png",
@@ -262,7 +262,7 @@ describe("many", () => {
 });
 
 describe("the file boundary", () => {
-  test("[FBD2] attachments/<name> is an image of the session's own attachments", async () => {
+  test("[FBD1] attachments/<name> is an image of the session's own attachments", async () => {
     const own = join(base, "root", "attachments", "s1");
     mkdirSync(own, { recursive: true });
     writeFileSync(join(own, "a.png"), pngOf(1, 1));

@@ -37,7 +37,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
 describe("a message in a thread", () => {
   const key = "agent:other:subagent:p:0123456789abcdef";
 
-  test("[SPN16] that belongs to a session goes to that session", async () => {
+  test("[FAM31] that belongs to a session goes to that session", async () => {
     const { store, app, accepted, asked } = await ground({ t1: key });
     await store.sessions.create({ userId: "ann", agentId: "other" }, { key, cwd: "/" });
     const { sessionKey } = await receive(app, { ...inbound, threadId: "t1" });
@@ -46,7 +46,7 @@ describe("a message in a thread", () => {
     expect(accepted[0]?.options?.deliverTo).toMatchObject({ channel: "desk", threadId: "t1" });
   });
 
-  test("[SPN16] of nobody, of a session that is gone, or outside of threads goes by its key", async () => {
+  test("[FAM31] of nobody, of a session that is gone, or outside of threads goes by its key", async () => {
     const { app, asked } = await ground({ t1: key });
     const direct = "agent:main:desk:user:ann";
     expect((await receive(app, { ...inbound, threadId: "t2" })).sessionKey).toBe(`${direct}:thread:t2`);

@@ -138,7 +138,7 @@ async function allDone(): Promise<void> {
 const planned = (count = 1) => soon(() => world.timers.size).toBe(count);
 
 describe("streamTo parent", () => {
-  test("[ASP12] what a child says and does stands in its parent's session as notes that cost nothing", async () => {
+  test("what a child says and does stands in its parent's session as notes that cost nothing", async () => {
     const run = await world.child(parent);
     await planned();
     world.says(run, "Reading the book.");
@@ -167,7 +167,7 @@ describe("streamTo parent", () => {
     await world.write();
   });
 
-  test("[ASP12] one note waits at a time, however long", async () => {
+  test("one note waits at a time, however long", async () => {
     const run = await world.child(parent);
     await planned();
     world.says(run, "one");
@@ -188,7 +188,7 @@ describe("streamTo parent", () => {
     await world.write();
   });
 
-  test("[ASP12] nothing comes behind its end: what is not written by then is dropped", async () => {
+  test("nothing comes behind its end: what is not written by then is dropped", async () => {
     const run = await world.child(parent);
     await planned();
     world.says(run, "one");
@@ -208,7 +208,7 @@ describe("streamTo parent", () => {
   test.each<[string, RunOptions]>([
     ["nobody asked for it", { streamTo: undefined as never }],
     ["nobody spawned it", { sequel: undefined as never, streamTo: "parent" }],
-  ])("[ASP12] nothing is told where %s", async (_, options) => {
+  ])("nothing is told where %s", async (_, options) => {
     const run = await world.child(parent, options);
     world.says(run, "one");
     await allDone();
@@ -218,7 +218,7 @@ describe("streamTo parent", () => {
     expect(await world.notes(parent)).toEqual([]);
   });
 
-  test("[ASP12] who has lost the run tells nothing of it any more", async () => {
+  test("who has lost the run tells nothing of it any more", async () => {
     const run = await world.child(parent);
     await planned();
     await world.books.runs.release({ runId: run.runId, fence: run.fence });
@@ -229,7 +229,7 @@ describe("streamTo parent", () => {
     expect(await world.notes(parent)).toEqual([]);
   });
 
-  test("[ASP12] a parent that is gone is told nothing", async () => {
+  test("a parent that is gone is told nothing", async () => {
     const run = await world.child(parent);
     await planned();
     await world.store.sessions.remove({ userId: "ann" }, parent.sessionId);

@@ -27,7 +27,7 @@ const meanwhile = (act: () => unknown): Pick<Caller, "whileWaiting"> => ({
 });
 
 describe("waiting for the reply", () => {
-  test("[SND20] the reply of this very run comes back, and nothing follows", async () => {
+  test("[FAM3] the reply of this very run comes back, and nothing follows", async () => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends({ state: "ok", reply: "Yes." })),
@@ -52,7 +52,7 @@ describe("waiting for the reply", () => {
       { state: "aborted", error: "Stopped." },
       { status: "aborted", code: "aborted", error: "Stopped." },
     ],
-  ])("[SND20] %j is told as it is", async (outcome, result) => {
+  ])("[FAM3] %j is told as it is", async (outcome, result) => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends(outcome)),
@@ -60,7 +60,7 @@ describe("waiting for the reply", () => {
     expect(await ask(caller)).toMatchObject({ sessionKey: "session:b", ...result });
   });
 
-  test("[SND21] when the time is over it goes on, and the result says so; the same call says the same", async () => {
+  test("[FAM4] when the time is over it goes on, and the result says so; the same call says the same", async () => {
     const { run } = await between.books.running("ann/x");
     let waits = 0;
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
@@ -84,7 +84,7 @@ describe("waiting for the reply", () => {
     expect(waits).toBe(1);
   });
 
-  test("[SND21] a reply that came in the last moment is the waiter's", async () => {
+  test("[FAM4] a reply that came in the last moment is the waiter's", async () => {
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
       await between.ends({ state: "ok", reply: "Yes." });
       between.books.now += 61_000;
@@ -93,7 +93,7 @@ describe("waiting for the reply", () => {
     expect(await ask(between.caller(asker, { whileWaiting }))).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("[SND21] a reply of which the waiter has not heard when its time is over is still the waiter's", async () => {
+  test("[FAM4] a reply of which the waiter has not heard when its time is over is still the waiter's", async () => {
     const deaf = (_: string, signal: AbortSignal) =>
       new Promise<never>((_resolve, reject) =>
         signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
@@ -109,7 +109,7 @@ describe("waiting for the reply", () => {
     expect(result).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("[SND21] a reply that the books have given away is not told twice", async () => {
+  test("[FAM4] a reply that the books have given away is not told twice", async () => {
     const late = meanwhile(async () => {
       between.books.now += 60_001;
       await between.ends({ state: "ok", reply: "Yes." });
@@ -119,7 +119,7 @@ describe("waiting for the reply", () => {
     expect(result.reply).toBeUndefined();
   });
 
-  test("[SND22] a call that is made again waits only for what is left", async () => {
+  test("[FAM14] a call that is made again waits only for what is left", async () => {
     const { run } = await between.books.running("ann/x");
     const closing = new AbortController();
     const first = between.caller(asker, {
@@ -136,7 +136,7 @@ describe("waiting for the reply", () => {
     expect(between.accepted).toHaveLength(1);
   });
 
-  test("[SND22] what was sent is found again when the target is not there any more", async () => {
+  test("[FAM14] what was sent is found again when the target is not there any more", async () => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends({ state: "ok", reply: "Yes." })),
@@ -146,7 +146,7 @@ describe("waiting for the reply", () => {
     expect(await ask(caller)).toEqual(result);
   });
 
-  test("[SND22] whoever uses another's name for a call gets nothing of it", async () => {
+  test("[FAM14] whoever uses another's name for a call gets nothing of it", async () => {
     const other = await between.session("agent:main:session:other");
     const shared = { callId: "c", ...meanwhile(() => between.ends({ state: "ok", reply: "Secret." })) };
     await ask(between.caller(asker, shared));
@@ -158,7 +158,7 @@ describe("waiting for the reply", () => {
   test.each<[string, Error, string]>([
     ["the books fail", new Error("database is locked"), "late"],
     ["another has the run", new SkeinError("fenced", { sessionId: "s" }), "open"],
-  ])("[SND22] where %s, the wait is left as it has to be", async (_, error, state) => {
+  ])("[FAM14] where %s, the wait is left as it has to be", async (_, error, state) => {
     const { run } = await between.books.running("ann/x");
     const whileWaiting: Caller["whileWaiting"] = () => Promise.reject(error);
     await expect(ask(between.caller(asker, { run, whileWaiting }))).rejects.toThrow(error);
@@ -166,7 +166,7 @@ describe("waiting for the reply", () => {
     expect(await between.deps.runs.replyWait(waiting?.runId ?? "")).toMatchObject({ state });
   });
 
-  test("[SND23] a wait that would close a circle is not entered", async () => {
+  test("[FAM6] a wait that would close a circle is not entered", async () => {
     const whileWaiting: Caller["whileWaiting"] = async () => ({ entered: false, cycle: ["a", "b"] });
     const { run } = await between.books.running("ann/x");
     const caller = between.caller(asker, { run, whileWaiting });
@@ -189,7 +189,7 @@ describe("waiting for the reply", () => {
     expect(taken).toMatchObject({ status: "ok", reply: "Yes." });
   });
 
-  test("[SND24] an outside caller that goes leaves the reply to the asker's session", async () => {
+  test("an outside caller that goes leaves the reply to the asker's session", async () => {
     const gone = new AbortController();
     const act = meanwhile(() => gone.abort(new Error("gone")));
     const caller = between.caller(asker, { signal: gone.signal, callId: "c", ...act });

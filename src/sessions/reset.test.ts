@@ -48,7 +48,7 @@ describe("which rule", () => {
     );
   });
 
-  test("[RST3] idle: from exactly so many minutes on", () => {
+  test("[RST2] idle: from exactly so many minutes on", () => {
     const rules = only(idle(30));
     expect(ask(rules, noon - 30 * minute).reset).toBe(true);
     expect(ask(rules, noon - 30 * minute + 1).reset).toBe(false);

@@ -40,7 +40,7 @@ function arrival(id: string): Run {
 
 describe("what a run woke for", () => {
   test.each([0, 1, 2])(
-    "[CRS7] is there once, where the process died behind %i of it and more has come since",
+    "is there once, where the process died behind %i of it and more has come since",
     async (behind) => {
       const { bring, words, merged, cut } = ground();
       cut.behind = behind;
@@ -52,7 +52,7 @@ describe("what a run woke for", () => {
     },
   );
 
-  test("[CRS7] is not said again by one that was let go, because the run that took it was given up", async () => {
+  test("is not said again by one that was let go, because the run that took it was given up", async () => {
     const { bring, words, cut } = ground();
     cut.behind = 0;
     await expect(bring("a", "b")).rejects.toThrow("killed");
@@ -67,6 +67,6 @@ test.each<[readonly string[], readonly string[], string | null]>([
   [["a", "b"], [], "[Skein] The time to wait is over. Still open: a, b."],
   [[], ["c"], "[Skein] Ended without a reply: c."],
   [["a"], ["c"], "[Skein] Ended without a reply: c. The time to wait is over. Still open: a."],
-])("[RUN25] open %j, ended without a word %j: a woken sleeper is told %j", (open, ended, text) => {
+])("open %j, ended without a word %j: a woken sleeper is told %j", (open, ended, text) => {
   expect(missingText(open, ended)).toBe(text);
 });

@@ -26,11 +26,11 @@ async function offered(meta: Readonly<Record<string, string | object[]>>, report
 }
 
 describe("the tools of a spawned session", () => {
-  test("[SPN8] a session that nobody spawned has what its agent has", async () => {
+  test("[POL3] a session that nobody spawned has what its agent has", async () => {
     expect(await offered({})).toEqual(names);
   });
 
-  test("[SPN8] are those of its agent, within its lineage's, without the deny list of the agent that spawned it", async () => {
+  test("[POL3] are those of its agent, within its lineage's, without the deny list of the agent that spawned it", async () => {
     const spawnedBy = "agent:main:main";
     expect(await offered({ spawnedBy, role: "leaf" })).toEqual(["read", "bash"]);
     expect(await offered({ spawnedBy, role: "orchestrator" })).toEqual(["read", "bash", "sessions_spawn"]);
@@ -59,12 +59,12 @@ describe("the tools of the next turn", () => {
     return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
   };
 
-  test("[CLI62] are told as far as no server has to be started; what one has told before counts", async () => {
+  test("are told as far as no server has to be started; what one has told before counts", async () => {
     expect(await look(agent, null)).toEqual({ names, unlisted: ["the MCP server notes"] });
     expect(await look(agent, ["notes__find"])).toEqual({ names: [...names, "notes__find"], unlisted: [] });
   });
 
-  test("[CLI62] are those that the rules leave, and a server of which they leave nothing is not named", async () => {
+  test("are those that the rules leave, and a server of which they leave nothing is not named", async () => {
     const reader = { ...agent, tools: { allow: ["read"], deny: [] } };
     expect(await look(reader, null)).toEqual({ names: ["read"], unlisted: [] });
     const strict = { ...agent, tools: { deny: ["group:mcp"] } };

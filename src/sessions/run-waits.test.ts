@@ -32,7 +32,7 @@ function waitingOf(cycle: Promise<void> | null = null) {
 
 const turnOver = () => new Promise((resolve) => setImmediate(resolve));
 
-test("[KIL7] a wait that begins at the moment when the last is over waits itself", async () => {
+test("[LIB14] a wait that begins at the moment when the last is over waits itself", async () => {
   const { run, waiting } = waitingOf();
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const one = waiting.while("approval", [], () => first.promise);
@@ -47,7 +47,7 @@ test("[KIL7] a wait that begins at the moment when the last is over waits itself
   expect(run.state).toBe("running");
 });
 
-test("[KIL7] a wait that is over while another is refused gives the slot back", async () => {
+test("[LIB14] a wait that is over while another is refused gives the slot back", async () => {
   const refused = Promise.withResolvers<void>();
   const { run, waiting } = waitingOf(refused.promise);
   const first = Promise.withResolvers<void>();

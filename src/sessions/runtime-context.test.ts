@@ -29,7 +29,7 @@ const shared = fakeApp({ ...members, config: { session: { scope: "global" } } })
 const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(by, context);
 
 describe("what a context leaves open", () => {
-  test("[RTC1] nothing given: the unnamed user, the default agent, its main session, its workspace", () => {
+  test("nothing given: the unnamed user, the default agent, its main session, its workspace", () => {
     expect(resolved({})).toEqual({
       userId: null,
       agentId: "main",
@@ -48,11 +48,11 @@ describe("what a context leaves open", () => {
     [{ sessionId: "trip", agentId: "a" }, "a", "agent:a:session:trip", "trip"],
     [{ sessionKey: "agent:a:cron:x" }, "a", "agent:a:cron:x", null],
     [{ sessionKey: "agent:A:main", sessionId: "s2", agentId: "a" }, "a", "agent:a:main", "s2"],
-  ])("[RTC1] %j: agent %s, key %s", (context, agentId, sessionKey, sessionId) => {
+  ])("%j: agent %s, key %s", (context, agentId, sessionKey, sessionId) => {
     expect(resolved(context)).toMatchObject({ agentId, sessionKey, sessionId });
   });
 
-  test("[RTC1] where all share one session, it is the main one", () => {
+  test("where all share one session, it is the main one", () => {
     expect(resolved({ agentId: "a" }, shared)).toMatchObject({ agentId: "a", sessionKey: "global" });
     expect(resolved({ sessionKey: "global" }, shared)).toMatchObject({
       agentId: "main",
@@ -61,14 +61,14 @@ describe("what a context leaves open", () => {
     expect(resolved({ sessionId: "trip" }, shared).sessionKey).toBe("agent:main:session:trip");
   });
 
-  test("[RTC2] the folder: the given one, the agent's, the workspace of user and agent", () => {
+  test("[WKD2] the folder: the given one, the agent's, the workspace of user and agent", () => {
     expect(resolved({ agentId: "research", cwd: "/here" }).cwd).toBe("/here");
     expect(resolved({ agentId: "research" }).cwd).toBe("/srv/research");
     expect(resolved({ sessionKey: "agent:research:main" }).cwd).toBe("/srv/research");
     expect(resolved({ userId: "ann" }).cwd).toBe("/spaces/ann/main");
   });
 
-  test("[RTC2] store and channel: the given one, else the own one, that of the delivery, that of the key", () => {
+  test("[WKD2] store and channel: the given one, else the own one, that of the delivery, that of the key", () => {
     const other = createMemoryStore();
     expect(resolved({ store: other }).store).toBe(other);
     const sessionKey = "agent:main:slack:group:G1";
@@ -94,13 +94,13 @@ describe("what a context leaves open", () => {
     ["a relative folder", { cwd: "work" }, "invalid_arguments", "not absolute"],
     ["a folder inside the root folder", { cwd: "/root-folder" }, "invalid_arguments", "inside Skein's root"],
     ["a folder that is not the agent's", { cwd: "/outside" }, "invalid_arguments", "agents.<id>.roots"],
-  ])("[RTC3] %s is refused", (_, context, code, text) => {
+  ])("%s is refused", (_, context, code, text) => {
     expect(() => resolved(context)).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(text) }),
     );
   });
 
-  test("[RTC3] any key of a session is taken as it is", () => {
+  test("any key of a session is taken as it is", () => {
     fc.assert(
       fc.property(anyKey, (key) => {
         fc.pre(key.form !== "special");
@@ -110,7 +110,7 @@ describe("what a context leaves open", () => {
     );
   });
 
-  test("[RTC4] by value: frozen, and no two calls share anything but the store", () => {
+  test("by value: frozen, and no two calls share anything but the store", () => {
     const delivery = { channel: "irc", to: "#a" };
     const context = { userId: "ann", delivery };
     const [first, second] = [resolved(context), resolved(context)];
@@ -124,7 +124,7 @@ describe("what a context leaves open", () => {
 });
 
 describe("namespaces", () => {
-  test("[RTC5] by default users and the id, as the store has them; the unnamed user is in the root", () => {
+  test("by default users and the id, as the store has them; the unnamed user is in the root", () => {
     expect(defaultNamespace({})).toEqual([]);
     expect(checkNamespace(defaultNamespace({ userId: null }))).toEqual([]);
     fc.assert(
@@ -151,7 +151,7 @@ describe("namespaces", () => {
       ["1", "2", "3", "4", "5", "6", "7", "8"],
       ["1", "2", "3", "4", "5", "6", "7", "8"],
     ],
-  ])("[RTC6] %j has the folders %j", (segments, folders) => {
+  ])("%j has the folders %j", (segments, folders) => {
     expect(checkNamespace(segments)).toEqual(folders);
   });
 
@@ -159,7 +159,7 @@ describe("namespaces", () => {
     ...[[""], ["a", ""], ["\ud800"], ["x".repeat(257)], Array(9).fill("a"), [5 as unknown as string]],
     ...[["agents"], ["trash", "x"], ["work.db"], ["work.db-wal"], ["index.db"], ["gateway.json"], ["token"]],
     ...[["tenant", "agents"], ["users"], ["users", "ann", "more"], ["a", "user.json"]],
-  ])("[RTC6] %j is refused", (...segments) => {
+  ])("%j is refused", (...segments) => {
     expect(() => checkNamespace(segments)).toThrow(
       expect.objectContaining({
         code: "invalid_arguments",
@@ -168,7 +168,7 @@ describe("namespaces", () => {
     );
   });
 
-  test("[RTC6] two namespaces never have the same folders", () => {
+  test("two namespaces never have the same folders", () => {
     const segment = fc.constantFrom("a", "A", "a/b", "b", "a%2fb", "å", ".", "tenants");
     const namespace = fc.array(segment, { maxLength: 3 });
     fc.assert(

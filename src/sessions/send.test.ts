@@ -72,7 +72,7 @@ describe("whom a message is for", () => {
     expect(await send({ agentId: "main" }, {}, from)).toMatchObject({ status: "sent" });
   });
 
-  test("[SND13] what may not be seen is forbidden, named as the asker named it", async () => {
+  test("[FAM11] what may not be seen is forbidden, named as the asker named it", async () => {
     between.hidden.add(target.key);
     const error =
       "Session send visibility is restricted to the current session tree (tools.sessions.visibility=tree).";
@@ -102,7 +102,7 @@ describe("whom a message is for", () => {
     expect((await send({ label: "mender (3)" })).sessionKey).toBe("agent:claude:acp:c2");
   });
 
-  test("[SND13] a sandboxed session looks up labels of its own agent alone", async () => {
+  test("[FAM11] a sandboxed session looks up labels of its own agent alone", async () => {
     await between.session("agent:other:main", { label: "front" });
     expect(await send({ label: "front", agentId: "other" }, { sandboxed: true })).toMatchObject({
       status: "forbidden",
@@ -116,7 +116,7 @@ describe("whom a message is for", () => {
 });
 
 describe("what is sent", () => {
-  test("[SND14] without a wait, it is durable, and the reply comes later", async () => {
+  test("without a wait, it is durable, and the reply comes later", async () => {
     const caller = between.caller(asker, { callId: "c1" });
     const result = await sendToSession(between.deps, caller, {
       sessionKey: "session:b",
@@ -169,7 +169,7 @@ describe("what is sent", () => {
     expect(prompt).not.toContain("_SKIP");
   });
 
-  test("[SND15] a run sends under its own root, one hop further, and its channel is the asker's", async () => {
+  test("a run sends under its own root, one hop further, and its channel is the asker's", async () => {
     const { run } = await between.books.running("ann/x", {
       root: { rootId: "root", hops: 1 },
       options: { deliverTo: { channel: "desk", to: "ann" } },
@@ -192,7 +192,7 @@ describe("what is sent", () => {
     expect(request?.options?.sequel).toHaveProperty("request.length", 4000);
   });
 
-  test("[SND16] between sessions of one line nothing is counted and nothing goes back and forth", async () => {
+  test("[FAM10] between sessions of one line nothing is counted and nothing goes back and forth", async () => {
     const child = await between.session("agent:main:subagent:x:c1", { spawnedBy: asker.key });
     const grandchild = await between.session("agent:other:subagent:x:c2", { spawnedBy: child.key });
     const sibling = await between.session("agent:main:subagent:x:c3", { spawnedBy: asker.key });
@@ -208,22 +208,19 @@ describe("what is sent", () => {
     expect(across?.options?.sequel).toMatchObject({ turns: 5 });
   });
 
-  test.each([undefined, true])(
-    "[SND15] a child announces only in a thread of its own: %s",
-    async (ownThread) => {
-      const delivery = { channel: "desk", to: "ann", threadId: "42" };
-      const child = await between.session("agent:main:subagent:x:c1", {
-        spawnedBy: "agent:main:z",
-        delivery,
-        ...(ownThread === undefined ? {} : { ownThread }),
-      });
-      await send({ sessionKey: child.key });
-      const sequel = between.accepted[0]?.options?.sequel as { announceTo?: object };
-      expect(sequel.announceTo).toEqual(ownThread === undefined ? undefined : delivery);
-    },
-  );
+  test.each([undefined, true])("a child announces only in a thread of its own: %s", async (ownThread) => {
+    const delivery = { channel: "desk", to: "ann", threadId: "42" };
+    const child = await between.session("agent:main:subagent:x:c1", {
+      spawnedBy: "agent:main:z",
+      delivery,
+      ...(ownThread === undefined ? {} : { ownThread }),
+    });
+    await send({ sessionKey: child.key });
+    const sequel = between.accepted[0]?.options?.sequel as { announceTo?: object };
+    expect(sequel.announceTo).toEqual(ownThread === undefined ? undefined : delivery);
+  });
 
-  test("[SND17] a note is written as the target's own words, and nothing is answered", async () => {
+  test("[FAM12] a note is written as the target's own words, and nothing is answered", async () => {
     const { run } = await between.books.running("ann/x");
     const result = await send({ sessionKey: "session:b", role: "assistant", timeoutSeconds: 5 }, { run });
     expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b" });
@@ -237,7 +234,7 @@ describe("what is sent", () => {
     });
   });
 
-  test("[SND18] over the budget it is refused, with the figures", async () => {
+  test("[FAM13] over the budget it is refused, with the figures", async () => {
     const { run } = await between.books.running("ann/x", { root: { rootId: "root", hops: 8 } });
     expect(await send({ sessionKey: "session:b" }, { run })).toMatchObject({
       runId: expect.stringMatching(/./),
@@ -254,7 +251,7 @@ describe("what is sent", () => {
     expect(results).toEqual([...Array(5).fill(undefined), "budget_exceeded"]);
   });
 
-  test("[SND18] a lookup that fails is no denial, and may be tried again", async () => {
+  test("[FAM13] a lookup that fails is no denial, and may be tried again", async () => {
     const sessions = new Proxy(between.store.sessions, {
       get: (real, name) =>
         name === "find" ? () => Promise.reject(new Error("EIO")) : Reflect.get(real, name),
@@ -267,7 +264,7 @@ describe("what is sent", () => {
     nothingSent();
   });
 
-  test("[SND19] from outside of every session there is nobody to bring a reply to", async () => {
+  test("from outside of every session there is nobody to bring a reply to", async () => {
     const caller = between.caller(null);
     const result = await sendToSession(between.deps, caller, { sessionKey: target.key, message: "Hello" });
     expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b" });

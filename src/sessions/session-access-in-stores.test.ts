@@ -25,7 +25,7 @@ function family() {
 }
 
 describe("what is there", () => {
-  test("[VIS2] a session in the trash is not there, nor is what hangs on it alone", async () => {
+  test("[ACC3] a session in the trash is not there, nor is what hangs on it alone", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     await add("agent:main:subagent:me:c", "child", { spawnedBy: "agent:main:main" });
@@ -37,7 +37,7 @@ describe("what is there", () => {
     expect(told(await access.find(asker, "grandchild", "send"))).toBe("tree_visibility_restricted");
   });
 
-  test("[VIS2] another user's session is not there, though it has the asker's own key", async () => {
+  test("[ACC3] another user's session is not there, though it has the asker's own key", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const hers = await store.sessions.create(
@@ -54,7 +54,7 @@ describe("what is there", () => {
     expect(told(await access.find(mixed, "current", "list"))).toBe("not_found");
   });
 
-  test("[VIS2] `unknown` is never there, not even for itself", async () => {
+  test("[ACC3] `unknown` is never there, not even for itself", async () => {
     const { store, add } = family();
     const unknown = await add("unknown", "lost", { label: "lost label" });
     const access = accessOver(store, settingsFor("all", []));
@@ -65,7 +65,7 @@ describe("what is there", () => {
     expect((await access.reach(asker, "status")).treeOf).toBeNull();
   });
 
-  test("[VIS2] `global` is main where all share it, and counts as its agent's", async () => {
+  test("[ACC3] `global` is main where all share it, and counts as its agent's", async () => {
     const { store, add } = family();
     const shared = await add("global", "shared");
     const [own, other] = [await add("agent:main:cron:x", "own"), await add("agent:beta:cron:x", "other")];
@@ -81,7 +81,7 @@ describe("what is there", () => {
 });
 
 describe("what a reference means", () => {
-  test("[VIS3] a session that may not be seen hides none that may", async () => {
+  test("a session that may not be seen hides none that may", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const child = { spawnedBy: "agent:main:main" };
@@ -94,7 +94,7 @@ describe("what a reference means", () => {
     expect(told(await access.find(asker, "plan", "send"))).toBe("plan");
   });
 
-  test("[VIS3] several are ambiguous, with the visible ones named and no others", async () => {
+  test("several are ambiguous, with the visible ones named and no others", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     for (const [agentId, parent] of [
@@ -126,7 +126,7 @@ describe("what a reference means", () => {
     expect(told(await find(settingsFor("agent")))).toBe("p2-twin");
   });
 
-  test("[VIS3] of many candidates the first few are named", async () => {
+  test("of many candidates the first few are named", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     for (const index of [1, 2, 3, 4, 5, 6, 7]) await add(`agent:main:subagent:p${index}:twin`, `t${index}`);
@@ -134,7 +134,7 @@ describe("what a reference means", () => {
     expect(found).toMatchObject({ refusal: { error: expect.stringContaining(":p5:twin and 2 more (") } });
   });
 
-  test("[VIS6] a label of an agent is looked for as that and as nothing else", async () => {
+  test("a label of an agent is looked for as that and as nothing else", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     await add("agent:main:session:plan", "plan", { label: "other plan" });
@@ -163,21 +163,18 @@ describe("what goes wrong", () => {
       scope: "per-sender",
     });
 
-  test.each(["self", "sandboxed"])(
-    "[VIS7] a failed lookup is refused, to be tried again: %s",
-    async (how) => {
-      const { add } = family();
-      const asker = { ...askerFrom(await add("agent:main:main", "me")), sandboxed: how === "sandboxed" };
-      const access = broken(() => Promise.reject(new Error("disk is gone")));
-      const refusal = { status: "error", code: "lookup_failed", retryable: true };
-      expect(await access.find(asker, "plan", "send")).toMatchObject({
-        refusal: { ...refusal, error: expect.stringContaining("disk is gone") },
-      });
-      expect((await access.explain(asker, "plan", "send")).steps).toMatchObject([{ rule: "lookup" }]);
-    },
-  );
+  test.each(["self", "sandboxed"])("a failed lookup is refused, to be tried again: %s", async (how) => {
+    const { add } = family();
+    const asker = { ...askerFrom(await add("agent:main:main", "me")), sandboxed: how === "sandboxed" };
+    const access = broken(() => Promise.reject(new Error("disk is gone")));
+    const refusal = { status: "error", code: "lookup_failed", retryable: true };
+    expect(await access.find(asker, "plan", "send")).toMatchObject({
+      refusal: { ...refusal, error: expect.stringContaining("disk is gone") },
+    });
+    expect((await access.explain(asker, "plan", "send")).steps).toMatchObject([{ rule: "lookup" }]);
+  });
 
-  test("[VIS7] so is one whose lineage cannot be read", async () => {
+  test("so is one whose lineage cannot be read", async () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const lost = await add("agent:main:subagent:p:c", "child", { spawnedBy: "agent:main:session:p" });
@@ -201,7 +198,7 @@ describe("what goes wrong", () => {
 });
 
 describe("who is sandboxed", () => {
-  test("[VIS8] a session is sandboxed where it says so, or its agent is", async () => {
+  test("a session is sandboxed where it says so, or its agent is", async () => {
     const { store, add } = family();
     const app = fakeApp({ agents: { find: (id: string) => ({ sandboxed: id === "beta" }) } });
     const plain = await add("agent:main:main", "a");
@@ -218,7 +215,7 @@ describe("who is sandboxed", () => {
 });
 
 describe("reach", () => {
-  test("[VIS5] sandboxed goes before whatever else a policy says", async () => {
+  test("sandboxed goes before whatever else a policy says", async () => {
     const agentToAgent = { enabled: true, allow: [] };
     const visibility = { list: "all", history: "agent", send: "tree", status: "self" } as const;
     const policy = { visibility, agentToAgent, sandboxed: true };
@@ -234,7 +231,7 @@ describe("reach", () => {
     ["all", false, { treeOf: "agent:main:main", agentIds: ["main", "beta"] }],
     ["self", true, { treeOf: "agent:main:main", descendants: false, agentIds: [] }],
     ["all", true, { treeOf: "agent:main:main", agentIds: [] }],
-  ] as const)("[VIS5] of %s, sandboxed %s", async (visibility, sandboxed, expected) => {
+  ] as const)("of %s, sandboxed %s", async (visibility, sandboxed, expected) => {
     const { store, add } = family();
     const asker = { ...askerFrom(await add("agent:main:main", "me")), sandboxed };
     await add("agent:beta:main", "b");

@@ -132,7 +132,7 @@ function referenceTo(situation: Situation, way: (typeof ways)[number]): string {
 }
 
 describe("who may see whom, over a store", () => {
-  test("[VIS1] every combination, however the session is named, is answered as the rules state it", async () => {
+  test("[ACC1] every combination, however the session is named, is answered as the rules state it", async () => {
     expect(everySituation).toHaveLength(4 * 2 * 4 * 7 * (4 * 4 + 1));
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     const answers = new Set<string>();
@@ -155,7 +155,7 @@ describe("who may see whom, over a store", () => {
     expect(answers).toHaveLength(3 + 4 * 5);
   });
 
-  test("[VIS1] a known session is answered as one that is looked up, and an explanation as the answer", async () => {
+  test("[ACC1] a known session is answered as one that is looked up, and an explanation as the answer", async () => {
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     for (const situation of everySituation.filter(({ relation }) => relation !== "absent")) {
       const access = accessOver(store, settingsOf(situation));
@@ -171,7 +171,7 @@ describe("who may see whom, over a store", () => {
     }
   });
 
-  test("[VIS5] the reach of an asker is what it is allowed, one by one", async () => {
+  test("the reach of an asker is what it is allowed, one by one", async () => {
     const asker = askerFrom(known.get("self-same-same") as SessionRecord);
     const anns = [...known.values()].filter(({ userId }) => userId === "ann");
     for (const situation of everySituation.filter(({ relation }) => relation !== "absent")) {

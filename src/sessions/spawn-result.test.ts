@@ -62,7 +62,7 @@ interface Acts {
 }
 
 describe("what a spawn over ACP answers", () => {
-  test("[ASP4] once the agent has told its session: its result is announced later, once", async () => {
+  test("once the agent has told its session: its result is announced later, once", async () => {
     const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
     const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
@@ -76,7 +76,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("[ASP4] the same again when the same call is made again, before and behind the end", async () => {
+  test("the same again when the same call is made again, before and behind the end", async () => {
     const { deps: app, caller, real, acts, announced } = await world((act, run) => act.link(run));
     const first = await spawnChild(app, await caller(), acpWish());
     expect(await spawnChild(app, await caller(), acpWish())).toEqual(first);
@@ -85,7 +85,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("[ASP4] while it waits, the slot of its run is free for others", async () => {
+  test("while it waits, the slot of its run is free for others", async () => {
     const waits: unknown[] = [];
     const { deps: app, caller } = await world((act, run) => act.link(run));
     const from = await caller(
@@ -101,7 +101,7 @@ describe("what a spawn over ACP answers", () => {
     expect(waits).toEqual([[runId]]);
   });
 
-  test("[ASP5] a run that ends before is the answer, and nobody is told of it besides", async () => {
+  test("a run that ends before is the answer, and nobody is told of it besides", async () => {
     const failure: Outcome = { state: "error", code: "acp_failed", error: "codex-acp: not found" };
     const {
       deps: app,
@@ -124,7 +124,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await spawnChild(app, await caller(), acpWish({ label: "pages" }))).toEqual(answer);
   });
 
-  test("[ASP5] one that was aborted without a word says so", async () => {
+  test("one that was aborted without a word says so", async () => {
     const { deps: app, caller } = await world(async (act, run) => {
       await act.end(run, { state: "aborted" });
       return null;
@@ -137,7 +137,7 @@ describe("what a spawn over ACP answers", () => {
     });
   });
 
-  test("[ASP5] one that has told its session and ended by then has its result in the answer, and nowhere else", async () => {
+  test("one that has told its session and ended by then has its result in the answer, and nowhere else", async () => {
     const {
       deps: app,
       caller,
@@ -157,7 +157,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(0);
   });
 
-  test("[ASP5] one that takes too long to tell it is announced as any other", async () => {
+  test("one that takes too long to tell it is announced as any other", async () => {
     const { deps: app, caller, real, acts, announced } = await world(async () => null);
     const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
@@ -172,7 +172,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("[ASP5] where whoever waited dies before it is told, the end is announced, once", async () => {
+  test("where whoever waited dies before it is told, the end is announced, once", async () => {
     // The process is gone in the middle of the wait: nothing of what would come behind it happens.
     const {
       deps: app,
@@ -195,7 +195,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("[ASP5] whoever goes away while it waits leaves it to be announced", async () => {
+  test("whoever goes away while it waits leaves it to be announced", async () => {
     const leaving = new AbortController();
     const {
       deps: app,
@@ -210,7 +210,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
-  test("[ASP5] a wait that would close a circle is none", async () => {
+  test("a wait that would close a circle is none", async () => {
     const { deps: app, caller, real } = await world((act, run) => act.link(run));
     const from = await caller({}, { whileWaiting: async (cycle) => ({ entered: false, cycle }) });
     const result = await spawnChild(app, from, acpWish());
@@ -218,7 +218,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
-  test("[ASP6] in the foreground its result, with the agent's session", async () => {
+  test("in the foreground its result, with the agent's session", async () => {
     const { deps: app, caller, announced } = await world(() => Promise.reject(new Error("not asked")));
     expect(await spawnChild(app, await caller(), acpWish({ background: false }))).toEqual({
       status: "ok",

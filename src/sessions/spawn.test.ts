@@ -24,7 +24,7 @@ const running = (more: Partial<Run> = {}) =>
   ({ runId: "parent-run", root: { rootId: "r", hops: 2 }, options: {}, ...more }) as Run;
 
 describe("a child", () => {
-  test("[SPN1] is a session of the parent's user with a run, and the answer names both", async () => {
+  test("[ATG9] is a session of the parent's user with a run, and the answer names both", async () => {
     const { deps, books, store, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller({}, { run: running() }), wish({ label: "pages" }));
     const [request] = books.requests;
@@ -75,7 +75,7 @@ describe("a child", () => {
     expect(child?.cwd).toBe(folder);
   });
 
-  test("[SPN1] made by the same call again is the same one", async () => {
+  test("[ATG9] made by the same call again is the same one", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const first = await spawnChild(deps, await caller(), wish({ label: "pages" }));
     expect(await spawnChild(deps, await caller(), wish({ label: "pages" }))).toEqual(first);
@@ -84,7 +84,7 @@ describe("a child", () => {
     expect(other.runId).not.toBe(first.runId);
   });
 
-  test("[SPN1] needs a session that spawns it", async () => {
+  test("[ATG9] needs a session that spawns it", async () => {
     const { deps, caller } = spawnGround(folder);
     expect(await spawnChild(deps, { ...(await caller()), session: null }, wish())).toMatchObject({
       status: "error",
@@ -92,7 +92,7 @@ describe("a child", () => {
     });
   });
 
-  test("[SPN6] has lineage, rules and overrides in its metadata from the first moment", async () => {
+  test("has lineage, rules and overrides in its metadata from the first moment", async () => {
     const own = agentPolicy("main", {
       tools: { allow: ["read", "sessions_*"], deny: ["bash"] },
       subagents: { ...subagents, allowAgents: ["other"] },
@@ -127,7 +127,7 @@ describe("a child", () => {
     });
   });
 
-  test("[SPN6] of a child has the rules of its whole lineage, and is a leaf at the depth limit", async () => {
+  test("of a child has the rules of its whole lineage, and is a leaf at the depth limit", async () => {
     const { deps, books, store, caller } = spawnGround(folder);
     const toolLayers = [{ of: "agent top", allow: ["read"] }];
     const meta = { spawnedBy: "agent:main:session:top", spawnDepth: 1, role: "orchestrator", toolLayers };
@@ -141,30 +141,27 @@ describe("a child", () => {
     [2, 1, { spawnLimit: 2, role: "leaf" }],
     [2, 5, { spawnLimit: 2, role: "orchestrator" }],
     [1, 5, { spawnLimit: 1, role: "leaf" }],
-  ])(
-    "[SPN6] of an agent with depth %i under one with %i can spawn where both let it",
-    async (main, bob, meta) => {
-      const open = { ...subagents, allowAgents: ["*"] };
-      const agents = [
-        agentPolicy("main", { subagents: { ...open, maxSpawnDepth: main } }),
-        agentPolicy("bob", { subagents: { ...open, maxSpawnDepth: bob } }),
-      ];
-      const { deps, books, store, caller } = spawnGround(folder, agents);
-      const childOf = async (at: number) =>
-        (await store.sessions.get({}, books.requests[at]?.session.sessionId ?? "")) as SessionRecord;
-      await spawnChild(deps, await caller(), wish({ agentId: "bob" }));
-      const child = await childOf(0);
-      expect(child.meta).toMatchObject(meta);
-      const below = await caller({}, { session: child, agentId: "bob" });
-      const result = await spawnChild(deps, below, wish());
-      expect(result.status).toBe(meta.role === "leaf" ? "forbidden" : "ok");
-      if (meta.role === "leaf") return;
-      const last = await childOf(1);
-      expect(last.meta).toMatchObject({ spawnDepth: 2, spawnLimit: 2, role: "leaf" });
-    },
-  );
+  ])("of an agent with depth %i under one with %i can spawn where both let it", async (main, bob, meta) => {
+    const open = { ...subagents, allowAgents: ["*"] };
+    const agents = [
+      agentPolicy("main", { subagents: { ...open, maxSpawnDepth: main } }),
+      agentPolicy("bob", { subagents: { ...open, maxSpawnDepth: bob } }),
+    ];
+    const { deps, books, store, caller } = spawnGround(folder, agents);
+    const childOf = async (at: number) =>
+      (await store.sessions.get({}, books.requests[at]?.session.sessionId ?? "")) as SessionRecord;
+    await spawnChild(deps, await caller(), wish({ agentId: "bob" }));
+    const child = await childOf(0);
+    expect(child.meta).toMatchObject(meta);
+    const below = await caller({}, { session: child, agentId: "bob" });
+    const result = await spawnChild(deps, below, wish());
+    expect(result.status).toBe(meta.role === "leaf" ? "forbidden" : "ok");
+    if (meta.role === "leaf") return;
+    const last = await childOf(1);
+    expect(last.meta).toMatchObject({ spawnDepth: 2, spawnLimit: 2, role: "leaf" });
+  });
 
-  test("[SPN7] whose label is taken gets the next number", async () => {
+  test("[FAM18] whose label is taken gets the next number", async () => {
     const { deps, caller } = spawnGround(folder, [
       agentPolicy("main", { subagents: { ...subagents, maxChildren: 9 } }),
     ]);
@@ -177,7 +174,7 @@ describe("a child", () => {
     expect(labels).toEqual(["a", "a (2)", "a (3)", long, `${"x".repeat(508)} (2)`]);
   });
 
-  test("[SPN3] over a limit that the transaction found leaves nothing behind", async () => {
+  test("over a limit that the transaction found leaves nothing behind", async () => {
     const { deps, books, store, caller } = spawnGround(folder);
     books.onAccept = () => {
       throw new SkeinError("budget_exceeded", { rootId: "r", limit: "runs", figure: 101, allowed: 100 });
@@ -207,7 +204,7 @@ describe("context fork", () => {
     return entries.map(({ id }) => id);
   }
 
-  test("[SPN10] begins with the parent's branch, up to the entry before the call", async () => {
+  test("[FAM16] begins with the parent's branch, up to the entry before the call", async () => {
     const ground = spawnGround(folder);
     const [first, second] = await talk(ground);
     await spawnChild(
@@ -223,7 +220,7 @@ describe("context fork", () => {
     expect(other?.leafId).toBe(second);
   });
 
-  test("[SPN10] whose process died before its run was accepted goes on", async () => {
+  test("[FAM16] whose process died before its run was accepted goes on", async () => {
     const ground = spawnGround(folder);
     await talk(ground);
     const request = wish({ context: "fork", label: "mine" });
@@ -243,7 +240,7 @@ describe("context fork", () => {
 
 describe("a child whose run is forgotten", () => {
   test.each(["isolated", "fork"] as const)(
-    "[SPN19] (%s) is neither gone on with nor taken away when the same call comes again",
+    "(%s) is neither gone on with nor taken away when the same call comes again",
     async (context) => {
       const { deps, books, store, caller } = spawnGround(folder);
       const first = await spawnChild(deps, await caller(), wish({ context }));
@@ -261,7 +258,7 @@ describe("a child whose run is forgotten", () => {
     },
   );
 
-  test("[SPN19] a fork that never ran goes where its call is refused; one that has a run stays", async () => {
+  test("a fork that never ran goes where its call is refused; one that has a run stays", async () => {
     for (const isRun of [false, true]) {
       const { deps, books, store, caller } = spawnGround(folder);
       await spawnChild(deps, await caller(), wish({ context: "fork" }));
@@ -278,7 +275,7 @@ describe("a child whose run is forgotten", () => {
 describe("in the foreground", () => {
   const request = wish({ background: false });
 
-  test("[SPN11] the answer has result, outcome and usage", async () => {
+  test("[FAM15] the answer has result, outcome and usage", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller({}, { run: running() }), request);
     expect(result).toMatchObject({ status: "ok", result: "done", outcome: "ok", usage: {} });
@@ -287,7 +284,7 @@ describe("in the foreground", () => {
     expect(await spawnChild(deps, await caller({}, { run: running() }), request)).toEqual(result);
   });
 
-  test("[SPN11] a wait that would close a circle is not entered, and it is announced instead", async () => {
+  test("[FAM15] a wait that would close a circle is not entered, and it is announced instead", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const whileWaiting = async () => ({ entered: false as const, cycle: ["a"] });
     const result = await spawnChild(deps, await caller({}, { run: running(), whileWaiting }), request);
@@ -300,7 +297,7 @@ describe("in the foreground", () => {
     expect([...books.waits.values()]).toEqual(["late"]);
   });
 
-  test("[SPN11] who stops waiting outside a run hears of it later; a run that is stopped leaves its wait", async () => {
+  test("[FAM15] who stops waiting outside a run hears of it later; a run that is stopped leaves its wait", async () => {
     const stopped = new AbortController();
     const untilEnded = async () => {
       stopped.abort(new Error("stopped"));
@@ -324,7 +321,7 @@ describe("attachments", () => {
   const attachments = [{ name: "a.txt", content: "hello" }];
   const own = () => join(folder, "store", "main", "attachments");
 
-  test("[SPN14] lie beside the session, are listed in its first message and in the answer", async () => {
+  test("[FAM38] lie beside the session, are listed in its first message and in the answer", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const result = await spawnChild(deps, await caller(), wish({ attachments }));
     const [request] = books.requests;
@@ -340,7 +337,7 @@ describe("attachments", () => {
     });
   });
 
-  test("[SPN14] go under mountPath, and stay where they are to be kept", async () => {
+  test("[FAM38] go under mountPath, and stay where they are to be kept", async () => {
     const keep = { ...subagents, attachments: { ...subagents.attachments, keep: true } };
     const { deps, books, caller } = spawnGround(folder, [agentPolicy("main", { subagents: keep })]);
     await spawnChild(deps, await caller(), wish({ attachments, mountPath: "in" }));
@@ -348,7 +345,7 @@ describe("attachments", () => {
     expect(books.requests[0]?.child).not.toHaveProperty("attachments");
   });
 
-  test("[SPN19] of the same call twice at once are one child's, and stay", async () => {
+  test("of the same call twice at once are one child's, and stay", async () => {
     for (const context of ["isolated", "fork"] as const) {
       const one = agentPolicy("main", { subagents: { ...subagents, maxChildren: 1 } });
       const { deps, books, caller } = spawnGround(folder, [one]);
@@ -364,7 +361,7 @@ describe("attachments", () => {
     }
   });
 
-  test("[SPN14] are refused where there is no place for them", async () => {
+  test("[FAM38] are refused where there is no place for them", async () => {
     const { deps, caller } = spawnGround(folder, undefined, { files: fileBoundary() });
     expect(await spawnChild(deps, await caller(), wish({ attachments }))).toMatchObject({
       status: "error",
@@ -372,7 +369,7 @@ describe("attachments", () => {
     });
   });
 
-  test("[SPN15] as notes give the same answer for a child that is there, go on with files that are, and else are asked for", async () => {
+  test("[FAM17] as notes give the same answer for a child that is there, go on with files that are, and else are asked for", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const request = wish({ attachments });
     const noted = withoutContents({ ...request }) as unknown as SpawnRequest;
@@ -395,7 +392,7 @@ describe("a thread", () => {
   const delivery = { channel: "desk", to: "team", accountId: "a" };
   const request = wish({ thread: true, mode: "session", label: "Pages" });
 
-  test("[SPN16] is opened under the label, bound to the child, and where its answers go", async () => {
+  test("[FAM31] is opened under the label, bound to the child, and where its answers go", async () => {
     const opened: unknown[] = [];
     const openThread = async (target: unknown, title: string) => {
       opened.push([target, title]);
@@ -419,7 +416,7 @@ describe("a thread", () => {
     expect(child?.meta.delivery).toEqual({ ...delivery, threadId: "t1" });
   });
 
-  test("[SPN16] that was opened for a spawn that is refused after all is told", async () => {
+  test("[FAM31] that was opened for a spawn that is refused after all is told", async () => {
     const openThread = async () => "t1";
     const { deps, books, caller } = spawnGround(folder, undefined, {
       channels: threadChannels(openThread),
@@ -435,7 +432,7 @@ describe("a thread", () => {
     });
   });
 
-  test("[SPN16] that cannot be opened refuses the spawn, and nothing is left", async () => {
+  test("[FAM31] that cannot be opened refuses the spawn, and nothing is left", async () => {
     const openThread = async () => Promise.reject(new Error("no rights"));
     const { deps, store, caller } = spawnGround(folder, undefined, {
       channels: threadChannels(openThread),

@@ -106,7 +106,7 @@ const rich: Readonly<Record<string, EntryDraft>> = {
 };
 
 describe.each(stores)("results cut for good, %s", (_, open) => {
-  test("[SIZ6] the context is the same but for what was cut, and nothing of the old branch is touched", async () => {
+  test("the context is the same but for what was cut, and nothing of the old branch is touched", async () => {
     const store = await open();
     await session(store, rich);
     const before = await store.sessions.context(scope, "s");
@@ -122,7 +122,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ6] a second time there is nothing to do; nor where everything fits", async () => {
+  test("a second time there is nothing to do; nor where everything fits", async () => {
     const store = await open();
     await session(store, rich);
     await truncate(store);
@@ -133,7 +133,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ8] order, boundaries, labels and times are kept; bookkeeping is not doubled", async () => {
+  test("order, boundaries, labels and times are kept; bookkeeping is not doubled", async () => {
     const store = await open();
     await session(store, rich);
     const { version, name } = await record(store);
@@ -157,7 +157,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ8] a boundary among the copies is a copy, one before them is the original", async () => {
+  test("a boundary among the copies is a copy, one before them is the original", async () => {
     const store = await open();
     const drafts = { a: said("x"), c: calling("t1"), r1: result("t1", 5000), b: said("y") };
     await session(store, { ...drafts, k: compaction("S", "r1"), k2: compaction("T", "a"), d: said("z") });
@@ -168,7 +168,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ8] a label that was taken away, or put on from another branch, counts as it is now", async () => {
+  test("a label that was taken away, or put on from another branch, counts as it is now", async () => {
     const store = await open();
     await session(store, {
       a: said("x"),
@@ -188,7 +188,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ8] what was said, spent and compacted is counted once", async () => {
+  test("what was said, spent and compacted is counted once", async () => {
     const store = await open();
     await session(store, rich);
     const digest = async () => (await store.sessions.list(scope, {})).sessions[0]?.digest;
@@ -203,7 +203,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ8] a redaction of an entry is one of its copies, and the other way round, in forks too", async () => {
+  test("a redaction of an entry is one of its copies, and the other way round, in forks too", async () => {
     const store = await open();
     await session(store, {
       a: said("x"),
@@ -228,7 +228,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
     await store.close();
   });
 
-  test("[SIZ7] a session that went on is a conflict, whenever it did", async () => {
+  test("a session that went on is a conflict, whenever it did", async () => {
     const store = await open();
     await session(store, { a: said("x"), c: calling("t1"), r1: result("t1", 5000) });
     const stale = await record(store);
@@ -278,7 +278,7 @@ describe("what other programs wrote", () => {
   const long = result("t", 5000);
   const bare = { type: "message", message: { role: "assistant", content: [], stopReason: "refusal" } };
 
-  test("[SIZ6] fields that we need are filled in, and say nothing new", async () => {
+  test("fields that we need are filled in, and say nothing new", async () => {
     const nameless = { type: "message", message: { role: "toolResult", toolCallId: "u", content: [] } };
     const shell = { type: "message", message: { role: "bashExecution", command: "ls", output: "" } };
     const bareCompaction = { type: "compaction", summary: "S", firstKeptEntryId: "e0" };
@@ -294,7 +294,7 @@ describe("what other programs wrote", () => {
     );
   });
 
-  test("[SIZ6] edits are written into the copies, those of earlier entries too", async () => {
+  test("edits are written into the copies, those of earlier entries too", async () => {
     const edit = (targetId: string, content: string | null) => ({
       type: "context_edit",
       targetId,
@@ -322,7 +322,7 @@ describe("what other programs wrote", () => {
     expect(JSON.stringify(after?.messages)).toContain("new summary");
   });
 
-  test("[SIZ6] what would change the context and cannot be written refuses the whole", async () => {
+  test("what would change the context and cannot be written refuses the whole", async () => {
     const system = { type: "message", message: { role: "system", content: "Be brief" } };
     const store = await adopted([said("x"), long, system]);
     expect((await truncate(store)).refused).toContain("system prompt");
@@ -335,7 +335,7 @@ describe("what other programs wrote", () => {
     expect((await before.sessions.context(scope, "s"))?.system).toBe("Be brief");
   });
 
-  test("[SIZ6] a page that begins with the result is not taken for the whole branch", async () => {
+  test("a page that begins with the result is not taken for the whole branch", async () => {
     const store = createMemoryStore();
     const talk = Array.from({ length: 998 }, (_, index) => [`m${index}`, said(`m${index}`)] as const);
     await session(store, {
@@ -349,7 +349,7 @@ describe("what other programs wrote", () => {
     expect(await store.sessions.entry(scope, "s", copies.get("r") ?? "")).toMatchObject({ parentId: "c" });
   });
 
-  test("[SIZ6] a branch of many pages, compacted in its middle, is cut where it must be", async () => {
+  test("a branch of many pages, compacted in its middle, is cut where it must be", async () => {
     const store = createMemoryStore();
     const talk = Array.from({ length: 2500 }, (_, index) => [`m${index}`, said(`m${index}`)] as const);
     const drafts = { ...Object.fromEntries(talk.slice(0, 1500)), c: calling("t"), r: result("t", 5000) };
@@ -363,7 +363,7 @@ describe("what other programs wrote", () => {
   });
 });
 
-test("[SIZ6] [SIZ8] whatever the session, the model sees the same but for what was cut", async () => {
+test("whatever the session, the model sees the same but for what was cut", async () => {
   const step = fc.record({ do: fc.nat(9), length: fc.nat(3000), at: fc.nat() });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), async (steps) => {
@@ -415,7 +415,7 @@ describe("a crash", () => {
     b: said("y"),
   };
 
-  test("[SIZ7] after every single operation of the disk the session is as it was, or as it is to be", async () => {
+  test("after every single operation of the disk the session is as it was, or as it is to be", async () => {
     const measuring = new SimStore();
     simulated.push(measuring);
     const store = await measuring.open();
@@ -443,7 +443,7 @@ describe("a crash", () => {
     }
   });
 
-  test("[SIZ7] a log that was torn within the write goes back to where it stood; one that was not, stays", async () => {
+  test("a log that was torn within the write goes back to where it stood; one that was not, stays", async () => {
     const store = createMemoryStore();
     await session(store, drafts);
     const whole = await store.sessions.context(scope, "s");

@@ -37,7 +37,7 @@ function watched(options: { readonly version?: () => number } = {}) {
 }
 
 describe("waiting for a run", () => {
-  test("[GTK5] neither an end, a time that is over, nor a caller that left leaves a timer or a listener", async () => {
+  test("neither an end, a time that is over, nor a caller that left leaves a timer or a listener", async () => {
     const { watcher, counts, end } = watched();
     const leaving = new AbortController();
     const { signal } = leaving;
@@ -60,7 +60,7 @@ describe("waiting for a run", () => {
     expect(await endedWithin(watcher, "e", { timeoutMs: 0 })).toBeNull();
   });
 
-  test("[GTK6] a thousand that wait share a timer and a subscription, and polls have a bound", async () => {
+  test("a thousand that wait share a timer and a subscription, and polls have a bound", async () => {
     const { watcher, counts, end } = watched({ version: () => 1 });
     const waits = Array.from({ length: 1000 }, (_, index) => watcher.untilEnded(`r${index}`));
     expect([vi.getTimerCount(), counts.listeners]).toEqual([1, 1]);
@@ -81,7 +81,7 @@ describe("waiting for a run", () => {
     expect([watcher.size, vi.getTimerCount(), counts.listeners]).toEqual([0, 0, 0]);
   });
 
-  test("[GTK6] what another process ends is found by looking, each in its turn", async () => {
+  test("what another process ends is found by looking, each in its turn", async () => {
     let version = 1;
     const { watcher, end } = watched({ version: () => version });
     const waits = Array.from({ length: 200 }, (_, index) => watcher.untilEnded(`r${index}`));

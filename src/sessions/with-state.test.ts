@@ -32,7 +32,7 @@ async function prepared() {
 }
 
 describe("withState", () => {
-  test("[STA4] which groups of tools are active is kept for each session, and a new one begins as its agent says", async () => {
+  test("[POL24] which groups of tools are active is kept for each session, and a new one begins as its agent says", async () => {
     const { store, held } = await prepared();
     const run = (sessionId: string, work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);
@@ -57,7 +57,7 @@ describe("withState", () => {
     expect(await run("s", () => undefined)).toEqual(["a"]);
   });
 
-  test("[STA1] state is loaded before and saved after, and a new session begins with none", async () => {
+  test("[POL20] state is loaded before and saved after, and a new session begins with none", async () => {
     const { store, held } = await prepared();
     const module = counter();
     const add = (sessionId: string) =>
@@ -79,7 +79,7 @@ describe("withState", () => {
     expect(await held()).toBe(2);
   });
 
-  test("[STA1] what a run leaves as it was is not written again, nor what a session began with", async () => {
+  test("[POL20] what a run leaves as it was is not written again, nor what a session began with", async () => {
     const { store } = await prepared();
     const run = (work: (tools: ActiveTools) => void) => {
       const tools = new ActiveTools(["sessions"]);
@@ -97,7 +97,7 @@ describe("withState", () => {
     expect(await version()).not.toBe(first);
   });
 
-  test("[STA2] it is saved after an error, a timeout and an abort too", async () => {
+  test("[LIB17] it is saved after an error, a timeout and an abort too", async () => {
     const { store, held } = await prepared();
     const module = counter();
     const run = (work: () => Promise<void>, options = {}) =>
@@ -131,7 +131,7 @@ describe("withState", () => {
     expect(await held()).toBe(3);
   });
 
-  test("[STA3] a save on top of somebody else's is a conflict, one module's failure does not cost another's save", async () => {
+  test("[ATG27] a save on top of somebody else's is a conflict, one module's failure does not cost another's save", async () => {
     const { store, held } = await prepared();
     const [first, second] = [counter("first"), counter("second")];
     const work = async () => {

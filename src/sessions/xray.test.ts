@@ -31,7 +31,7 @@ function contextOf(messages: SessionContext["messages"]): SessionContext {
 }
 
 describe("the X-ray", () => {
-  test("[XRY1] is what the pipeline makes of the context for that model, and fits its schema", async () => {
+  test("is what the pipeline makes of the context for that model, and fits its schema", async () => {
     for (let seed = 0; seed < 200; seed++) {
       const { messages } = transcriptOf(seed, anySigner);
       const context = contextOf(messages);
@@ -51,7 +51,7 @@ describe("the X-ray", () => {
     }
   });
 
-  test("[XRY1] of a session, of whatever has a context, and of the context it is the same; the session stays as it is", async () => {
+  test("of a session, of whatever has a context, and of the context it is the same; the session stays as it is", async () => {
     const tree = SessionTree.create({ cwd: "/w" });
     tree.append({ type: "message", message: { role: "user", content: "Hello" } });
     tree.append({ type: "message", message: assistantMessage("Hi.") });
@@ -65,7 +65,7 @@ describe("the X-ray", () => {
     ]);
   });
 
-  test("[XRY2] what is not known is absent, and what is said goes before what the session says", async () => {
+  test("what is not known is absent, and what is said goes before what the session says", async () => {
     const context = {
       ...contextOf([{ role: "user", content: "Hello" }]),
       system: "Own.",
@@ -87,7 +87,7 @@ describe("the X-ray", () => {
     expect((await xray(context, { provider: "local", model: "qwen3" })).tokens).not.toHaveProperty("window");
   });
 
-  test("[XRY2] what is known of a model counts: its window, and whether it sees", async () => {
+  test("what is known of a model counts: its window, and whether it sees", async () => {
     const image = { ...png, data: soundPng };
     const context = contextOf([{ role: "user", content: [{ type: "text", text: "Look" }, image] }]);
     expect((await xray(context, "openai/gpt-5")).tokens.window).toBe(400_000);
@@ -102,7 +102,7 @@ describe("the X-ray", () => {
     expect(await images("openai/o3-mini", { overrides: { images: limits } })).toBe(1);
   });
 
-  test("[XRY2] options and findings reach where they belong", async () => {
+  test("options and findings reach where they belong", async () => {
     const call = { type: "toolCall" as const, id: "toolu_1", name: "gone", arguments: {} };
     const diagnostics = [{ code: "corrupt_line" as const, note: "a line", line: 3 }];
     const context = {
@@ -120,7 +120,7 @@ describe("the X-ray", () => {
     expect(kept.changes.map(({ kind }) => kind)).not.toContain("calls_to_text");
   });
 
-  test("[XRY3] tokens by part add up to the estimate of the whole", async () => {
+  test("tokens by part add up to the estimate of the whole", async () => {
     for (let seed = 0; seed < 200; seed++) {
       const context = contextOf(transcriptOf(seed, anySigner).messages);
       const { request, tokens } = await xray(context, claude);
@@ -130,7 +130,7 @@ describe("the X-ray", () => {
     }
   });
 
-  test("[XRY3] each part has its own", () => {
+  test("each part has its own", () => {
     const summary = { role: "compactionSummary" as const, summary: "s".repeat(400), timestamp: 1 };
     const said = { role: "user" as const, content: [{ type: "text" as const, text: "u".repeat(40) }, png] };
     const answer = {
@@ -183,7 +183,7 @@ describe("the X-ray", () => {
     });
   });
 
-  test("[XRY1] the session's own model, in the format that it was last spoken to in", () => {
+  test("the session's own model, in the format that it was last spoken to in", () => {
     const context = contextOf([assistantMessage("Hi."), { role: "user", content: "Go" }]);
     expect(ownModel(context)).toBeNull();
     const model = { provider: "anthropic", modelId: "claude-x" };

@@ -40,7 +40,7 @@ const contents: readonly SkeinEvent[] = [
 ];
 
 describe("the log", () => {
-  test("[OBS11] a line says what happened, whose it is and when", async () => {
+  test("a line says what happened, whose it is and when", async () => {
     const { log, lines, parsed } = await logged();
     log.onEvent(
       event("run.ended", 5, { state: "error", code: "overloaded", error: "The model\nis busy \u001b[2J" }),
@@ -72,7 +72,7 @@ describe("the log", () => {
     ["warn", event("run.compaction", 0, { phase: "not_done", measure: "summary" })],
     ["error", event("outbox.dead", 0, { outboxId: "o", channel: "slack", error: "x" })],
     ["debug", event("run.queued", 0, { lane: "main", kind: "user" })],
-  ])("[OBS11] at %s", async (level, each) => {
+  ])("at %s", async (level, each) => {
     const { log, parsed } = await logged({ level: "trace" });
     log.onEvent(each);
     expect(parsed().map((line) => line.level)).toEqual([level]);
@@ -85,7 +85,7 @@ describe("the log", () => {
     expect(lines.join("")).not.toContain(hidden);
   });
 
-  test("[OBS13] secrets, headers and whatever the redaction takes away are in no line", async () => {
+  test("[LIB26] secrets, headers and whatever the redaction takes away are in no line", async () => {
     const redact = (text: string) => text.replaceAll("ann@example.com", "[mail]");
     const { log, lines } = await logged({ redact, secrets: ["", "sk-very", secret] });
     log.onEvent(
@@ -101,7 +101,7 @@ describe("the log", () => {
     expect(all).toContain("[mail]");
   });
 
-  test("[OBS13] a redaction that fails shows nothing", async () => {
+  test("[LIB26] a redaction that fails shows nothing", async () => {
     const redact = () => {
       throw new Error("no");
     };
@@ -111,7 +111,7 @@ describe("the log", () => {
     expect(lines.join("")).not.toContain(hidden);
   });
 
-  test("[OBS14] hostile values are cut, and none of them throws", async () => {
+  test("hostile values are cut, and none of them throws", async () => {
     const { log, lines, parsed } = await logged();
     const circle: Record<string, unknown> = {};
     circle.self = circle;
@@ -144,7 +144,7 @@ describe("the log", () => {
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(20_000);
   });
 
-  test("[OBS14] an error is its code and message, with its stack only for those who look for details", async () => {
+  test("an error is its code and message, with its stack only for those who look for details", async () => {
     const error = new SkeinError("internal", { problem: "x" });
     for (const [level, hasStack] of [
       ["info", false],
@@ -158,7 +158,7 @@ describe("the log", () => {
     }
   });
 
-  test("[OBS15] a file is written at once, for its owner alone; closing twice and writing after it do no harm", async () => {
+  test("[FS15] a file is written at once, for its owner alone; closing twice and writing after it do no harm", async () => {
     const file = join(folder, "logs", "skein.log");
     const problems: unknown[] = [];
     const log = await createLog({
@@ -175,7 +175,7 @@ describe("the log", () => {
     await expect(createLog({ level: "info", destination: folder })).rejects.toThrow("EISDIR");
   });
 
-  test("[OBS15] a destination that fails is reported", async () => {
+  test("[FS15] a destination that fails is reported", async () => {
     const problems: unknown[] = [];
     const destination = {
       write: () => {
@@ -191,7 +191,7 @@ describe("the log", () => {
 const plain = { redact: (text: string) => text, withStacks: false };
 
 describe("values for a log", () => {
-  test("[OBS14] deep, wide and circular ones are cut", () => {
+  test("deep, wide and circular ones are cut", () => {
     const circle: Record<string, unknown> = {};
     circle.self = circle;
     const deep = JSON.stringify(sanitize(circle, plain));
@@ -201,7 +201,7 @@ describe("values for a log", () => {
     expect(sanitize(new Array(500).fill(1), plain)).toHaveLength(100);
   });
 
-  test("[OBS13] [OBS14] whatever the value is, it can be written, and no secret is in it", () => {
+  test("[LIB26] whatever the value is, it can be written, and no secret is in it", () => {
     const secret = "s3cr3t";
     const text = fc.oneof(
       fc.string(),

@@ -53,7 +53,7 @@ const began = { attempt: 1, model: null };
 const ok = { state: "ok", code: null, error: null } as const;
 
 describe("tracing", () => {
-  test("[OBS7] spans arrive at a collector, under the name of the service", async () => {
+  test("spans arrive at a collector, under the name of the service", async () => {
     const { url, sent } = await collector();
     const bus = new EventBus();
     const tracing = await setUpTracing({ otlp: url, serviceName: "house" });
@@ -79,7 +79,7 @@ describe("tracing", () => {
     ]);
   });
 
-  test("[OBS7] an end does not wait for a collector that is silent", async () => {
+  test("an end does not wait for a collector that is silent", async () => {
     const { url, sent } = await collector(false);
     const tracing = await setUpTracing({ otlp: `${url}/custom`, closeMs: 50 });
     tracing?.onEvent(eventsOf("r1")("run.started", 0, began));
@@ -87,7 +87,7 @@ describe("tracing", () => {
     expect(sent.every(({ path }) => path === "/custom")).toBe(true);
   });
 
-  test("[OBS7] without an address, spans go to the provider that the program has registered, or nowhere", async () => {
+  test("without an address, spans go to the provider that the program has registered, or nowhere", async () => {
     expect(await setUpTracing({ otlp: null })).toBeNull();
     const exporter = new InMemorySpanExporter();
     const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -98,14 +98,14 @@ describe("tracing", () => {
     expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(["invoke_agent main"]);
   });
 
-  test.each(["localhost:4318", "ftp://x", "", "not an address"])("[OBS8] %j is refused", async (otlp) => {
+  test.each(["localhost:4318", "ftp://x", "", "not an address"])("[OVF12] %j is refused", async (otlp) => {
     await expect(setUpTracing({ otlp })).rejects.toMatchObject({
       code: "invalid_config",
       message: expect.stringContaining("telemetry.otlp"),
     });
   });
 
-  test("[OBS8] packages that are not installed are named", async () => {
+  test("[OVF12] packages that are not installed are named", async () => {
     const missing = async () => {
       throw new Error("Cannot find package");
     };

@@ -13,7 +13,7 @@ const event = eventsOf("r1")("session.created", 0, {});
 const child = fileURLToPath(new URL("../../test/support/watching-child.ts", import.meta.url));
 
 describe("watching", () => {
-  test("[OBS16] a part that throws hinders neither the others nor whoever tells the event", async () => {
+  test("a part that throws hinders neither the others nor whoever tells the event", async () => {
     const [problems, seen]: [unknown[], string[]] = [[], []];
     const bus = new EventBus((error) => problems.push(error));
     const broken = {
@@ -34,12 +34,12 @@ describe("watching", () => {
     expect(seen).toEqual(["log", "closed"]);
   });
 
-  test("[OBS17] with everything off no package is loaded", () => {
+  test("with everything off no package is loaded", () => {
     const { stdout, stderr, status } = spawnSync(process.execPath, [child, "off"], { encoding: "utf8" });
     expect({ stdout, stderr, status }).toEqual({ stdout: "[]", stderr: "", status: 0 });
   });
 
-  test("[OBS17] with everything on nothing keeps the process alive", () => {
+  test("with everything on nothing keeps the process alive", () => {
     const { stdout, stderr, status } = spawnSync(process.execPath, [child, "on"], {
       encoding: "utf8",
       timeout: 300_000,
@@ -65,7 +65,7 @@ describe("docs/observability.md", () => {
       match.slice(1, 4),
     );
 
-  test("[OBS18] lists every event and the level of its line", () => {
+  test("[WRD11] lists every event and the level of its line", () => {
     const expected = Object.entries(logTable).map(([type, line]) => [
       type,
       line === null ? "never" : typeof line.level === "string" ? line.level : "by its outcome",
@@ -73,11 +73,11 @@ describe("docs/observability.md", () => {
     expect(rows("Events").map(([type, , level]) => [type, level])).toEqual(expected);
   });
 
-  test("[OBS18] lists every attribute of a span", () => {
+  test("[WRD11] lists every attribute of a span", () => {
     expect(rows("Spans").map(([name]) => name)).toEqual(Object.values(attributes));
   });
 
-  test("[OBS18] lists every metric with its kind and labels", () => {
+  test("[WRD11] lists every metric with its kind and labels", () => {
     const expected = Object.entries(metricTable).map(([name, { kind, labels }]) => [
       name,
       kind,

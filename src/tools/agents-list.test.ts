@@ -52,7 +52,7 @@ describe("agents_list", () => {
     }
   });
 
-  test("[ASP8] ACP agents that may be spawned stand behind, for whoever may spawn them", async () => {
+  test("ACP agents that may be spawned stand behind, for whoever may spawn them", async () => {
     world.acpNames = ["codex", "pi"];
     expect((await shown()).agents.slice(1)).toEqual(
       ["codex", "pi"].map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false })),
@@ -62,7 +62,7 @@ describe("agents_list", () => {
     expect(await short()).toEqual([]);
   });
 
-  test("[ASP8] a leaf is shown no ACP agents", async () => {
+  test("a leaf is shown no ACP agents", async () => {
     world.acpNames = ["codex"];
     session = await world.session("agent:main:session:leaf", {
       spawnedBy: "agent:main:main",

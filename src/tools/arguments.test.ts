@@ -58,12 +58,12 @@ describe("arguments", () => {
     ["clamped from above", { limit: 1e9 }, { limit: 200 }],
     ["clamped from below", { limit: -4 }, { limit: 1 }],
     ["floored without limits", { since: -0.5 }, { since: -1 }],
-  ])("[TLR1] a number is %s", (_, given, expected) => {
+  ])("a number is %s", (_, given, expected) => {
     expect(read({ task, ...given })).toEqual({ task, ...expected });
   });
 
   test.each([["5"], [Number.NaN], [Number.POSITIVE_INFINITY], [true], [[1]], [{}]])(
-    "[TLR1] %o is no number",
+    "%o is no number",
     (limit) => {
       expect(mistakeOf({ task, limit })).toMatchObject({ path: "limit", code: "invalid_arguments" });
     },
@@ -82,11 +82,11 @@ describe("arguments", () => {
     ],
     ["counted in whole characters", { task: "😀".repeat(20) }, { task: "😀".repeat(20) }],
     ["taken in each of its forms", { task, target: [" a"] }, { task, target: ["a"] }],
-  ])("[TLR2] a text is %s", (_, given, expected) => {
+  ])("a text is %s", (_, given, expected) => {
     expect(read(given)).toEqual(expected);
   });
 
-  test("[TLR2] an empty content of a file is kept", () => {
+  test("an empty content of a file is kept", () => {
     const attachments = [{ name: " a.txt ", content: "", encoding: null }];
     expect(read({ task, attachments })).toEqual({ task, attachments: [{ name: "a.txt", content: "" }] });
   });
@@ -122,30 +122,30 @@ describe("arguments", () => {
       "attachments.0.mime",
       "there are name, content, encoding",
     ],
-  ])("[TLR3] %s is refused with its path", (_, given, path, message) => {
+  ])("[TOL4] %s is refused with its path", (_, given, path, message) => {
     const mistake = mistakeOf(given);
     expect(mistake.path).toBe(path);
     expect(mistake.message).toContain(message);
   });
 
-  test("[TLR3] a word in other capitals is that word", () => {
+  test("[TOL4] a word in other capitals is that word", () => {
     expect(read({ task, mode: " Run ", role: "USER" })).toEqual({ task, mode: "run", role: "user" });
     expect(read({ task, mode: " " })).toEqual({ task });
   });
 
-  test("[TLR3] what is required is named, absent ones too", () => {
+  test("[TOL4] what is required is named, absent ones too", () => {
     expect(mistakeOf({})).toEqual({ path: "task", message: "task is required", code: "invalid_arguments" });
     expect(mistakeOf({ task: "  " }).message).toBe("task is required");
     expect(mistakeOf(null).message).toBe("task is required");
     expect(mistakeOf(undefined).message).toBe("task is required");
   });
 
-  test.each([["text"], [5], [[1]], [true]])("[TLR3] arguments that are no object: %o", (given) => {
+  test.each([["text"], [5], [[1]], [true]])("[TOL4] arguments that are no object: %o", (given) => {
     expect(mistakeOf(given)).toMatchObject({ path: "" });
     expect(mistakeOf(given).message).toContain("The arguments of tool must be an object");
   });
 
-  test("[TLR4] an unknown name is refused with those that there are, and what was probably meant", () => {
+  test("an unknown name is refused with those that there are, and what was probably meant", () => {
     const { path, message } = mistakeOf({ task, limti: 5 });
     expect(path).toBe("limti");
     expect(message).toContain(
@@ -157,18 +157,18 @@ describe("arguments", () => {
   });
 
   test.each([["__proto__"], ["constructor"], ["toString"], ["hasOwnProperty"]])(
-    "[TLR4] %s is a name like any other",
+    "%s is a name like any other",
     (name) => {
       const given = JSON.parse(`{"task": "go", ${JSON.stringify(name)}: {"limit": 5}}`) as unknown;
       expect(mistakeOf(given).path).toBe(name);
     },
   );
 
-  test("[TLR4] a name that the tool refuses has the tool's own text, before all others", () => {
+  test("a name that the tool refuses has the tool's own text, before all others", () => {
     expect(mistakeOf({ nonsense: 1, channel: "a" })).toMatchObject({ path: "channel", message: channel });
   });
 
-  test("[TLR5] an alias stands for its name; the first in order wins", () => {
+  test("an alias stands for its name; the first in order wins", () => {
     expect(read({ prompt: " go " })).toEqual({ task });
     expect(read({ task, timeout: 1, timeoutSeconds: 2 })).toEqual({ task, runTimeoutSeconds: 2 });
     expect(read({ task, timeout: 1, timeoutSeconds: 2, runTimeoutSeconds: 3 })).toEqual({
@@ -181,7 +181,7 @@ describe("arguments", () => {
     });
   });
 
-  test("[TLR5] an alias that excludes its name is refused beside it, unless one of them is blank", () => {
+  test("an alias that excludes its name is refused beside it, unless one of them is blank", () => {
     expect(mistakeOf({ task, prompt: "go" })).toMatchObject({
       path: "prompt",
       message: "tool takes task or prompt, not both",
@@ -190,7 +190,7 @@ describe("arguments", () => {
     expect(read({ task, prompt: null })).toEqual({ task });
   });
 
-  test("[TLR5] a mistake is told by the name that was used", () => {
+  test("a mistake is told by the name that was used", () => {
     expect(mistakeOf({ task, timeout: "soon" })).toMatchObject({
       path: "timeout",
       message: 'timeout must be a number, got "soon"',
@@ -222,7 +222,7 @@ describe("arguments of any kind", () => {
     fc.anything(),
   );
 
-  test("[TLR6] nothing but a ToolInputError is thrown, what is read fits the schema, and reading again changes nothing", () => {
+  test("nothing but a ToolInputError is thrown, what is read fits the schema, and reading again changes nothing", () => {
     let taken = 0;
     fc.assert(
       fc.property(near, (given) => {
@@ -241,7 +241,7 @@ describe("arguments of any kind", () => {
     expect(taken).toBeGreaterThan(5);
   });
 
-  test("[TLR6] an object that cannot be asked is refused", () => {
+  test("an object that cannot be asked is refused", () => {
     const hostile = {
       get task(): string {
         throw new Error("no");

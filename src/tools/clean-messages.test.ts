@@ -121,7 +121,7 @@ describe("a message as a tool shows it", () => {
     expect(stringifyJson(deep.message).length).toBeLessThan(4200);
   });
 
-  test("[RDT8] images have their size instead of their bytes, wherever they are", () => {
+  test("images have their size instead of their bytes, wherever they are", () => {
     const bytes = Buffer.alloc(1000, 7);
     const data = bytes.toString("base64");
     const image = { type: "image", data, mimeType: "image/png", skein: { filename: "a.png" } };
@@ -163,7 +163,7 @@ describe("a message as a tool shows it", () => {
       expect(isToolMessage(message)).toBe(false);
   });
 
-  test("[RDT10] whatever a message is made of, no secret and no endless text comes out", () => {
+  test("[RDT7] whatever a message is made of, no secret and no endless text comes out", () => {
     const leaf = fc.oneof(
       fc.constantFrom(secret, `a ${secret} b`, "x".repeat(5000)),
       fc.integer(),
@@ -200,7 +200,7 @@ describe("a message as a tool shows it", () => {
     );
   });
 
-  test("[RDT10] nests without end end somewhere", () => {
+  test("[RDT7] nests without end end somewhere", () => {
     let args: unknown = secret;
     for (let depth = 0; depth < 20_000; depth++) args = depth % 2 === 0 ? [args] : { a: args };
     const nested = clean({ id: "e", content: [call({ args })] });
@@ -220,7 +220,7 @@ const contents = (capped: { messages: readonly object[] }) =>
 const standIn = { role: "assistant", content: "[sessions_history omitted: message too large]" };
 
 describe("the hard cap", () => {
-  test("[RDT9] counts bytes of UTF-8 JSON and keeps all that fit, from the end that was asked for", () => {
+  test("counts bytes of UTF-8 JSON and keeps all that fit, from the end that was asked for", () => {
     const text = fc.oneof(
       fc.string({ unit: "grapheme", maxLength: 40 }),
       fc.constantFrom("京".repeat(9000), "😀".repeat(5000), '"'.repeat(30_000), "x".repeat(90_000)),
@@ -251,14 +251,14 @@ describe("the hard cap", () => {
     );
   });
 
-  test("[RDT9] to the byte", () => {
+  test("to the byte", () => {
     const frame = sizeOf([{ content: "" }]);
     const exact = "x".repeat(most - frame);
     expect(capMessages([exact], cleanText)).toMatchObject({ totalBytes: most, hardCapped: false });
     expect(capMessages([`${exact}x`], cleanText)).toMatchObject({ messages: [standIn], dropped: 1 });
   });
 
-  test("[RDT9] of what is not shown nothing is said and nothing cleaned", () => {
+  test("of what is not shown nothing is said and nothing cleaned", () => {
     let cleaned = 0;
     const counting = (content: string) => {
       cleaned += 1;

@@ -44,7 +44,7 @@ const script = () =>
 const stopWhen = stepCountIs(3);
 
 describe("session tools in somebody else's loop", () => {
-  test("[TLR13] generateText of the AI SDK calls them, whatever the arguments", async () => {
+  test("generateText of the AI SDK calls them, whatever the arguments", async () => {
     const { made, offered } = setUp();
     const model = script();
     const abortSignal = new AbortController().signal;
@@ -64,7 +64,7 @@ describe("session tools in somebody else's loop", () => {
     ]);
   });
 
-  test("[TLR13] the model is told their parameters", async () => {
+  test("the model is told their parameters", async () => {
     const { offered } = setUp();
     const model = script();
     await generateText({ model, tools: offered, prompt: "list the sessions", stopWhen });
@@ -79,7 +79,7 @@ describe("session tools in somebody else's loop", () => {
     expect(JSON.stringify(model.requests[0]?.tools)).not.toContain("keep");
   });
 
-  test("[TLR13] streamText does too", async () => {
+  test("streamText does too", async () => {
     const { made, offered } = setUp();
     const stream = streamText({ model: script(), tools: offered, prompt: "list the sessions", stopWhen });
     expect(await stream.text).toBe("There is one.");

@@ -12,25 +12,25 @@ describe("the small parts of the tools that read", () => {
     ["2026-03-29T14:40", "2026-03-29T14:40:00.000Z"],
     ["2026-03-29 14:40:05.5", "2026-03-29T14:40:05.500Z"],
     ["2026-03-29T14:40:00+02:00", "2026-03-29T12:40:00.000Z"],
-  ])("[RDT13] %s is %s", (text, time) => {
+  ])("%s is %s", (text, time) => {
     expect(readTime(text)).toBe(Date.parse(time));
     expect(readTime(Date.parse(time))).toBe(Date.parse(time));
   });
 
   test.each(["yesterday", "2026", "29.3.2026", "2026-13-45", "2026-03-29T14:40 CET", Number.NaN])(
-    "[RDT13] %s is no time",
+    "%s is no time",
     (value) => {
       expect(readTime(value)).toBeNull();
     },
   );
 
-  test("[RDT1] kinds are lowered; an unknown one is named", () => {
+  test("kinds are lowered; an unknown one is named", () => {
     expect(readKinds(["Main", " CRON ", "main"])).toEqual({ kinds: ["main", "cron"] });
     expect(readKinds([])).toEqual({ kinds: [] });
     expect(readKinds(["main", "chat"])).toEqual({ unknown: "chat" });
   });
 
-  test("[RDT14] a summary that was cut shows no beginning of a secret", () => {
+  test("a summary that was cut shows no beginning of a secret", () => {
     const token = `ghp_${"a1B2".repeat(9)}`;
     const redactor = createRedactor();
     fc.assert(
@@ -44,7 +44,7 @@ describe("the small parts of the tools that read", () => {
     expect(cutSummary("n".repeat(300), redactor)).toBe(`${"n".repeat(199)}…`);
   });
 
-  test("[RDT2] four at a time, and in order", async () => {
+  test("four at a time, and in order", async () => {
     let [open, most] = [0, 0];
     const results = await mapConcurrently([...Array(20).keys()], 4, async (item) => {
       open += 1;

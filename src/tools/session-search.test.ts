@@ -9,7 +9,7 @@ const hitsOf = (result: ToolResult) => result.hits as Record<string, unknown>[];
 const token = `ghp_${"a1B2c3".repeat(6)}`;
 
 describe("session_search", () => {
-  test("[RDT12] finds what was said, in short keys, best first", async () => {
+  test("[TLK24] finds what was said, in short keys, best first", async () => {
     const world = readingWorld();
     const { sessionId } = await world.create("agent:main:main", {}, [
       said("three days in Kyoto"),
@@ -36,7 +36,7 @@ describe("session_search", () => {
     });
   });
 
-  test("[RDT12] a secret at the edge of a snippet is not shown in half", async () => {
+  test("[TLK24] a secret at the edge of a snippet is not shown in half", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 0, max: 260 }),
@@ -56,7 +56,7 @@ describe("session_search", () => {
     );
   });
 
-  test("[RDT12] a private key, and an argument that its name makes a secret, are not shown", async () => {
+  test("[TLK24] a private key, and an argument that its name makes a secret, are not shown", async () => {
     const world = readingWorld();
     const body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC".repeat(20).replace(/(.{64})/g, "$1\n");
     const pem = `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----`;
@@ -68,7 +68,7 @@ describe("session_search", () => {
     expect(hit?.snippet).not.toContain("tigerlily");
   });
 
-  test("[RDT12] a guess at a secret finds nothing", async () => {
+  test("[TLK24] a guess at a secret finds nothing", async () => {
     const world = readingWorld({ secrets: ["tigerlily"] });
     await world.create("agent:main:main", {}, [said(`the word is tigerlily, the key ${token}`)]);
     expect(await world.ask(sessionSearch, { query: "tigerlily" })).toMatchObject({ count: 0, hits: [] });
@@ -76,7 +76,7 @@ describe("session_search", () => {
     expect(await world.ask(sessionSearch, { query: "word" })).toMatchObject({ count: 1 });
   });
 
-  test("[RDT12] a masked word does not count toward all words", async () => {
+  test("[TLK24] a masked word does not count toward all words", async () => {
     const world = readingWorld({ secrets: ["tigerlily"] });
     await world.create("agent:main:main", {}, [
       said("the word is tigerlily"),
@@ -89,7 +89,7 @@ describe("session_search", () => {
     expect(both.hits).toEqual(guessed.hits);
   });
 
-  test("[RDT12] searches what may be read, not what may be listed", async () => {
+  test("[TLK24] searches what may be read, not what may be listed", async () => {
     const world = readingWorld({ reach: { history: { treeOf: "agent:main:main", agentIds: [] } } });
     await world.create("agent:main:main", {}, [said("needle one")]);
     await world.create("agent:main:user:bob", {}, [said("needle two")]);
@@ -102,7 +102,7 @@ describe("session_search", () => {
     });
   });
 
-  test("[RDT13] times bound it, in either form; a blank query and no times are refused", async () => {
+  test("times bound it, in either form; a blank query and no times are refused", async () => {
     const world = readingWorld();
     await world.create("agent:main:main", {}, [said("needle early")]);
     world.now += 60_000;
@@ -119,7 +119,7 @@ describe("session_search", () => {
     await expect(found({ query: "  " })).rejects.toMatchObject({ path: "query", code: "invalid_arguments" });
   });
 
-  test("[RDT5] a sandboxed asker is not told how far the index of all sessions is behind", async () => {
+  test("[ACC4] a sandboxed asker is not told how far the index of all sessions is behind", async () => {
     for (const sandboxed of [false, true]) {
       const world = readingWorld({ sandboxed });
       const behind = fakeApp({

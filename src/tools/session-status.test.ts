@@ -31,7 +31,7 @@ const answered = (): AppendItem => ({
 });
 
 describe("session_status", () => {
-  test("[OTH6] everything that is known of itself, in the middle of a run", async () => {
+  test("everything that is known of itself, in the middle of a run", async () => {
     await world.store.sessions.append({ userId: "ann", agentId: "main" }, session.sessionId, [answered()]);
     const run = await world.running(session);
     await world.accept(session);
@@ -72,7 +72,7 @@ describe("session_status", () => {
     expect(child.meta.spawnedBy).toBe(session.key);
   });
 
-  test("[OTH6] what is not known is absent, and nothing is written", async () => {
+  test("what is not known is absent, and nothing is written", async () => {
     const other = await world.session("agent:gone:session:x", { model: "who/knows" });
     world.settings = {
       tools: {
@@ -104,7 +104,7 @@ describe("session_status", () => {
     expect(await world.store.sessions.get({ userId: "ann" }, other.sessionId)).toEqual(other);
   });
 
-  test("[OTH6] a record that is older than an archiving, or than a removal", async () => {
+  test("a record that is older than an archiving, or than a removal", async () => {
     const scope = { userId: "ann", agentId: "main" };
     await world.store.sessions.patch(scope, session.sessionId, { archived: true });
     expect(await statusOf(world.caller(session))).toMatchObject({ sessionId: session.sessionId });
@@ -112,7 +112,7 @@ describe("session_status", () => {
     expect(await statusOf(world.caller(session))).toMatchObject({ status: "error", code: "not_found" });
   });
 
-  test("[OTH6] a sleeping run is shown with what it waits for", async () => {
+  test("a sleeping run is shown with what it waits for", async () => {
     const run = await world.running(session);
     const { run: child } = await world.spawn(session, "a", { by: run });
     const sleep = { waitFor: [child.runId], wakeAt: world.books.now + 1000 };
@@ -124,7 +124,7 @@ describe("session_status", () => {
     expect((await statusOf(world.caller(session))).children).toMatchObject([{ status: "error" }]);
   });
 
-  test("[OTH7] another session as visibility says, by key or label, archived too", async () => {
+  test("another session as visibility says, by key or label, archived too", async () => {
     const other = await world.session("agent:main:session:trip", { label: "trip", archived: true });
     expect(await statusOf(world.caller(session), "trip")).toMatchObject({
       status: "forbidden",
@@ -142,7 +142,7 @@ describe("session_status", () => {
     });
   });
 
-  test("[OTH7] children that the asker may not see, and pairs of agents that a sandboxed one may not know, are left out", async () => {
+  test("children that the asker may not see, and pairs of agents that a sandboxed one may not know, are left out", async () => {
     await world.spawn(session, "a");
     world.settings = {
       tools: { sessions: { visibility: "self" }, agentToAgent: { enabled: true, allow: ["main -> secret"] } },
@@ -158,14 +158,14 @@ describe("session_status", () => {
     expect(await statusOf(world.caller(sandboxed), session.key)).toMatchObject({ status: "forbidden" });
   });
 
-  test("[OTH7] a child of a sandboxed agent counts as sandboxed", async () => {
+  test("a child of a sandboxed agent counts as sandboxed", async () => {
     const { session: child } = await world.spawn(session, "a");
     world.agents.set("main", agentNamed("main", { sandboxed: true }));
     const { policy } = await statusOf(world.caller(session), child.key);
     expect(policy).toMatchObject({ sandboxed: true });
   });
 
-  test("[OTH7] without a session one has to be named", async () => {
+  test("without a session one has to be named", async () => {
     const outside = world.caller(session, null, { session: null });
     await expect(statusOf(outside)).rejects.toMatchObject({ code: "invalid_arguments", path: "sessionKey" });
   });

@@ -148,7 +148,7 @@ describe("sessions_history", () => {
     expect(JSON.stringify(whole)).not.toMatch(/usage|details|hidden/);
   });
 
-  test("[RDT9] says what was cut, masked and left out, and only then", async () => {
+  test("says what was cut, masked and left out, and only then", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     await world.create(main, {}, [said("plain", "assistant")]);
     const plain = await history(world);
@@ -172,7 +172,7 @@ describe("sessions_history", () => {
     expect(messagesOf(capped).length).toBe(7);
   });
 
-  test("[RDT9] a message that is too large has its stand-in", async () => {
+  test("a message that is too large has its stand-in", async () => {
     const world = readingWorld();
     await world.create(main, {}, [wide(9)]);
     expect(await history(world)).toMatchObject({
@@ -182,7 +182,7 @@ describe("sessions_history", () => {
     });
   });
 
-  test("[RDT11] accepted input that is not yet in the conversation is told of, cleaned and bounded", async () => {
+  test("accepted input that is not yet in the conversation is told of, cleaned and bounded", async () => {
     const waiting = (runId: string, content: unknown) =>
       ({ runId, message: { role: "user", content }, createdAt: 7, state: "queued" }) as unknown as Run;
     const secret = "tiger-tiger-tiger-tiger";

@@ -12,7 +12,7 @@ const keysOf = (result: ToolResult) => rowsOf(result).map(({ key }) => key);
 const ofMain = { treeOf: "agent:main:main", agentIds: [] };
 
 describe("sessions_list", () => {
-  test("[RDT1] visibility, kinds and filters come before the limit, newest first", async () => {
+  test("visibility, kinds and filters come before the limit, newest first", async () => {
     const world = readingWorld({ reach: { treeOf: null, agentIds: ["main"] } });
     for (let job = 0; job < 30; job++) await world.create(`agent:main:cron:job${job}`);
     for (let peer = 0; peer < 30; peer++) await world.create(`agent:main:user:p${peer}`);
@@ -24,7 +24,7 @@ describe("sessions_list", () => {
     expect(await world.ask(sessionsList, { kinds: [], limit: 200 })).toMatchObject({ count: 60, hidden: 30 });
   });
 
-  test("[RDT1] an unknown kind is refused with the kinds that there are", async () => {
+  test("an unknown kind is refused with the kinds that there are", async () => {
     const refused = readingWorld().ask(sessionsList, { kinds: ["main", "chat"] });
     await expect(refused).rejects.toMatchObject({
       code: "invalid_arguments",
@@ -33,7 +33,7 @@ describe("sessions_list", () => {
     });
   });
 
-  test("[RDT1] search, label, agent, archived and activity narrow it", async () => {
+  test("search, label, agent, archived and activity narrow it", async () => {
     const world = readingWorld();
     const old = await world.create("agent:main:session:kyoto", { label: "trip" }, [said("a")]);
     world.now += 10 * 60_000;
@@ -48,7 +48,7 @@ describe("sessions_list", () => {
     expect(keysOf(await world.ask(sessionsList, { activeMinutes: 5 }))).toEqual(["agent:research:main"]);
   });
 
-  test("[RDT1] unknown is never shown, global where all senders share it", async () => {
+  test("unknown is never shown, global where all senders share it", async () => {
     for (const scope of ["per-sender", "global"] as const) {
       const world = readingWorld({ scope });
       await world.create("global");
@@ -57,7 +57,7 @@ describe("sessions_list", () => {
     }
   });
 
-  test("[RDT2] tool messages do not count, however many there are", async () => {
+  test("tool messages do not count, however many there are", async () => {
     const world = readingWorld();
     const calls = Array.from({ length: 700 }, (_, index) => called(`c${index}`)).flat();
     await world.create("agent:main:main", {}, [said("first"), said("second", "assistant"), ...calls]);
@@ -68,14 +68,14 @@ describe("sessions_list", () => {
     expect(rowsOf(await world.ask(sessionsList))[0]).not.toHaveProperty("messages");
   });
 
-  test("[RDT2] messages are redacted and cut as in history", async () => {
+  test("messages are redacted and cut as in history", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     await world.create("agent:main:main", {}, [said(`tiger-tiger-tiger-tiger ${"x".repeat(9000)}`)]);
     const [row] = rowsOf(await world.ask(sessionsList, { messageLimit: 1 }));
     expect(row?.messages?.[0]?.content).toMatch(/^tiger-…iger x+\n…\(truncated\)…$/);
   });
 
-  test("[RDT2] one session that cannot be read costs its own row, not the list", async () => {
+  test("one session that cannot be read costs its own row, not the list", async () => {
     const failing = new Set<string>();
     let [open, most] = [0, 0];
     const world = readingWorld({
@@ -103,7 +103,7 @@ describe("sessions_list", () => {
     expect(most).toBe(4);
   });
 
-  test("[RDT2] what may be listed and not read has no messages, and says why", async () => {
+  test("what may be listed and not read has no messages, and says why", async () => {
     const world = readingWorld({ reach: { list: everything, history: ofMain } });
     await world.create("agent:main:main", {}, [said("mine")]);
     await world.create("agent:main:user:bob", {}, [said("his")]);
@@ -113,7 +113,7 @@ describe("sessions_list", () => {
     expect(main).toMatchObject({ messages: [{ content: "mine" }] });
   });
 
-  test("[RDT3] a row says what runs did, in the short keys of the asker", async () => {
+  test("a row says what runs did, in the short keys of the asker", async () => {
     const work = new Map();
     const world = readingWorld({ work });
     const parent = await world.create("agent:main:main", {}, [said("x")]);
@@ -138,7 +138,7 @@ describe("sessions_list", () => {
   test.each([
     [{ treeOf: "agent:main:main", agentIds: ["main"] }, ["agent:main:user:bob", "main"]],
     [{ treeOf: "agent:main:main", descendants: false, agentIds: [] }, ["main"]],
-  ])("[RDT3] within %j a row names no child that may not be listed", async (reach, keys) => {
+  ])("within %j a row names no child that may not be listed", async (reach, keys) => {
     const world = readingWorld({ reach });
     for (const key of ["agent:main:main", "agent:main:user:bob"]) {
       const { sessionId } = await world.create(key);
@@ -150,7 +150,7 @@ describe("sessions_list", () => {
     expect(JSON.stringify(rows).includes("of-ain")).toBe(reach.agentIds.length > 0);
   });
 
-  test("[RDT3] labels and names are redacted, keys are not", async () => {
+  test("labels and names are redacted, keys are not", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     const key = "agent:main:session:tiger-tiger-tiger-tiger";
     await world.create(key, { label: "tiger-tiger-tiger-tiger", delivery: { channel: "slack", to: "C1" } });
@@ -161,7 +161,7 @@ describe("sessions_list", () => {
     });
   });
 
-  test("[RDT4] what policy left out is counted with the same kinds", async () => {
+  test("[TLK17] what policy left out is counted with the same kinds", async () => {
     const world = readingWorld({ reach: ofMain });
     await world.create("agent:main:main");
     for (let peer = 0; peer < 3; peer++) await world.create(`agent:main:user:p${peer}`);
@@ -174,7 +174,7 @@ describe("sessions_list", () => {
     expect(await world.ask(sessionsList, { kinds: ["cron"] })).toMatchObject({ count: 0, hidden: 1 });
   });
 
-  test("[RDT4] it is counted to a thousand, and never for a sandboxed asker", async () => {
+  test("[TLK17] it is counted to a thousand, and never for a sandboxed asker", async () => {
     const count = async (_scope: object, query: { reach?: unknown }) =>
       query.reach === undefined ? 5000 : 1;
     const hidden = async (reach?: typeof ofMain) =>
@@ -185,7 +185,7 @@ describe("sessions_list", () => {
     expect(boxed).toEqual({ count: 0, sessions: [], visibility: { mode: "tree", sandboxed: true } });
   });
 
-  test("[RDT5] nothing that a sandboxed asker is given depends on what it may not see", async () => {
+  test("[ACC4] nothing that a sandboxed asker is given depends on what it may not see", async () => {
     const place = fc.record({
       isChild: fc.boolean(),
       archived: fc.boolean(),

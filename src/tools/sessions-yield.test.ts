@@ -32,7 +32,7 @@ async function finishNext(): Promise<Run> {
 }
 
 describe("sessions_yield", () => {
-  test("[OTH2] it comes last, and waits for every open run that this one started", async () => {
+  test("[FAM20] it comes last, and waits for every open run that this one started", async () => {
     expect(sessionsYield.isLast).toBe(true);
     const a = await world.spawn(parent, "a", { by: run });
     const b = await world.spawn(parent, "b", { by: run });
@@ -47,7 +47,7 @@ describe("sessions_yield", () => {
     expect((await yieldWith({ message: "Later." })).result.message).toBe("Later.");
   });
 
-  test("[OTH2] what has ended counts as long as word of it waits unread, as the books have it", async () => {
+  test("[FAM20] what has ended counts as long as word of it waits unread, as the books have it", async () => {
     await world.spawn(parent, "a", { by: run });
     const ended = await finishNext();
     const { result, sleep } = await yieldWith();
@@ -59,7 +59,7 @@ describe("sessions_yield", () => {
     expect(slept).toBe("queued");
   });
 
-  test("[OTH3] with nothing to wait for it is refused, and the turn goes on", async () => {
+  test("[FAM22] with nothing to wait for it is refused, and the turn goes on", async () => {
     const { result, sleep } = await yieldWith();
     expect(result).toEqual({
       status: "error",
@@ -74,7 +74,7 @@ describe("sessions_yield", () => {
     expect(named).toMatchObject({ code: "nothing_to_wait_for", error: expect.stringContaining("has ended") });
   });
 
-  test("[OTH3] named runs are waited for; unknown ones are refused by name, and another user's are unknown", async () => {
+  test("[FAM22] named runs are waited for; unknown ones are refused by name, and another user's are unknown", async () => {
     const a = await world.spawn(parent, "a", { by: run });
     await world.spawn(parent, "b", { by: run });
     const { result, sleep } = await yieldWith({ waitFor: [a.run.runId, a.run.runId] });
@@ -87,7 +87,7 @@ describe("sessions_yield", () => {
     expect(none).toBeUndefined();
   });
 
-  test("[OTH3] a run of a session that it may not see is as one that does not exist", async () => {
+  test("[FAM22] a run of a session that it may not see is as one that does not exist", async () => {
     const other = await world.accept(await world.session("agent:main:session:other"));
     expect((await yieldWith({ waitFor: [other.runId] })).result.code).toBe("not_found");
     world.settings = { ...world.settings, agents: { main: { visibility: "agent" } } };
@@ -97,7 +97,7 @@ describe("sessions_yield", () => {
     expect(result.code).toBe("not_found");
   });
 
-  test("[OTH3] outside of a session and outside of a run it says so", async () => {
+  test("[FAM22] outside of a session and outside of a run it says so", async () => {
     const outside = world.caller(parent, null, { session: null });
     expect((await sessionsYield.execute({}, outside, world.deps)).result).toEqual({
       status: "error",
@@ -111,7 +111,7 @@ describe("sessions_yield", () => {
     });
   });
 
-  test("[OTH4] a wait for a sleeper that waits for this one is refused with the circle", async () => {
+  test("a wait for a sleeper that waits for this one is refused with the circle", async () => {
     const { session, run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     expect(claim.run.runId).toBe(queued.runId);
@@ -124,7 +124,7 @@ describe("sessions_yield", () => {
     expect((await world.open(session)).length).toBe(1);
   });
 
-  test("[OTH4] input that waits for this very session closes no circle: a sleeper blocks nobody", async () => {
+  test("input that waits for this very session closes no circle: a sleeper blocks nobody", async () => {
     const { run: queued } = await world.spawn(parent, "a", { by: run });
     const claim = await world.books.claim();
     const asked = await world.accept(parent, { kind: "send", startedBy: queued.runId });
@@ -133,7 +133,7 @@ describe("sessions_yield", () => {
     expect((await yieldWith()).result).toMatchObject({ status: "yielded", waitingFor: [queued.runId] });
   });
 
-  test.each(["details", "text"])("[OTH5] after a crash behind it the run sleeps by its %s", async (by) => {
+  test.each(["details", "text"])("[FAM23] after a crash behind it the run sleeps by its %s", async (by) => {
     const { run: child } = await world.spawn(parent, "a", { by: run });
     const { result, sleep } = await yieldWith();
     const content = [{ type: "text", text: by === "text" ? JSON.stringify(result) : "yielded" }];

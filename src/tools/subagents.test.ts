@@ -27,7 +27,7 @@ const claimAndEnd = async () => {
 };
 
 describe("subagents list", () => {
-  test("[OTH8] children at work and those that ended lately, with how they stand", async () => {
+  test("children at work and those that ended lately, with how they stand", async () => {
     const old = await spawn("old", "old");
     await claimAndEnd();
     world.books.now += 31 * minute;
@@ -66,7 +66,7 @@ describe("subagents list", () => {
     expect((further.recent as { runId: string }[]).map(({ runId }) => runId)).toContain(old.run.runId);
   });
 
-  test("[OTH8] a child with work below it is active, and nobody else's children are there", async () => {
+  test("a child with work below it is active, and nobody else's children are there", async () => {
     const { session } = await spawn("a", "a");
     await claimAndEnd();
     await world.spawn(session, "below");
@@ -85,7 +85,7 @@ describe("subagents list", () => {
 });
 
 describe("the model of a child", () => {
-  test("[OTH8] is the one that it was spawned with, else its agent's", async () => {
+  test("is the one that it was spawned with, else its agent's", async () => {
     const { session } = await spawn("own", "own");
     await spawn("plain", "plain");
     await world.store.sessions.patch({ userId: "ann" }, session.sessionId, { model: "big/one" });
@@ -95,7 +95,7 @@ describe("the model of a child", () => {
 });
 
 describe("which child", () => {
-  test("[OTH9] by key, display key, label, run id and last", async () => {
+  test("by key, display key, label, run id and last", async () => {
     const first = await spawn("one", "first");
     await spawn("two", "second");
     const { key } = first.session;
@@ -106,7 +106,7 @@ describe("which child", () => {
     expect(await act({ action: "kill", target: "last" })).toMatchObject({ label: "second" });
   });
 
-  test("[OTH9] a stranger is unknown, existing or not; what is below a child is not ours to steer", async () => {
+  test("a stranger is unknown, existing or not; what is below a child is not ours to steer", async () => {
     const { session } = await spawn("a", "a");
     const below = await world.spawn(session, "below", { label: "below" });
     const stranger = await world.spawn(await world.session("agent:main:session:other"), "theirs");
@@ -135,7 +135,7 @@ describe("which child", () => {
     expect((await world.open(session)).length).toBe(1);
   });
 
-  test("[OTH9] a leaf controls nobody, and unfit arguments are refused with their place", async () => {
+  test("a leaf controls nobody, and unfit arguments are refused with their place", async () => {
     const leaf = await world.session(`agent:main:subagent:p:${spawnIdOf("leaf")}`, {
       spawnedBy: parent.key,
       role: "leaf",
@@ -222,7 +222,7 @@ describe("kill", () => {
 });
 
 describe("steer", () => {
-  test("[OTH11] into the running turn, under the caller's root, with where it came from, once", async () => {
+  test("into the running turn, under the caller's root, with where it came from, once", async () => {
     const { session } = await spawn("a", "a");
     world.known(session);
     const claim = await world.books.claim();
@@ -255,7 +255,7 @@ describe("steer", () => {
     });
   });
 
-  test("[ASP8] an agent over ACP is told when its turn has ended, and the answer says so, again too", async () => {
+  test("an agent over ACP is told when its turn has ended, and the answer says so, again too", async () => {
     const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
     world.known(session);
     const claim = await world.books.claim();
@@ -271,7 +271,7 @@ describe("steer", () => {
     expect(await act({ action: "steer", target: "a", message: "Only the north." })).toEqual(said);
   });
 
-  test("[ASP8] an agent over ACP is listed with what it is, and killed as any other", async () => {
+  test("an agent over ACP is listed with what it is, and killed as any other", async () => {
     world.agents.set("codex", agentNamed("codex", { model: "m/of-another" }));
     const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
     const listed = await act({ action: "list" });
@@ -282,7 +282,7 @@ describe("steer", () => {
     expect(await world.open(session)).toEqual([]);
   });
 
-  test("[OTH11] a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {
+  test("a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {
     const { session } = await spawn("a", "a");
     world.known(session);
     const said = await act({ action: "steer", target: "a", message: "Hi" });

@@ -57,20 +57,20 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
 }
 
 describe("a session tool in a turn", () => {
-  test("[SPN15] has its arguments kept as it wants them kept", async () => {
+  test("[FAM17] has its arguments kept as it wants them kept", async () => {
     const { made } = await setUp({ result: {} }, { persisted: () => ({ kept: true }) });
     expect(made.persisted?.({ limit: 3 })).toEqual({ kept: true });
     expect((await setUp({ result: {} })).made.persisted).toBeUndefined();
   });
 
-  test("[TLR10] is safe to call again, in its group, and last where it says so", async () => {
+  test("is safe to call again, in its group, and last where it says so", async () => {
     const { made } = await setUp({ result: {} }, { isLast: true });
     expect(made).toMatchObject({ replay: "safe", groups: ["group:sessions"], isLast: true });
     expect(await made.needsApproval({})).toBe(false);
     expect("isLast" in (await setUp({ result: {} })).made).toBe(false);
   });
 
-  test("[TLR10] the model gets the result as JSON; a sleep goes along", async () => {
+  test("the model gets the result as JSON; a sleep goes along", async () => {
     const sleep = { waitFor: ["r"] };
     const { made, context } = await setUp({ result: { count: 0, sessions: [] }, sleep });
     expect(await made.execute({}, context)).toEqual({
@@ -86,12 +86,12 @@ describe("a session tool in a turn", () => {
     ["ok", false],
     ["timeout", false],
     [undefined, false],
-  ])("[TLR10] status %s is a failed result: %s", async (status, isError) => {
+  ])("status %s is a failed result: %s", async (status, isError) => {
     const { made, context } = await setUp({ result: { status } });
     expect((await made.execute({}, context)).isError).toBe(isError);
   });
 
-  test("[TLR10] unfit arguments are a refusal of ours, not of the loop", async () => {
+  test("unfit arguments are a refusal of ours, not of the loop", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     expect(await made.check({ limit: "many" })).toEqual({ args: { limit: "many" } });
     const { content, isError } = await made.execute({ limit: "many" }, context);
@@ -102,7 +102,7 @@ describe("a session tool in a turn", () => {
     expect(calls).toEqual([]);
   });
 
-  test("[TLR11] the caller is the run's session, and the call has one name for good", async () => {
+  test("the caller is the run's session, and the call has one name for good", async () => {
     const { made, context, calls, session } = await setUp({ result: {} });
     await made.execute({ limit: 2.5 }, context);
     await made.execute({ limit: 2.5 }, context);
@@ -123,13 +123,13 @@ describe("a session tool in a turn", () => {
     expect(await first?.whileWaiting([], async () => 1)).toEqual({ entered: false, cycle: ["r"] });
   });
 
-  test("[TLR11] a session that is gone is none", async () => {
+  test("a session that is gone is none", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     await made.execute({}, { ...context, about: { ...context.about, userId: "bob" } });
     expect(calls[0]?.call.session).toBeNull();
   });
 
-  test("[TLR12] parameters are told closed, choices as words, without our own keywords", () => {
+  test("parameters are told closed, choices as words, without our own keywords", () => {
     const parameters = s.object({
       keep: s.optional(s.string({ keep: true, description: "A text." })),
       mode: s.optional(s.choice(["run", "session"], { description: "How." })),

@@ -21,7 +21,7 @@ function off(text: string, vocabulary: "o200k" | "cl100k"): number {
 }
 
 describe("against real tokenizers", () => {
-  test("[TOK1] the samples are of every kind, several of each, and long enough to mean something", () => {
+  test("the samples are of every kind, several of each, and long enough to mean something", () => {
     const kinds = Map.groupBy(samples, ({ kind }) => kind);
     const several =
       "english chinese japanese korean russian typescript python json base64 markdown mixed".split(" ");
@@ -31,13 +31,13 @@ describe("against real tokenizers", () => {
     expect(samples.filter(({ text }) => text.length < 1500).map(({ name }) => name)).toEqual([]);
   });
 
-  test.each(samples)("[TOK1] $name is within 15 %", ({ text }) => {
+  test.each(samples)("$name is within 15 %", ({ text }) => {
     for (const vocabulary of vocabularies)
       expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(mostOff);
   });
 
   /** The figures themselves, so that a change of them is seen. */
-  test("[TOK1] by how much each kind is off, in percent of o200k and of cl100k", () => {
+  test("by how much each kind is off, in percent of o200k and of cl100k", () => {
     const rows = [...Map.groupBy(samples, ({ kind }) => kind)].map(([kind, some]) => {
       const all = some.map(({ text }) => text).join("\n");
       const percent = vocabularies.map((vocabulary) => Math.round(off(all, vocabulary) * 100));
@@ -56,7 +56,7 @@ describe("against real tokenizers", () => {
     ["rules and boxes", "=====\n─────\n| a | b |\n|---|---|\n├── c\n└── d\n".repeat(30)],
     ["UUIDs", Array.from({ length: 60 }, (_, index) => uuid(index)).join("\n")],
     ["JSON in JSON", JSON.stringify(JSON.stringify({ a: [1, "b", { c: null }], d: { e: true } })).repeat(30)],
-  ])("[TOK1] %s: within 25 %%", (_, text) => {
+  ])("%s: within 25 %%", (_, text) => {
     for (const vocabulary of vocabularies)
       expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(0.25);
   });
@@ -75,7 +75,7 @@ const isPlain = (text: string) => !Array.from(text, classAt).includes(accented);
 describe("whatever the text", () => {
   const unit = fc.string({ unit: "binary", maxLength: 300 });
 
-  test("[TOK2] the empty text is none, any other at least one, and no more than its bytes", () => {
+  test("the empty text is none, any other at least one, and no more than its bytes", () => {
     expect(textTokens("")).toBe(0);
     fc.assert(
       fc.property(unit, fc.constantFrom(...vocabularies), (text, vocabulary) => {
@@ -87,7 +87,7 @@ describe("whatever the text", () => {
     );
   });
 
-  test("[TOK2] the table of steps says what the steps say, one by one", () => {
+  test("the table of steps says what the steps say, one by one", () => {
     const text = fc.oneof(unit, fc.constantFrom(...samples.map((each) => each.text))).filter(isPlain);
     fc.assert(
       fc.property(text, (text) => {
@@ -103,13 +103,13 @@ describe("whatever the text", () => {
     expect(tokenTable("o200k").next.length).toBeLessThan(0x10000);
   });
 
-  test("[TOK2] half surrogate pairs, zeros and every single unit are counted", () => {
+  test("half surrogate pairs, zeros and every single unit are counted", () => {
     const all = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit));
     expect(all.filter((text) => !(textTokens(text) > 0))).toEqual([]);
     expect(textTokens("\ud800".repeat(100))).toBeGreaterThan(10);
   });
 
-  test("[TOK2] a long text is the sum of its parts, wherever it is cut for counting", () => {
+  test("a long text is the sum of its parts, wherever it is cut for counting", () => {
     for (const { text } of samples) {
       const times = 40;
       const parts = textTokens(text) * times;

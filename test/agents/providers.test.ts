@@ -48,7 +48,7 @@ describe.each(providers)("the loop with $api", (provider) => {
       .flatMap((event) => (event.type === "delta" && event.kind === "text" ? [event.delta] : []))
       .join("");
 
-  test("[LOP1] [PRC3] a text comes in pieces, and is written whole with what it took", async () => {
+  test("[OVF11] a text comes in pieces, and is written whole with what it took", async () => {
     const it = await begin([done]);
     const end = await it.run();
     const reply = "Three days in Kyoto: the gardens, the food, the tea. 京都で三日。";
@@ -59,7 +59,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "text");
   });
 
-  test("[LOP1] [LOP5] thinking and parallel calls: results in the order of the calls, and the twin takes them back", async () => {
+  test("[LOP5] thinking and parallel calls: results in the order of the calls, and the twin takes them back", async () => {
     const started: string[] = [];
     let release: () => void = () => undefined;
     const second = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "tools");
   });
 
-  test("[LOP1] images in the prompt and in results", async () => {
+  test("images in the prompt and in results", async () => {
     const look = tool("look", async () => ({ content: [{ type: "text", text: "Seen:" }, image] }));
     const it = await begin(
       [
@@ -102,7 +102,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     [503, "0.25", 250, "overloaded"],
     [500, undefined, 500, "server_error"],
   ])(
-    "[LOP8] [TWF2] status %i, with Retry-After %s, is asked again after %i ms",
+    "[LOP8] status %i, with Retry-After %s, is asked again after %i ms",
     async (status, after, delayMs, code) => {
       const fault: Scripted = {
         fault: "status",
@@ -120,15 +120,12 @@ describe.each(providers)("the loop with $api", (provider) => {
     },
   );
 
-  test.each(["cut", "garbage"] as const)(
-    "[LOP8] [LOP9] a stream with %s is asked for again",
-    async (fault) => {
-      const it = await begin([{ fault, reply: says("far too long to be said"), afterEvents: 3 }, done]);
-      expect(await it.run()).toMatchObject({ kind: "answered" });
-      expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1 }]);
-      await golden(it, "text");
-    },
-  );
+  test.each(["cut", "garbage"] as const)("[LOP8] a stream with %s is asked for again", async (fault) => {
+    const it = await begin([{ fault, reply: says("far too long to be said"), afterEvents: 3 }, done]);
+    expect(await it.run()).toMatchObject({ kind: "answered" });
+    expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1 }]);
+    await golden(it, "text");
+  });
 
   test("[LOP8] a stream that falls silent is given up and asked for again", async () => {
     const it = await begin(
@@ -148,13 +145,13 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "text");
   });
 
-  test("[LOP1] [TWF1] a stream in crumbs is read like any other", async () => {
+  test("a stream in crumbs is read like any other", async () => {
     const it = await begin([{ fault: "slow", reply: done, bytes: 7 }]);
     expect(await it.run()).toMatchObject({ kind: "answered" });
     await golden(it, "text");
   });
 
-  test("[LOP10] what does not fit is asked for again once there is room", async () => {
+  test("[OVF2] what does not fit is asked for again once there is room", async () => {
     const rooms: string[] = [];
     const it = await begin([done], { limits: { maxOutputTokens: 500 } }, { contextWindow: 3000 });
     await it.say({ role: "user", content: "word ".repeat(4000) });
@@ -174,7 +171,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     expect(it.twin.requests.map(({ refusal }) => refusal === null)).toEqual([false, true]);
   });
 
-  test("[LOP16] an answer that has to fit a schema is asked for in a way that is taken", async () => {
+  test("[LIB5] an answer that has to fit a schema is asked for in a way that is taken", async () => {
     const outputSchema = { type: "object", properties: { days: { type: "integer" } }, required: ["days"] };
     for (const tools of [[], [tool("find")]]) {
       const it = await begin([says("Three."), says('{"days":3}')], { tools, with: { outputSchema } });
@@ -183,7 +180,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     }
   });
 
-  test("[LOP11] a key that is refused is told with what to set, and nothing is asked again", async () => {
+  test("[OVF4] a key that is refused is told with what to set, and nothing is asked again", async () => {
     const it = await begin([keyRefused(provider)]);
     const error = await it.run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "model_auth" });
@@ -192,7 +189,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "auth");
   });
 
-  test("[LOP12] an abort in mid-stream keeps what was said", async () => {
+  test("[LIB11] an abort in mid-stream keeps what was said", async () => {
     const it = await begin([{ fault: "stall", reply: says("Three days in Kyoto"), afterEvents: 20 }], {
       with: emitting((event) => {
         if (event.type === "delta" && event.delta.length > 0) said += event.delta;
@@ -204,7 +201,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "aborted");
   });
 
-  test("[LOP9] when the last attempt fails too, its words and the provider's are written, and the session goes on", async () => {
+  test("when the last attempt fails too, its words and the provider's are written, and the session goes on", async () => {
     const cut: Scripted = { fault: "status", status: 529, message: "Overloaded" };
     const it = await begin([cut, cut, cut, cut, done]);
     await expect(it.run()).rejects.toMatchObject({ code: "model_failed" });

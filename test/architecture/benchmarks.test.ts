@@ -14,18 +14,18 @@ const read = (path: string) => readFileSync(join(root, path), "utf8");
 describe("the benchmark page", () => {
   const results = readResults();
 
-  test("[BEN1] the page and its plots are what the results say", () => {
+  test("the page and its plots are what the results say", () => {
     const page = read("docs/benchmarks.md");
     expect(withGenerated(page, renderPage(results))).toBe(page);
     for (const [name, svg] of Object.entries(renderPlots(results)))
       expect(read(`docs/benchmarks/${name}`)).toBe(svg);
   });
 
-  test("[BEN1] every row has results, and none is of a row that is gone", () => {
+  test("every row has results, and none is of a row that is gone", () => {
     expect(results.map(({ row }) => row).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
   });
 
-  test("[BEN1] every target names a figure that is measured", () => {
+  test("every target names a figure that is measured", () => {
     const missing = targets.filter(({ us }) => {
       const points = results.find(({ row }) => row === us.row)?.points ?? [];
       const point = points.find((each) => each.case === us.case && each.side === us.side);
@@ -34,7 +34,7 @@ describe("the benchmark page", () => {
     expect(missing.map(({ what }) => what)).toEqual([]);
   });
 
-  test("[BEN2] what a person wrote around the generated part stays", () => {
+  test("what a person wrote around the generated part stays", () => {
     const page = read("docs/benchmarks.md");
     const remarks = page.slice(page.indexOf("## Remarks"));
     const other = withGenerated(page, "nothing");
@@ -46,7 +46,7 @@ describe("the benchmark page", () => {
 });
 
 describe("what a benchmark says", () => {
-  test("[BEN3] medians with their spread", () => {
+  test("medians with their spread", () => {
     expect(figureOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, runs: 3 });
     expect(figureOf([4, 1, 2, 3])).toEqual({ median: 2.5, min: 1, max: 4, runs: 4 });
     expect(figureOf([123.456789])).toEqual({ median: 123.5, min: 123.5, max: 123.5, runs: 1 });
@@ -61,11 +61,11 @@ describe("what a benchmark says", () => {
     [{ kind: "faster", times: 1 }, 10, null, { ratio: null, missedBy: null }],
     [{ kind: "shown", as: "faster" }, 10, 5, { ratio: 0.5, missedBy: null }],
     [{ kind: "shown", as: "more" }, 10, 5, { ratio: 2, missedBy: null }],
-  ] as const)("[BEN3] %o of %d against %d", (goal, us, other, expected) => {
+  ] as const)("%o of %d against %d", (goal, us, other, expected) => {
     expect(judge(goal, us, other)).toEqual(expected);
   });
 
-  test("[BEN3] a missed target and a side that was left out are told", () => {
+  test("a missed target and a side that was left out are told", () => {
     const point = (side: string, ms: number) => ({
       case: "5,000",
       size: 5000,
@@ -100,7 +100,7 @@ describe("the peers", () => {
     packages: Record<string, { version?: string; integrity?: string }>;
   };
 
-  test("[BEN4] are packages of the benchmark alone, pinned and locked, from no named host", () => {
+  test("are packages of the benchmark alone, pinned and locked, from no named host", () => {
     const own = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
     const shared = Object.keys({ ...own.dependencies, ...own.devDependencies });
     for (const [name, version] of Object.entries(manifest.dependencies)) {
@@ -112,7 +112,7 @@ describe("the peers", () => {
     expect(read("bench/package-lock.json")).not.toMatch(/"resolved"|https?:\/\/[^"]*registry/);
   });
 
-  test("[BEN4] every side has a module, and its packages are in the lock file", () => {
+  test("every side has a module, and its packages are in the lock file", () => {
     for (const { module, packages } of Object.values(sides)) {
       expect(existsSync(join(root, "bench", `${module}.ts`))).toBe(true);
       for (const name of packages) expect(lock.packages[`node_modules/${name}`]).toBeDefined();

@@ -124,14 +124,50 @@ export function packagesLoadedBy(files: readonly SourceFile[], entry: string): s
   return [...seen].filter((each) => !each.startsWith("src/")).toSorted();
 }
 
-export function specProblems(spec: string, tests: readonly string[]): string[] {
+/**
+ * Rules without a test, tests without a rule, rules stated twice, and rules of which every test looks inside: a test of a rule
+ * and the support that it uses import from `src/` only what users import. The cases of the conformance kit are public themselves.
+ */
+export function specProblems(
+  spec: string,
+  tests: readonly SourceFile[],
+  pending: readonly string[] = [],
+): string[] {
   const rules = [...spec.matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] as string);
-  const cited = new Set(tests.flatMap((text) => citationsIn(text)));
+  const byPath = new Map(tests.map((file) => [file.path, file]));
+  const cited = new Set<string>();
+  const shown = new Set<string>();
+  for (const file of tests) {
+    const ids = citationsIn(file.text);
+    for (const id of ids) cited.add(id);
+    if (ids.length > 0 && isPublicTest(file, byPath)) for (const id of ids) shown.add(id);
+  }
   return [
     ...rules.filter((rule) => !cited.has(rule)).map((rule) => `${rule}: no test cites it`),
+    ...rules
+      .filter((rule) => cited.has(rule) && !shown.has(rule) && !pending.includes(rule))
+      .map((rule) => `${rule}: no public test cites it`),
+    ...pending
+      .filter((rule) => shown.has(rule))
+      .map((rule) => `${rule}: a public test cites it; not pending`),
     ...rules.filter((rule, index) => rules.indexOf(rule) !== index).map((rule) => `${rule}: stated twice`),
     ...[...cited].filter((rule) => !rules.includes(rule)).map((rule) => `${rule}: cited, but no rule`),
   ];
+}
+
+const publicEntry = /^src\/(?:index|entry-[a-z]+|cli\/main)\.ts$/;
+
+function isPublicTest(file: SourceFile, byPath: ReadonlyMap<string, SourceFile>): boolean {
+  if (file.path.startsWith("src/"))
+    return file.path.startsWith("src/conformance/") && !file.path.endsWith(".test.ts");
+  const seen = new Set([file.path]);
+  for (const path of seen) {
+    for (const { target } of byPath.get(path)?.imports ?? []) {
+      if (target.startsWith("src/") && !publicEntry.test(target)) return false;
+      if (target.startsWith("test/")) seen.add(target);
+    }
+  }
+  return true;
 }
 
 /** Ids in brackets at the beginning of a string, or the id of a case of the kit: in a title, not in passing. */

@@ -316,7 +316,7 @@ describe("the error catalogue", () => {
   const rowsOf = (page: string) =>
     [...page.matchAll(/^\| `(\w+)` \| (\d+) \| (.+?) \| (.+?) \|$/gm)].map((match) => match.slice(1, 5));
 
-  test("[ERR2] docs/errors.md is the catalogue", () => {
+  test("[ERR1] docs/errors.md is the catalogue", () => {
     const expected = Object.entries(errorCatalogue).map(([code, { status, text, remedy }]) => [
       code,
       String(status),
@@ -326,7 +326,7 @@ describe("the error catalogue", () => {
     expect(rowsOf(read("docs/errors.md"))).toEqual(expected);
   });
 
-  test("[ERR2] every code is raised somewhere", () => {
+  test("[ERR1] every code is raised somewhere", () => {
     const source = sourceFiles()
       .map((file) => file.text)
       .join("\n");

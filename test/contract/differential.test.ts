@@ -235,7 +235,7 @@ async function outcome(act: () => Promise<unknown>): Promise<unknown> {
 const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 150);
 
 test(
-  "[ST24] whatever is done, the files store answers as the memory store does, also after it was opened anew",
+  "whatever is done, the files store answers as the memory store does, also after it was opened anew",
   async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -67,7 +67,7 @@ async function seen(store: Store): Promise<unknown> {
 const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 100);
 
 test(
-  "[FS19] a long session that was never compacted, opened by its tail, is what the whole log says",
+  "a long session that was never compacted, opened by its tail, is what the whole log says",
   async () => {
     let byTail = 0;
     await fc.assert(

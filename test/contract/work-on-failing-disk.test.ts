@@ -25,7 +25,7 @@ async function prepared() {
 }
 
 test.each(["write", "rename", "sync", "everything"] as const)(
-  "[RCH9] when the disk fails at %s behind the commit, the session is there with its work, and goes on later",
+  "when the disk fails at %s behind the commit, the session is there with its work, and goes on later",
   async (failing) => {
     const { sim, store, job, reports } = await prepared();
     await store.sessions.create(alice, { key: "agent:main:main", sessionId: "parent", cwd: "/w" });
@@ -58,7 +58,7 @@ test.each(["write", "rename", "sync", "everything"] as const)(
   },
 );
 
-test("[RCH9] after a power cut behind the commit, the session and its work are there", async () => {
+test("after a power cut behind the commit, the session and its work are there", async () => {
   const { sim, store, open, job } = await prepared();
   let uid = "";
   sim.disk.fault = (_, path) => (uid !== "" && path.includes("/sessions") ? { error: "EIO" } : null);
@@ -78,7 +78,7 @@ test("[RCH9] after a power cut behind the commit, the session and its work are t
   await sim.dispose();
 });
 
-test("[RCH10] a fork is not found before its files are made", async () => {
+test("a fork is not found before its files are made", async () => {
   const { sim, store } = await prepared();
   await store.sessions.create(alice, init);
   await append(store, alice, "s", "first");

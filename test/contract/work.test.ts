@@ -37,7 +37,7 @@ async function opened(kind: "files" | "memory") {
 }
 
 describe.each(["files", "memory"] as const)("the work of the %s store", (kind) => {
-  test("[RCH8] a session and its work are there together, before anybody is told", async () => {
+  test("a session and its work are there together, before anybody is told", async () => {
     const { store, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));
@@ -61,7 +61,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     await dispose();
   });
 
-  test("[RCH8] what the work throws is thrown, and nothing is left of either", async () => {
+  test("what the work throws is thrown, and nothing is left of either", async () => {
     const { store, root, jobs, job, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, (change) => told.push(change));
@@ -91,7 +91,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     ["key", { key: "agent:main:session:taken" }],
     ["session id", { sessionId: "TAKEN" }],
     ["label", { meta: { label: "hers" } }],
-  ])("[RCH8] where the %s is taken, the work is not even asked for", async (what, changed) => {
+  ])("where the %s is taken, the work is not even asked for", async (what, changed) => {
     const { store, jobs, job, dispose } = await opened(kind);
     const { uid } = await create(store, alice, "taken", { label: "hers" });
     const making = () =>
@@ -110,7 +110,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
     await dispose();
   });
 
-  test("[RCH10] a session is found at once by key and id, of its user alone, while it is there", async () => {
+  test("a session is found at once by key and id, of its user alone, while it is there", async () => {
     const { store, dispose } = await opened(kind);
     const { uid, key } = await create(store, alice, "Trip");
     const found = (userId: string | null, by: { key: string } | { sessionId: string }) =>
@@ -132,7 +132,7 @@ describe.each(["files", "memory"] as const)("the work of the %s store", (kind) =
   });
 });
 
-test("[RCH8] a file of another program under the name is a conflict before the work is asked for", async () => {
+test("a file of another program under the name is a conflict before the work is asked for", async () => {
   const { store, root, jobs, job, dispose } = await opened("files");
   await create(store, alice, "first");
   const file = join(root, "users/alice/agents/main/sessions/child.jsonl");

@@ -42,20 +42,20 @@ async function abandoned(isWritten: boolean, maker: object, claimedAt?: number):
 const dead = () => ({ ...thisProcess(), pid: spawnSync("true").pid, started: "0" });
 
 describe("a fork whose process died", () => {
-  test("[CRS5] gives its names back where it wrote nothing", async () => {
+  test("gives its names back where it wrote nothing", async () => {
     await abandoned(false, dead());
     expect((await store.sessions.fork(scope, "s", "b", init)).leafId).toBe("b");
     expect(await ids(store, scope, "copy")).toEqual(["a", "b"]);
   });
 
-  test("[CRS5] is there where it had written everything", async () => {
+  test("is there where it had written everything", async () => {
     await abandoned(true, dead());
     expect(await store.sessions.get(scope, "copy")).toBeNull();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
     expect(await ids(store, scope, "copy")).toEqual(["a"]);
   });
 
-  test("[CRS5] is left alone while its process lives", async () => {
+  test("is left alone while its process lives", async () => {
     await abandoned(false, thisProcess(), 0);
     await (await openFilesStore({ root })).close();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
@@ -65,7 +65,7 @@ describe("a fork whose process died", () => {
   test.each([
     ["left alone", () => Date.now() + 3_600_000, "conflict"],
     ["ended", () => 0, undefined],
-  ])("[CRS5] of another host is %s by the time of its claim", async (_, claimedAt, code) => {
+  ])("of another host is %s by the time of its claim", async (_, claimedAt, code) => {
     await abandoned(false, { ...thisProcess(), host: "elsewhere" }, claimedAt());
     await (await openFilesStore({ root })).close();
     const refusal = await store.sessions.fork(scope, "s", "b", init).then(
@@ -75,7 +75,7 @@ describe("a fork whose process died", () => {
     expect(refusal).toBe(code);
   });
 
-  test("[CRS5] says when it was claimed, however old the session is", async () => {
+  test("says when it was claimed, however old the session is", async () => {
     const begun = Date.now();
     const tree = SessionTree.create({ cwd: "/", id: "old" }, { clock: { now: () => 0 } });
     await store.sessions.adopt(scope, init, tree);

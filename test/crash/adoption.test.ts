@@ -89,7 +89,7 @@ describe("files of other programs", () => {
     }
   });
 
-  test("[FS23] what is redacted or purged is gone from the original too, whatever that was called", async () => {
+  test("[ERZ1] what is redacted or purged is gone from the original too, whatever that was called", async () => {
     const tree = SessionTree.create({ cwd: "/", id: "theirs" });
     tree.append({ type: "message", message: { role: "user", content: "topsecret" } }, { id: "x" });
     tree.append({ type: "message", message: { role: "user", content: "the rest" } }, { id: "y" });

@@ -120,7 +120,7 @@ describe("races", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[ATK12] of two spawns for the last run of a root one is made", async () => {
+  test("[FAM35] of two spawns for the last run of a root one is made", async () => {
     const dir = newFolder();
     const { tool, open } = gate();
     const settings = { budget: { runs: 2 } };
@@ -148,7 +148,7 @@ describe("races", () => {
 });
 
 describe("names of calls", () => {
-  test("[ATK13] an idempotency key is of one tool, one session and one user", async () => {
+  test("[ATG8] an idempotency key is of one tool, one session and one user", async () => {
     const family = await withParts(
       { Look: () => ({ text: "Seen." }), Heard: () => ({ text: "REPLY_SKIP" }) },
       { dir: newFolder(), settings: { session: { agentToAgent: { maxPingPongTurns: 0 } } } },
@@ -184,7 +184,7 @@ describe("names of calls", () => {
     expect(await made()).toEqual(first);
   });
 
-  test("[ATK13] equal call ids in two messages of a model are two calls", async () => {
+  test("[ATG8] equal call ids in two messages of a model are two calls", async () => {
     const spawn = (task: string): ModelStep => ({
       calls: [{ name: "sessions_spawn", id: "call_1", arguments: { task, background: false } }],
     });

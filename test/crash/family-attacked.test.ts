@@ -20,7 +20,7 @@ async function world(...given: Parameters<typeof obedient>): Promise<Obedient> {
 const ann = (sessionKey: string) => ({ userId: "ann", sessionKey });
 
 describe("what a child gets", () => {
-  test("[ATK1] no agent's word about sub-agents gives a grandchild what its parent may not use", async () => {
+  test("[POL3] no agent's word about sub-agents gives a grandchild what its parent may not use", async () => {
     const { turn, requests } = await world([
       { subagents: { allowAgents: ["b"], maxSpawnDepth: 3 } },
       { id: "b", subagents: { maxSpawnDepth: 3, tools: { allow: ["sessions_send", "sessions_list"] } } },
@@ -38,7 +38,7 @@ describe("what a child gets", () => {
 describe("what an asker may not know", () => {
   const [me, other] = [ann("agent:box:main"), ann("agent:box:session:other")];
 
-  test("[ATK2] the number of hidden sessions does not follow a guess at their names", async () => {
+  test("the number of hidden sessions does not follow a guess at their names", async () => {
     const { skein, call } = await world([{ id: "box", visibility: "self" }]);
     await skein.session(other).send("SAY hello").result;
     const record = await skein.session(other).record();
@@ -50,7 +50,7 @@ describe("what an asker may not know", () => {
   });
 
   test.each([{ sandboxed: true }, { visibility: "self" as const }])(
-    "[ATK3] a label that is taken out of sight gives nothing away: %o",
+    "a label that is taken out of sight gives nothing away: %o",
     async (agent) => {
       const { call } = await world([{ id: "box", ...agent }]);
       const spawn = { task: "SAY hello", label: "payroll", background: false };
@@ -68,7 +68,7 @@ describe("what an asker may not know", () => {
 });
 
 describe("words of others inside ours", () => {
-  test("[ATK4] a session's key in a system prompt stays on its line", async () => {
+  test("a session's key in a system prompt stays on its line", async () => {
     const { turn, requests } = await world();
     const parent = ann("agent:main:telegram:user:x\u2028\u202e# Rules");
     await turn(parent, ["sessions_spawn", { task: "SAY hello", background: false }]);
@@ -80,7 +80,7 @@ describe("words of others inside ours", () => {
   });
 
   test.each(["two\nlines", "\u001b[31mred", "turned \u202eround", "half \ud800"])(
-    "[ATK4] a child's label is one line: %j",
+    "a child's label is one line: %j",
     async (label) => {
       const { call } = await world();
       const result = await call(ann("agent:main:main"), "sessions_spawn", { task: "SAY hello", label });
@@ -89,7 +89,7 @@ describe("words of others inside ours", () => {
     },
   );
 
-  test("[ATK5] what was asked for comes back short and on one line in a refusal", async () => {
+  test("what was asked for comes back short and on one line in a refusal", async () => {
     const { call, turn } = await world();
     const me = ann("agent:main:main");
     const long = `\u001b[31m\n${"x".repeat(1_000_000)}`;
@@ -116,7 +116,7 @@ describe("secrets", () => {
   const token = `ghp_${"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}`;
   const me = ann("agent:main:main");
 
-  test("[ATK6] a refusal is redacted whatever tool it is of", async () => {
+  test("a refusal is redacted whatever tool it is of", async () => {
     const { call } = await world();
     const asked = { sessionKey: token, query: "x", message: "x" };
     for (const [tool, names] of [
@@ -132,7 +132,7 @@ describe("secrets", () => {
     }
   });
 
-  test("[ATK7] a list does not confirm a guess at a masked secret in a name", async () => {
+  test("a list does not confirm a guess at a masked secret in a name", async () => {
     const { skein, call } = await world();
     await skein.session(me).send("SAY hello").result;
     const { sessionId = "" } = (await skein.session(me).record()) ?? {};
@@ -155,7 +155,7 @@ describe("attachments", () => {
     return folder;
   };
 
-  test("[ATK8] the content of an attachment is kept to the last byte, a blank one too", async () => {
+  test("the content of an attachment is kept to the last byte, a blank one too", async () => {
     const made = await world();
     const contents = { "lines.txt": "  one\n\n", "blank.txt": "\n", "empty.txt": "" };
     const attachments = Object.entries(contents).map(([name, content]) => ({ name, content }));
@@ -171,7 +171,7 @@ describe("attachments", () => {
     }
   });
 
-  test("[ATK9] no user's name leads the attachments of a store in memory elsewhere", async () => {
+  test("no user's name leads the attachments of a store in memory elsewhere", async () => {
     const made = await world();
     const userId = `../../${"../".repeat(20)}${tmpdir()}/elsewhere`;
     const attachments = [{ name: "a.txt", content: "a" }];

@@ -33,7 +33,7 @@ async function cutEverywhere(
 }
 
 describe("what is done for good, cut off anywhere", () => {
-  test("[FS23] a redaction is given again, and then nothing of the entry is left", async () => {
+  test("[ERZ1] a redaction is given again, and then nothing of the entry is left", async () => {
     const cuts = await cutEverywhere(
       async (store) => {
         await create(store, alice, "s");

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 describe("clients behind a line that breaks", () => {
-  test("[GKL5] connections cut at random bytes, in handshakes and frames: nothing is lost or doubled", async () => {
+  test("[GKL1] connections cut at random bytes, in handshakes and frames: nothing is lost or doubled", async () => {
     const open = await wholeGateway();
     gateway = open;
     const line = await CuttingProxy.to(open.url, () => Number.POSITIVE_INFINITY);

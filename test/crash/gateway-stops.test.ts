@@ -47,7 +47,7 @@ async function expectAllHeard(): Promise<void> {
 }
 
 describe("a gateway that stops while clients talk", () => {
-  test("[GKL3] SIGTERM is told to every client as going away; what it has taken is answered after the next start", async () => {
+  test("[GKL1] SIGTERM is told to every client as going away; what it has taken is answered after the next start", async () => {
     const codes: number[] = [];
     class Heard extends WebSocket {
       /** On a busy machine a client may give up a connection by itself. */
@@ -81,7 +81,7 @@ describe("a gateway that stops while clients talk", () => {
     expect(refused.filter((code) => code !== "unavailable")).toEqual([]);
   }, 600_000);
 
-  test("[GKL4] one that stands still for longer than a client's patience is left, and found again when it goes on", async () => {
+  test("[GKL1] one that stands still for longer than a client's patience is left, and found again when it goes on", async () => {
     await gateway.start();
     // A minute is two seconds.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };
@@ -104,7 +104,7 @@ describe("a gateway that stops while clients talk", () => {
 });
 
 describe("two gateways", () => {
-  test("[GKL6] started at once on a folder: one runs, the other one prints a link to it and exits with 0", async () => {
+  test("[GST2] started at once on a folder: one runs, the other one prints a link to it and exits with 0", async () => {
     for (let round = 0; round < 2; round += 1) {
       const first = gateway.spawn();
       await sleep(round * 30);

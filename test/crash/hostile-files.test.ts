@@ -67,7 +67,7 @@ function loseDatabases(root: string): void {
 
 describe("what a log says of itself", () => {
   test.each(["", ".", "..", "../users/bob", "/", "trash", 7, null])(
-    "[FS31] a log with the uid %j is taken in under another, and its purge takes nothing else away",
+    "[ADM1] a log with the uid %j is taken in under another, and its purge takes nothing else away",
     async (uid) => {
       const root = folder();
       const { store } = await opened(root);
@@ -90,7 +90,7 @@ describe("what a log says of itself", () => {
     },
   );
 
-  test("[FS31] a file name that is no session id, and a trash folder or an agent that is none, are not taken in", async () => {
+  test("[ADM1] a file name that is no session id, and a trash folder or an agent that is none, are not taken in", async () => {
     const root = folder();
     const sessions = sessionsOf(root);
     const uid = createIdSource()();
@@ -110,7 +110,7 @@ describe("what a log says of itself", () => {
     await store.close();
   });
 
-  test("[FS31] a key in another spelling, or of another agent, is not a second one", async () => {
+  test("[ADM1] a key in another spelling, or of another agent, is not a second one", async () => {
     const root = folder();
     const sessions = sessionsOf(root);
     writeFileSync(join(sessions, "one.log.jsonl"), log("one", { key: "agent:MAIN:session:first" }));
@@ -126,7 +126,7 @@ describe("whose a file is", () => {
   const namespace = ({ userId }: { userId?: string }) =>
     userId === undefined ? ["local"] : ["people", userId, "v1"];
 
-  test("[FS16] a namespace's folders say whose they are when the databases are lost", async () => {
+  test("a namespace's folders say whose they are when the databases are lost", async () => {
     const root = folder();
     const first = await opened(root, { namespace });
     for (const each of [scope, ann]) await create(first.store, each, "s");
@@ -152,7 +152,7 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("[FS16] a folder has one user: whoever comes second is refused, at once and after the databases are lost", async () => {
+  test("a folder has one user: whoever comes second is refused, at once and after the databases are lost", async () => {
     for (const shared of [["all"], ["people", "all"]]) {
       const root = folder();
       const first = await opened(root, { namespace: () => shared });
@@ -176,7 +176,7 @@ describe("whose a file is", () => {
     }
   });
 
-  test("[FS29] a file in a folder of nobody known is left alone, and one that names another user too", async () => {
+  test("[OST16] a file in a folder of nobody known is left alone, and one that names another user too", async () => {
     const root = folder();
     writeFileSync(join(sessionsOf(root, "people/ann/v1"), "pi.jsonl"), foreign("pi"));
     const uid = createIdSource()();
@@ -192,7 +192,7 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("[FS29] a user and an agent may be called node_modules, or agents", async () => {
+  test("[OST16] a user and an agent may be called node_modules, or agents", async () => {
     const root = folder();
     const { store } = await opened(root);
     const places = ["node_modules", "agents"].map((userId) => ({ userId, agentId: "node_modules" }));
@@ -301,7 +301,7 @@ describe("an adoption that is cut off", () => {
 });
 
 describe("what is no file of ours", () => {
-  test("[FS32] folders, links and files where none belong stop nobody, and what is behind a link is not touched", async () => {
+  test("folders, links and files where none belong stop nobody, and what is behind a link is not touched", async () => {
     const root = folder();
     const outside = folder();
     const { store } = await opened(root);
@@ -402,7 +402,7 @@ describe("a check and a backup while others are at it", () => {
     await store.close();
   });
 
-  test("[FS25] what is moved, replaced or redacted while it is copied is whole in the copy", async () => {
+  test("[BAK1] what is moved, replaced or redacted while it is copied is whole in the copy", async () => {
     const root = folder();
     const { store } = await opened(root);
     for (const name of ["a", "b", "c", "d"]) {

@@ -64,7 +64,7 @@ describe("an index that is not what it was", () => {
     await store.close();
   });
 
-  test("[FS22] what another program appends to the log is listed and searched once it is seen", async () => {
+  test("[STE1] what another program appends to the log is listed and searched once it is seen", async () => {
     const root = folder();
     const store = await openFilesStore({ root, index: "in place" });
     await create(store, scope, "s");
@@ -82,7 +82,7 @@ describe("an index that is not what it was", () => {
     await again.close();
   });
 
-  test("[FS22] a hit in a session that another process has rewritten is found", async () => {
+  test("[STE1] a hit in a session that another process has rewritten is found", async () => {
     const root = folder();
     const [ours, theirs] = [await openFilesStore({ root }), await openFilesStore({ root })];
     await create(theirs, scope, "s");
@@ -99,7 +99,7 @@ describe("an index that is not what it was", () => {
     await theirs.close();
   });
 
-  test("[FS22] an error of the thread is what it was there, and a thread that ends is followed by another", async () => {
+  test("[STE1] an error of the thread is what it was there, and a thread that ends is followed by another", async () => {
     const error = new SkeinError("read_only", { name: "index.db", problem: "it is newer" });
     const told = errorOf(structuredClone(problemOf(error)));
     expect(told).toBeInstanceOf(SkeinError);
@@ -123,7 +123,7 @@ describe("a session opened by its tail", () => {
   const open = (root: string, bytes = tailBytes) =>
     openFilesStore({ root, index: "in place", tailBytes: bytes });
 
-  test.each(["an id from before the tail", "lines of the tail"])("[FS19] %s again", async (what) => {
+  test.each(["an id from before the tail", "lines of the tail"])("%s again", async (what) => {
     const root = folder();
     let store = await open(root);
     await create(store, scope, "s");
@@ -151,7 +151,7 @@ describe("a session opened by its tail", () => {
     }
   });
 
-  test("[FS19] its name is no entry that anybody could go to", async () => {
+  test("its name is no entry that anybody could go to", async () => {
     const root = folder();
     let store = await open(root);
     await create(store, scope, "s");

@@ -33,7 +33,7 @@ const root = join(mkdtempSync(join(tmpdir(), "skein-disk-")), "store");
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe("what is on the disk", () => {
-  test("[FS15] [FS16] modes, names and the user of a hashed folder", async () => {
+  test("[FS15] modes, names and the user of a hashed folder", async () => {
     const store = await openFilesStore({ root });
     const userId = "a very long user id ".repeat(12);
     const scope = { userId, agentId: "main" };

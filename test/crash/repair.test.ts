@@ -21,7 +21,7 @@ function file(text: string): string {
 }
 
 describe("repair", () => {
-  test("[REP1] [REP2] damaged lines go, the others stay to the letter, the original is beside", async () => {
+  test("[SFL12] damaged lines go, the others stay to the letter, the original is beside", async () => {
     const big =
       '{"type":"custom","customType":"x","id":"n","parentId":"a","timestamp":"t","data":12345678901234567890,"odd":1e400}';
     const text = sessionText(
@@ -55,7 +55,7 @@ describe("repair", () => {
     expect(readdirSync(folder).filter((name) => /\.(lock|tmp|wait)/.test(name))).toEqual([]);
   });
 
-  test("[REP1] a lost header is made anew from the file's name and its first entry", async () => {
+  test("[SFL12] a lost header is made anew from the file's name and its first entry", async () => {
     const path = file(`${JSON.stringify(userLine("a", null))}\n`);
     expect(await repairSessionFile(path)).toMatchObject({ headerRebuilt: true, damaged: [], kept: 1 });
     const [first] = readFileSync(path, "utf8").split("\n");
@@ -67,7 +67,7 @@ describe("repair", () => {
     expect(JSON.parse(first ?? "").id).toMatch(/^s\d+$/);
   });
 
-  test("[REP1] version 1 is written as version 3, under the ids that it is read with", async () => {
+  test("[SFL12] version 1 is written as version 3, under the ids that it is read with", async () => {
     const old = (content: string) =>
       JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content } });
     const compaction = JSON.stringify({
@@ -91,14 +91,14 @@ describe("repair", () => {
   test.each([
     ["whole", sessionText(userLine("a", null))],
     ["foreign in front", `{"type":"title"}\n${sessionText(userLine("a", null))}`],
-  ])("[REP2] a file that is %s is not touched", async (_, text) => {
+  ])("a file that is %s is not touched", async (_, text) => {
     const path = file(text);
     expect((await repairSessionFile(path)).backup).toBeNull();
     expect(readFileSync(path, "utf8")).toBe(text);
   });
 
   test.each(["", "hello\n", '{"no":"session"}\n', "\0\0\0"])(
-    "[REP2] %j is no session, and is refused",
+    "%j is no session, and is refused",
     async (text) => {
       const path = file(text);
       await expect(repairSessionFile(path)).rejects.toThrow(
@@ -113,7 +113,7 @@ describe("repair", () => {
     },
   );
 
-  test("[REP3] whatever was damaged, the repaired file gives the context that it gave before", async () => {
+  test("[ATF7] whatever was damaged, the repaired file gives the context that it gave before", async () => {
     const damage = fc.constantFrom("{torn", "null", '{"no":"entry"}', "\u0000\u0000");
     await fc.assert(
       fc.asyncProperty(
@@ -144,7 +144,7 @@ describe("repair", () => {
     );
   });
 
-  test("[REP2] on the command line", async () => {
+  test("on the command line", async () => {
     const path = file(`${sessionText(userLine("a", null))}{torn`);
     let out = "";
     const terminal = {

@@ -40,7 +40,7 @@ function filesUnder(root: string): [string, string][] {
 }
 
 describe("the index", () => {
-  test("[FS22] what is far behind is taken in by the thread, and the answer says so meanwhile", async () => {
+  test("[STE1] what is far behind is taken in by the thread, and the answer says so meanwhile", async () => {
     const root = folder();
     const store = await openFilesStore({ root, durability: "os" });
     await create(store, scope, "s");
@@ -66,7 +66,7 @@ describe("the index", () => {
     await store.close();
   });
 
-  test("[FS22] two processes on one folder see what the other wrote", async () => {
+  test("[STE1] two processes on one folder see what the other wrote", async () => {
     const root = folder();
     const one = await openFilesStore({ root });
     const two = await openFilesStore({ root });
@@ -82,7 +82,7 @@ describe("the index", () => {
     await two.close();
   });
 
-  test("[FS22] a process that never lists leaves an index that is up to date", async () => {
+  test("[STE1] a process that never lists leaves an index that is up to date", async () => {
     const root = folder();
     const store = await openFilesStore({ root });
     await create(store, scope, "s");
@@ -94,7 +94,7 @@ describe("the index", () => {
 });
 
 describe("what is gone", () => {
-  test("[FS23] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
+  test("[ERZ1] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
     const root = folder();
     const store = await openFilesStore({ root });
     await create(store, ann, "s");
@@ -126,7 +126,7 @@ describe("what is gone", () => {
 });
 
 describe("a backup", () => {
-  test("[FS25] taken while another process writes, it opens and has all that was acknowledged before", async () => {
+  test("[BAK1] taken while another process writes, it opens and has all that was acknowledged before", async () => {
     const root = folder();
     const target = join(folder(), "copy");
     const store = await openFilesStore({ root });
@@ -235,7 +235,7 @@ describe("a check", () => {
   });
 
   test.skipIf(!existsSync("/proc/self/fd"))(
-    "[FS28] hundreds of sessions in a row keep few files open, and all stay right",
+    "hundreds of sessions in a row keep few files open, and all stay right",
     async () => {
       const store = await openFilesStore({ root: folder(), durability: "os" });
       const handles = () => readdirSync("/proc/self/fd").length;
@@ -252,7 +252,7 @@ describe("a check", () => {
     },
   );
 
-  test("[FS28] of two stores that set a state from the same version, one is refused", async () => {
+  test("of two stores that set a state from the same version, one is refused", async () => {
     const root = folder();
     const stores = [await openFilesStore({ root }), await openFilesStore({ root })];
     await create(stores[0] as never, scope, "s");
@@ -262,7 +262,7 @@ describe("a check", () => {
     for (const store of stores) await store.close();
   });
 
-  test("[FS29] a namespace decides the folders, and a session stays where it was made", async () => {
+  test("[OST16] a namespace decides the folders, and a session stays where it was made", async () => {
     const root = folder();
     const namespace = ({ userId }: { userId?: string }) =>
       userId === undefined ? [] : ["tenants", "ACME", userId];
@@ -294,7 +294,7 @@ describe("a check", () => {
     await bad.close();
   });
 
-  test("[FS29] nothing of one user is in another's files", async () => {
+  test("[OST16] nothing of one user is in another's files", async () => {
     const root = folder();
     const store = await openFilesStore({ root });
     for (const userId of ["ann", "bob", "Ann"]) {

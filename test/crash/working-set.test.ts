@@ -197,7 +197,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS30] a session that was read ahead is at hand, and is not read ahead again for 45 seconds", async () => {
+  test("a session that was read ahead is at hand, and is not read ahead again for 45 seconds", async () => {
     let time = Date.UTC(2026, 0, 1);
     const sim = new SimStore();
     const { databases, disk } = sim;

@@ -77,7 +77,7 @@ afterEach(async () => {
 });
 
 describe("a tool that has to be approved, in an editor", () => {
-  test("[AAG10] is asked for, under the call's own id, and done when it is allowed", async () => {
+  test("[AJN4] is asked for, under the call's own id, and done when it is allowed", async () => {
     const id = await editor.create(folder.path);
     editor.permit = async () => allowed;
     expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
@@ -98,7 +98,7 @@ describe("a tool that has to be approved, in an editor", () => {
     ["rejected", rejected],
     ["cancelled", cancelled],
     ["an answer that was not offered", { outcome: { outcome: "selected", optionId: "other" } }] as const,
-  ])("[AAG10] is not done when it is %s", async (_, answer) => {
+  ])("[AJN4] is not done when it is %s", async (_, answer) => {
     const id = await editor.create(folder.path);
     editor.permit = async () => answer as typeof rejected;
     expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
@@ -106,7 +106,7 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(editor.of("tool_call_update").at(-1)).toMatchObject({ status: "failed" });
   });
 
-  test("[AAG10] is asked of nobody in the modes allow and deny", async () => {
+  test("[AJN4] is asked of nobody in the modes allow and deny", async () => {
     const id = await editor.create(folder.path);
     await editor.agent.request(session.setMode, { sessionId: id, modeId: "allow" });
     await editor.prompt(id, pay);
@@ -121,7 +121,7 @@ describe("a tool that has to be approved, in an editor", () => {
     ]);
   });
 
-  test("[AAG10] may be answered elsewhere: the question is taken back", async () => {
+  test("[AJN4] may be answered elsewhere: the question is taken back", async () => {
     const id = await editor.create(folder.path);
     const taken = Promise.withResolvers<void>();
     const approvals: string[] = [];
@@ -179,7 +179,7 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(runs.map(({ state }) => state).sort()).toEqual(["queued", "waiting"]);
   });
 
-  test("[AAG10] what waits when a session is opened is asked then", async () => {
+  test("[AJN4] what waits when a session is opened is asked then", async () => {
     const handle = skein.session({ sessionKey: "agent:main:session:trip" });
     const asked = Promise.withResolvers<void>();
     const leave = skein.subscribe((event) => {
@@ -197,7 +197,7 @@ describe("a tool that has to be approved, in an editor", () => {
 });
 
 describe("what others do in a session that is open in an editor", () => {
-  test("[AAG15] is shown there, each word once, while the editor asks nothing", async () => {
+  test("[AJN13] is shown there, each word once, while the editor asks nothing", async () => {
     const id = await editor.create(folder.path);
     await editor.prompt(id, "repeat mine");
     await skein.session({ sessionKey: id }).accept("repeat theirs", {});
@@ -206,7 +206,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts("user_message_chunk")).toBe("repeat theirs");
   });
 
-  test("[AAG16] a second prompt waits for the first, and each is answered by its own turn", async () => {
+  test("[OWN12] a second prompt waits for the first, and each is answered by its own turn", async () => {
     const id = await editor.create(folder.path);
     const order: string[] = [];
     const ask = async (text: string) => {
@@ -224,7 +224,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts("user_message_chunk")).toBe("");
   });
 
-  test("[AAG45] of many prompts at once each is shown whole before it is answered, and nothing of the next", async () => {
+  test("of many prompts at once each is shown whole before it is answered, and nothing of the next", async () => {
     const id = await editor.create(folder.path);
     const numbers = [1, 2, 3, 4, 5, 6];
     const shown = await Promise.all(
@@ -237,7 +237,7 @@ describe("what others do in a session that is open in an editor", () => {
     expect(shown).toEqual(numbers.map((number) => ["end_turn", upTo(number).join("")]));
   });
 
-  test("[AAG45] a prompt that waits for its turn is cancelled with the others, and never said", async () => {
+  test("a prompt that waits for its turn is cancelled with the others, and never said", async () => {
     const id = await editor.create(folder.path);
     const first = editor.prompt(id, "be slow for 60 seconds");
     const second = editor.prompt(id, "repeat too late");

@@ -189,7 +189,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     );
   });
 
-  test("[AAG4] [AAG25] [AAG30] a list of several pages, and of a folder behind them; a fork keeps its folder", async () => {
+  test("[AAG4] [AAG30] a list of several pages, and of a folder behind them; a fork keeps its folder", async () => {
     const editor = await editing();
     const { agent } = editor;
     const first = await editor.create(place);

@@ -134,7 +134,7 @@ describe("an ACP agent behind a gateway", () => {
     expect((await cli(ann, "runs", "approve", approvalId)).err).toMatch(/was denied before/);
   });
 
-  test("[AJN10] runs abort and subagents kill end it, its process with it, and it is announced once", async () => {
+  test("[ARU9] runs abort and subagents kill end it, its process with it, and it is announced once", async () => {
     const ann = await tokenOf("ann", "ann");
     const client = await listening(ann);
     for (const how of ["abort", "kill"] as const) {

@@ -40,7 +40,7 @@ async function attackedBy(agent: ReturnType<typeof rawAgent>) {
   return { outcome, session, acp };
 }
 
-test("[ATA1] requests under one id, and what is no message of the protocol, keep nobody from an answer", async () => {
+test("requests under one id, and what is no message of the protocol, keep nobody from an answer", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       require("node:fs").writeFileSync("f", "x".repeat(1e6));
@@ -66,7 +66,7 @@ test("[ATA1] requests under one id, and what is no message of the protocol, keep
   expect(counts.refused).toBeGreaterThan(0);
 });
 
-test("[ATA4] a path of a hundred thousand folders is refused, and not looked for", async () => {
+test("a path of a hundred thousand folders is refused, and not looked for", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       const told = Promise.withResolvers();
@@ -84,14 +84,14 @@ test.each([
   ["of megabytes", '"x".repeat(3e6)'],
   ["that moves a cursor", '"a\\u001b[2Jb"'],
   ["that is none", '""'],
-])("[ATA5] an agent with an id of a session %s is not gone on with", async (_, id) => {
+])("[ARU51] an agent with an id of a session %s is not gone on with", async (_, id) => {
   const { outcome, acp, session } = await attackedBy(rawAgent('say("no")', id));
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
   expect(outcome?.error).toMatch(/its session ID is not a name of 1 to 512 printable characters/);
   expect(await acp.agentSessionId(session)).toBe(undefined);
 });
 
-test("[ATA6] long ids of messages and calls are told apart, and not kept", async () => {
+test("long ids of messages and calls are told apart, and not kept", async () => {
   const { acp, session } = await attackedBy(
     rawAgent(`
       const long = "x".repeat(100000);
@@ -110,7 +110,7 @@ test("[ATA6] long ids of messages and calls are told apart, and not kept", async
   ]);
 });
 
-test("[ATA6] calls that are told of without end and never end are the end of the run", async () => {
+test("calls that are told of without end and never end are the end of the run", async () => {
   const { outcome } = await attackedBy(
     rawAgent(`
       const rawOutput = "x".repeat(14e6);

@@ -52,7 +52,7 @@ describe("a Skein that spawns a Skein", () => {
     });
   });
 
-  test("[AJN6] it is spoken to again, also when its process is killed in between, and its session is gone on with by its id", async () => {
+  test("[ARU3] it is spoken to again, also when its process is killed in between, and its session is gone on with by its id", async () => {
     const both = await joined();
     const first = await both.spawn("repeat one", { mode: "session", background: false });
     expect(first).toMatchObject({ status: "ok", result: expect.stringContaining("one") });
@@ -81,7 +81,7 @@ describe("a Skein that spawns a Skein", () => {
     });
   });
 
-  test("[AJN7] progress is relayed; an abort outside aborts inside, is announced once, and leaves no process", async () => {
+  test("[ARU9] progress is relayed; an abort outside aborts inside, is announced once, and leaves no process", async () => {
     const both = await joined();
     const { runId, agentSessionId } = await both.spawn("be slow for 60 seconds", {
       label: "slow",

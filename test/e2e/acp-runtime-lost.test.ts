@@ -49,7 +49,7 @@ async function opened(script: AgentScript) {
 }
 
 describe("a run whose owner was lost", () => {
-  test("[ARU14] its open calls are closed, and the agent is told to look at what is done", async () => {
+  test("[ARU3] its open calls are closed, and the agent is told to look at what is done", async () => {
     const { runtime, turnOf, say, lines } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));
@@ -77,7 +77,7 @@ describe("a run whose owner was lost", () => {
     ]);
   });
 
-  test("[ARU14] what the agent may not have seen is said again behind that", async () => {
+  test("[ARU3] what the agent may not have seen is said again behind that", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));
@@ -88,13 +88,13 @@ describe("a run whose owner was lost", () => {
     });
   });
 
-  test("[ARU14] one that was lost before its agent had a session begins as any other", async () => {
+  test("[ARU3] one that was lost before its agent had a session begins as any other", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     expect(await runtime.run(await turnOf("recovered"))).toMatchObject({ reply: "[Go]" });
   });
 
-  test("[ARU14] an agent that can neither load nor resume cannot go on", async () => {
+  test("[ARU3] an agent that can neither load nor resume cannot go on", async () => {
     const { runtime, turnOf, say } = await opened({ can: { load: false, resume: false } });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));

@@ -57,7 +57,7 @@ describe("what an agent answers", () => {
 });
 
 describe("the process of an agent", () => {
-  test("[ARU50] one that ends with its answer goes on with its session in another", async () => {
+  test("[ARU2] one that ends with its answer goes on with its session in another", async () => {
     const acp = await answering({}, true);
     const session = await acp.session();
     const first = await acp.say(session, "One");
@@ -68,7 +68,7 @@ describe("the process of an agent", () => {
     expect(second.outcome?.reply).not.toBe(first.outcome?.reply);
   });
 
-  test("[ARU50] one that refused to go on is kept with what it knows", async () => {
+  test("[ARU2] one that refused to go on is kept with what it knows", async () => {
     const acp = await skeinWith({
       script: {
         can: { load: false, resume: false },

@@ -107,7 +107,7 @@ describe("the system prompt of a run", () => {
 });
 
 describe("models of agents without config options", () => {
-  test("[ARU18] are set by the list that the agent gives", async () => {
+  test("[ARU4] are set by the list that the agent gives", async () => {
     const acp = await skeinWith({ script: { models: ["small", "large"], turns: [[{ tell: "config" }]] } });
     const { outcome } = await acp.say(await acp.session({ model: "the LARGE one" }), "Go");
     expect(JSON.parse(outcome?.reply ?? "")).toMatchObject({ model: "large" });
@@ -116,7 +116,7 @@ describe("models of agents without config options", () => {
     expect(unknown.outcome?.error).toContain("Name one of: small, large");
   });
 
-  test("[ARU18] of one that lists them and knows no way to set one, the run ends as unsupported", async () => {
+  test("[ARU4] of one that lists them and knows no way to set one, the run ends as unsupported", async () => {
     const acp = await skeinWith({ script: { models: ["small", "large"], isListedOnly: true } });
     const { outcome } = await acp.say(await acp.session({ model: "large" }), "Go");
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
@@ -125,7 +125,7 @@ describe("models of agents without config options", () => {
 });
 
 describe("what a turn has begun", () => {
-  test("[ARU19] terminals of a turn that is aborted end with it, though the process stays", async () => {
+  test("[ARU9] terminals of a turn that is aborted end with it, though the process stays", async () => {
     const acp = await skeinWith({
       script: ({ root }) => {
         const pids = JSON.stringify(join(root, "pids"));
@@ -144,7 +144,7 @@ describe("what a turn has begun", () => {
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(agent));
   });
 
-  test("[ARU20] a file that is not there is told as the protocol says it, and one of outside is not", async () => {
+  test("[ARU6] a file that is not there is told as the protocol says it, and one of outside is not", async () => {
     const acp = await skeinWith({
       script: ({ cwd, root }) => ({
         turns: [[{ read: join(cwd, "none.txt") }, { read: join(root, "none.txt") }]],

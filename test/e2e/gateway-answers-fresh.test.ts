@@ -70,7 +70,7 @@ describe("an answer that is given again", () => {
     await expect(socket.call("chat.history", { sessionKey })).rejects.toThrow();
   });
 
-  test("[GBN7] follows the configuration", async () => {
+  test("follows the configuration", async () => {
     await open();
     const token = await gateway.token({ label: "t", scopes: ["read"] });
     for (let count = 0; count < 2; count += 1) expect(await textOf(token)).toContain("marzipan");

@@ -56,7 +56,7 @@ async function endOf({ body }: Response): Promise<string> {
 }
 
 describe("somebody who has a token", () => {
-  test("[ATG2] who reads events and goes away takes nothing but the subscription along", async () => {
+  test("[NWU1] who reads events and goes away takes nothing but the subscription along", async () => {
     const { token } = await minted(ann);
     const figures = async () => {
       const headers = { authorization: `Bearer ${gateway.admin}` };
@@ -90,7 +90,7 @@ describe("somebody who has a token", () => {
     await gateway.rpc("runs.abort", { runId, userId: "ann" });
   });
 
-  test("[ATG4] and speaks MCP for a thousand agents holds no more connections than for one", async () => {
+  test("and speaks MCP for a thousand agents holds no more connections than for one", async () => {
     const { token } = await minted({ scopes: ["read"], userId: "ann" });
     const sessions: string[] = [];
     for (let each = 0; each < 34; each++) sessions.push(await mcpSession(token, `agent-${each}`));
@@ -146,7 +146,7 @@ describe("somebody who has none", () => {
   /** The beginning of one of 24 MiB. */
   const long = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0]);
 
-  test("[ATG5] and goes on sending while its wrong token is held back is cut off, not listened to", async () => {
+  test("and goes on sending while its wrong token is held back is cut off, not listened to", async () => {
     const { port, host } = new URL(gateway.url);
     const auth = { token: `skein_${"a".repeat(43)}` };
     const params = { protocol: { min: 1, max: 1 }, auth, client: { name: "nobody" } };

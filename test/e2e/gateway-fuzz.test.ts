@@ -94,7 +94,7 @@ const headersOf = (more: Readonly<Record<string, string>> = {}) => ({
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
 describe("a gateway among nonsense", () => {
-  test("[SOK4] params of every method, at their edges and beyond", async () => {
+  test("params of every method, at their edges and beyond", async () => {
     const call = fc.oneof(
       ...methodNames.map((name) => fc.tuple(fc.constant(name), paramsOf(methodTable[name].params, known))),
     );
@@ -127,7 +127,7 @@ describe("a gateway among nonsense", () => {
     ["torn", '{"limit":', "sessions.list"],
     ["several values", "{}{}", "sessions.list"],
     ["a byte order mark", '\ufeff{"limit":1}', "sessions.list"],
-  ])("[SOK4] a body that is %s", async (_, body, method) => {
+  ])("a body that is %s", async (_, body, method) => {
     const answer = await fetch(`${gateway.url}/rpc/${method}`, {
       method: "POST",
       headers: headersOf(),
@@ -137,7 +137,7 @@ describe("a gateway among nonsense", () => {
     expect(answer.status === 200 ? null : refusalProblem(told.error, answer.status)).toBe(null);
   });
 
-  test("[SOK5] frames of every kind", async () => {
+  test("frames of every kind", async () => {
     const talk = async (frames: Parameters<typeof exchangeFrames>[2]) => {
       const { answers, closed } = await exchangeFrames(gateway.url, anyToken(), frames);
       const refused = answers.filter(({ error }) => error !== undefined);
@@ -158,7 +158,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(sentFrames, talk), runs(80));
   });
 
-  test("[SOK6] heads and bodies with bytes changed", async () => {
+  test("heads and bodies with bytes changed", async () => {
     const lines = fc.record({
       method: fc.constantFrom(
         "GET",
@@ -199,7 +199,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(either, ask), runs(150));
   });
 
-  test("[SOK6] streams of events from anywhere, which their clients leave", async () => {
+  test("streams of events from anywhere, which their clients leave", async () => {
     const query = fc.oneof(
       fc.constantFrom("", "?events=run.*", "?keys=main&keys=x", "?after=1", "?events=%00", "?__proto__=1"),
       fc.webQueryParameters().map((each) => `?${each}`),
@@ -220,7 +220,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(query, last, ask), runs(60));
   });
 
-  test("[SOK6] messages of MCP that are none", async () => {
+  test("messages of MCP that are none", async () => {
     const message = fc.record(
       {
         jsonrpc: fc.constantFrom("2.0", "1.0"),
@@ -270,7 +270,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(body, version, ask), runs(100));
   });
 
-  test("[SOK6] messages to channels and codes of links that are none", async () => {
+  test("messages to channels and codes of links that are none", async () => {
     const path = fc.constantFrom(
       "/channels/desk/inbound",
       "/channels/none/inbound",
@@ -291,7 +291,7 @@ describe("a gateway among nonsense", () => {
     await fc.assert(fc.asyncProperty(path, body, ask), runs(60));
   });
 
-  test("[SOK7] what is too large is refused, and leaves nothing in memory", async () => {
+  test("what is too large is refused, and leaves nothing in memory", async () => {
     const large = Buffer.alloc(wireLimits.frameBytes + 1024 * 1024, 0x20);
     const before = held();
     for (const where of ["/rpc/sessions.list", "/mcp", "/channels/desk/inbound"]) {
@@ -319,7 +319,7 @@ describe("a gateway among nonsense", () => {
     await expect.poll(() => held() - before).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("[SOK4] nobody else has noticed", async () => {
+  test("nobody else has noticed", async () => {
     await beside.stop();
     expect(answersBeside).toBeGreaterThan(0);
     const log = readFileSync(join(folder.path, "log"), "utf8");

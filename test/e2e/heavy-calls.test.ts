@@ -20,7 +20,7 @@ async function connectMcp({ url }: WholeGateway, token: string) {
 }
 
 test.each(["MCP", "tools.invoke"] as const)(
-  "[POL16] a session tool that reads much counts as a heavy call of its token: %s",
+  "a session tool that reads much counts as a heavy call of its token: %s",
   async (door) => {
     const released = Promise.withResolvers<void>();
     const bothBegun = Promise.withResolvers<void>();

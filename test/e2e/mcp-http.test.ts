@@ -63,7 +63,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     });
   });
 
-  test("[GMC3] a refusal is an error with the same object, as text too", async () => {
+  test("a refusal is an error with the same object, as text too", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
     await client.listTools();
     const gone = await client.callTool({ name: "sessions_history", arguments: { sessionKey: "cron:none" } });
@@ -75,7 +75,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     await expect(client.callTool({ name: "nothing", arguments: {} })).rejects.toThrow(/Unknown tool/);
   });
 
-  test("[GMC5] a call that waits tells of its progress, step by step", async () => {
+  test("a call that waits tells of its progress, step by step", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
     const heard: { readonly progress: number; readonly message?: string | undefined }[] = [];
     await client.callTool(
@@ -88,7 +88,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     );
   });
 
-  test("[GMC6] a call that is cancelled stops waiting, and the run goes on", async () => {
+  test("a call that is cancelled stops waiting, and the run goes on", async () => {
     const skein = await rehearsedSkein();
     const client = await connected(await startMcp(skein), revision);
     const leaving = new AbortController();
@@ -130,7 +130,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     expect(resourceTemplates).toMatchObject([{ uriTemplate: "skein://sessions/{key}" }]);
   });
 
-  test("[GMC8] tells of changes in what it subscribed to and in the list, and of nothing else", async () => {
+  test("tells of changes in what it subscribed to and in the list, and of nothing else", async () => {
     const skein = await rehearsedSkein();
     const client = await connected(await startMcp(skein), revision);
     const heard = noticesOf(client);

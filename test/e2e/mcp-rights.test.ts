@@ -64,7 +64,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect(await skein.session({ sessionKey: "agent:main:node:mcp-ffff" }).record()).not.toBeNull();
   });
 
-  test("[GMC13] where a file lies is told to admins alone", async () => {
+  test("where a file lies is told to admins alone", async () => {
     const skein = await rehearsedSkein({ visibility: "agent" }, { onDisk: true });
     const gateway = await startMcp(skein);
     gateway.as("reader", principal({ scopes: ["read"] }));
@@ -81,7 +81,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect(await listed("admin")).toMatchObject([{ transcriptPath: expect.any(String) }]);
   });
 
-  test("[GMC14] ?agent= names the agent that is spoken for", async () => {
+  test("?agent= names the agent that is spoken for", async () => {
     const { skein, gateway } = await gatewayFor({});
     const client = await connected(gateway, revision, { agent: "other" });
     await client.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
@@ -93,7 +93,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect([unfit.status, await unfit.text()]).toEqual([400, expect.stringContaining("no id of an agent")]);
   });
 
-  test("[GMC15] the same call under one idempotency key is done once", async () => {
+  test("the same call under one idempotency key is done once", async () => {
     const { skein, gateway } = await gatewayFor({});
     const client = await connected(gateway, revision);
     const call = {
@@ -121,7 +121,7 @@ describe("connections of the older revisions", () => {
   const post = (url: string, body: object, more: Readonly<Record<string, string>> = {}) =>
     fetch(url, { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) });
 
-  test("[GMC16] a connection is for the token that began it, and ends when it is deleted", async () => {
+  test("a connection is for the token that began it, and ends when it is deleted", async () => {
     const gateway = await startMcp(await rehearsedSkein());
     gateway.as("thief", principal({ tokenId: "dddd" }));
     const begun = await post(gateway.url, opening);
@@ -139,7 +139,7 @@ describe("connections of the older revisions", () => {
     expect((await post(gateway.url, ping)).status).toBe(400);
   });
 
-  test("[GMC16] beyond so many the one that was silent longest goes", async () => {
+  test("beyond so many the one that was silent longest goes", async () => {
     const gateway = await startMcp(await rehearsedSkein());
     const ids: string[] = [];
     for (let at = 0; at < 33; at++) {

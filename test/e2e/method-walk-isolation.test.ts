@@ -37,7 +37,7 @@ const say = (token: string, sessionKey: string, message: string) =>
   });
 
 describe("what another user hears", () => {
-  test("[WLK6] nothing of ann's, over sockets and streams, by her keys and from the first event on", async () => {
+  test("[GEV6] nothing of ann's, over sockets and streams, by her keys and from the first event on", async () => {
     const { bob, ann } = world.tokens;
     const { url } = world.gateway;
     // Ann's, and in the end bob's own under the very same key, so that every stream has something to end with.
@@ -75,7 +75,7 @@ describe("what another user hears", () => {
     for (const { close } of streams) close();
   });
 
-  test("[WLK6] a stream that its reader leaves is closed, and the gateway goes on: it threw into nowhere once", async () => {
+  test("[GEV6] a stream that its reader leaves is closed, and the gateway goes on: it threw into nowhere once", async () => {
     const stream = await readEvents(world.gateway.url, world.tokens.bob, "/events");
     const streams = () => figure("skein_gateway_subscriptions");
     const open = await streams();
@@ -84,7 +84,7 @@ describe("what another user hears", () => {
     expect((await calls.http(world.tokens.bob, "sessions.list", {})).code).toBe("ok");
   });
 
-  test("[WLK6] no stream of a user who is named, and none without a token", async () => {
+  test("[GEV6] no stream of a user who is named, and none without a token", async () => {
     const { url } = world.gateway;
     const status = async (path: string, token: string | null) => {
       const headers = token === null ? {} : { authorization: `Bearer ${token}` };
@@ -108,7 +108,7 @@ describe("what another user hears", () => {
     expect(markersIn(await figures.text(), {})).toEqual([]);
   });
 
-  test("[WLK6] a socket whose token is revoked is closed before it is answered once more", async () => {
+  test("[GEV6] a socket whose token is revoked is closed before it is answered once more", async () => {
     const { body } = await world.gateway.rpc("tokens.create", { scopes: ["read"], userId: "ann" });
     const { token, tokenId } = body as Result<"tokens.create">;
     const socket = await calls.socket(token);
@@ -122,7 +122,7 @@ describe("what another user hears", () => {
 });
 
 describe("what another user finds", () => {
-  test("[WLK6] no blob of ann's by its hash, from a session of one's own", async () => {
+  test("[GEV6] no blob of ann's by its hash, from a session of one's own", async () => {
     const { bob } = world.tokens;
     const key = "agent:main:session:own";
     await calls.http(bob, "sessions.create", { key });
@@ -137,7 +137,7 @@ describe("what another user finds", () => {
     ).toBe("ok");
   });
 
-  test("[WLK6] nothing in lists, searches, sums and the trash", async () => {
+  test("[GEV6] nothing in lists, searches, sums and the trash", async () => {
     const { unnamed } = world.tokens;
     const asked = [
       ["sessions.list", { search: "ann-secret", includeGlobal: true, includeUnknown: true }],
@@ -161,7 +161,7 @@ describe("what another user finds", () => {
     expect(payload).toMatchObject({ total: { totalTokens: 0 } });
   });
 
-  test("[WLK6] the same idempotency key of two users means two runs", async () => {
+  test("[GEV6] the same idempotency key of two users means two runs", async () => {
     const params = {
       sessionKey: "agent:main:session:own",
       message: "repeat x",
@@ -172,7 +172,7 @@ describe("what another user finds", () => {
   });
 
   test.each(revisions)(
-    "[WLK6] nothing over MCP, revision %s: tools, resources and notices",
+    "[GEV6] nothing over MCP, revision %s: tools, resources and notices",
     async (revision) => {
       const { bob, unnamed } = world.tokens;
       for (const token of [bob, unnamed]) {
@@ -204,7 +204,7 @@ describe("what another user finds", () => {
 });
 
 describe("what a token may not give itself", () => {
-  test("[WLK2] a token for all users is an admin's: none without that scope can be made", async () => {
+  test("[GSA10] a token for all users is an admin's: none without that scope can be made", async () => {
     for (const scopes of [["read"], ["write", "tools"], ["read", "write", "tools"]]) {
       const answer = await calls.http(world.gateway.admin, "tokens.create", { scopes, allUsers: true });
       expect(answer.code).toBe("invalid_request");
@@ -219,7 +219,7 @@ describe("what a token may not give itself", () => {
     ],
     ["sessions.create", { cwd: "/" }],
   ])(
-    "[WLK2] %s with what is for admins alone is forbidden to others, and nothing is done",
+    "[GSA10] %s with what is for admins alone is forbidden to others, and nothing is done",
     async (method, params) => {
       const { plain } = world.tokens;
       const before = await calls.http(plain, "runs.list", {});

@@ -167,7 +167,7 @@ describe("secrets, for whoever is no admin", () => {
     expectSafe(text, method);
   });
 
-  test("[WLK5] sessions.context shows a session to which nothing was said, whose agent has the model that ships", async () => {
+  test("[GSV1] sessions.context shows a session to which nothing was said, whose agent has the model that ships", async () => {
     await calls.http(plain, "sessions.create", { key: "agent:main:session:fresh" });
     const { text, payload } = await calls.http(plain, "sessions.context", {
       key: "agent:main:session:fresh",

@@ -58,11 +58,11 @@ const wayTo = (method: Method, via: Via) => method.isSocketOnly !== true || via 
 const othersOf = (row: WalkRow<MethodName>, via: Via) => (row.others ?? row.good)(world, via);
 
 describe("the walk along every method", () => {
-  test("[WLK1] every method has its row, and nothing else has one", () => {
+  test("[GSA9] every method has its row, and nothing else has one", () => {
     expect(Object.keys(walkTable).sort()).toEqual([...methodNames].sort());
   });
 
-  test.each(rows)("[WLK1] %s is refused without a token that is good now", async (name, _, row) => {
+  test.each(rows)("[GSA9] %s is refused without a token that is good now", async (name, _, row) => {
     await unchanged(async () => {
       const good = row.good(world, "http");
       const { expired, revoked } = world.tokens;
@@ -75,7 +75,7 @@ describe("the walk along every method", () => {
   });
 
   test.each(["garbage", "expired", "revoked"] as const)(
-    "[WLK1] no socket opens with a token that is %s",
+    "[GSA9] no socket opens with a token that is %s",
     async (kind) => {
       const token = kind === "garbage" ? "skein_garbage" : world.tokens[kind];
       expectRefused(await calls.connect(token), "unauthorized", {});
@@ -83,7 +83,7 @@ describe("the walk along every method", () => {
   );
 
   test.each(rows)(
-    "[WLK1] %s is forbidden to each other scope alone, of its own user too",
+    "[GSA9] %s is forbidden to each other scope alone, of its own user too",
     async (name, method, row) => {
       await unchanged(async () => {
         for (const scope of allScopes.filter((each) => each !== method.scope)) {
@@ -98,7 +98,7 @@ describe("the walk along every method", () => {
   );
 
   test.each(rows.filter(([, method]) => method.needsAll === true))(
-    "[WLK2] %s needs a token for all users",
+    "[GSA10] %s needs a token for all users",
     async (name, _, row) => {
       await unchanged(async () => {
         for (const token of [world.tokens.ann, world.tokens.bob, world.tokens.unnamed]) {
@@ -192,7 +192,7 @@ function garbageFor(method: Method, good: object): unknown[] {
 }
 
 describe("the same calls by whose things they are", () => {
-  test.each(rows)("[WLK5] %s works for ann, and answers by its schema", async (name, method, row) => {
+  test.each(rows)("[GSV1] %s works for ann, and answers by its schema", async (name, method, row) => {
     const token = method.needsAll === true ? world.gateway.admin : world.tokens.ann;
     const wanted = ways.filter(
       (via) =>

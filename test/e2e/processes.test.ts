@@ -124,7 +124,7 @@ describe("set-up", () => {
     fs.writeFileSync("node_modules/needed/package.json", "{}");
     console.log("noise");`;
 
-  test("[SET1] [SET2] installs once, silently on stdout, and again when the lock file changes", () => {
+  test("[SET1] installs once, silently on stdout, and again when the lock file changes", () => {
     const { home, run, calls } = checkout("fresh", installs);
     const first = run();
     expect(first).toMatchObject({ status: 0, stdout: "" });
@@ -169,7 +169,7 @@ describe("set-up", () => {
     expect(run().status).toBe(0);
   });
 
-  test("[SET4] the lock file is complete and names no host", () => {
+  test("the lock file is complete and names no host", () => {
     const text = readFileSync(join(root, "package-lock.json"), "utf8");
     const lock = JSON.parse(text) as {
       packages: Record<string, { version?: string; integrity?: string; link?: boolean }>;

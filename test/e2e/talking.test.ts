@@ -135,7 +135,7 @@ describe("what a command loads", () => {
     ["runs", "ls"],
     ["outbox", "ls"],
     ["send", "main", "hello", "--no-wait"],
-  ])("[CLI46] %s %s asks no model, and loads nothing of the AI SDK", async (...args) => {
+  ])("%s %s asks no model, and loads nothing of the AI SDK", async (...args) => {
     await here("sessions", "new", "trip");
     const begun = new Started(["--import", support("loaded-packages.ts"), skeinInCheckout, ...args], {
       SKEIN_DIR: dir,
@@ -147,7 +147,7 @@ describe("what a command loads", () => {
     expect(loaded.filter((name) => name === "ai" || name.startsWith("@ai-sdk/"))).toEqual([]);
   });
 
-  test("[CLI46] a gateway is ready without what only its first requests need", async () => {
+  test("a gateway is ready without what only its first requests need", async () => {
     const args = ["--import", support("loaded-packages.ts"), skeinInCheckout, "start", "--port", "0"];
     const begun = new Started(args, {
       SKEIN_DIR: dir,

@@ -8,9 +8,9 @@ const folder = fileURLToPath(new URL("sessions/", import.meta.url));
 
 /** Which rules a golden file shows; each file has its reviewed reading beside it. */
 const rules: Record<string, string> = {
-  "v1.jsonl": "[ENT8] [ENT9] version 1",
-  "v1-damaged.jsonl": "[ENT9] version 1 with a damaged line before the kept index",
-  "v2.jsonl": "[ENT10] version 2",
+  "v1.jsonl": "[ENT8] version 1",
+  "v1-damaged.jsonl": "[ENT8] version 1 with a damaged line before the kept index",
+  "v2.jsonl": "[ENT8] version 2",
   "v3.jsonl": "[CTX2] version 3, every type",
   "later-types.jsonl": "[ENT3] [CTX4] [CTX5] [TRE17] later types, roles and blocks",
   "foreign-lines.jsonl": "[ENT11] foreign lines, byte order mark, CRLF, no final newline",

@@ -43,7 +43,7 @@ test("[LIB18] a message of a channel that comes while somebody else's turn runs 
   expect(sent).toEqual([{ text: "Yes. 2", to: "ann" }]);
 });
 
-test("[RUN31] removing a session cuts off the turn that runs in it", async () => {
+test("removing a session cuts off the turn that runs in it", async () => {
   const begun = Promise.withResolvers<void>();
   const cut = Promise.withResolvers<unknown>();
   const gate = defineTool({
@@ -123,7 +123,7 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
   await skein.close({ graceMs: 0 });
 });
 
-test("[OUT6] a message that is dropped while it goes out is cut off", async () => {
+test("a message that is dropped while it goes out is cut off", async () => {
   const begun = Promise.withResolvers<void>();
   const cut = Promise.withResolvers<void>();
   const desk: Channel = {

@@ -131,7 +131,7 @@ describe("the budget of a family", () => {
     { budget: { tokens: 20 }, limit: "tokens" },
     { budget: { costUsd: 20 }, limit: "costUsd" },
   ])(
-    "[FAM35] beyond it nothing is spawned, and announcements are still written: $limit",
+    "[FAM35] [FAM41] beyond it nothing is spawned, and announcements are still written: $limit",
     async ({ budget }) => {
       const { tool, open } = gate();
       const family = await withParts(

@@ -371,7 +371,7 @@ describe("an exchange", () => {
     return { family, posted };
   };
 
-  test("[FAM9] is followed by words on the target's channel, with account and thread", async () => {
+  test("[TLK2] is followed by words on the target's channel, with account and thread", async () => {
     const { family, posted } = await announcing("We are twelve.");
     const place = { channel: "desk", to: "ann", accountId: "acc", threadId: "T9" };
     await expect.poll(() => posted).toHaveLength(2);
@@ -383,7 +383,7 @@ describe("an exchange", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[FAM9] is followed by silence where the target says so", async () => {
+  test("[TLK2] is followed by silence where the target says so", async () => {
     const { family, posted } = await announcing("ANNOUNCE_SKIP");
     expect(family.asked("Morning")).toHaveLength(3);
     expect((await family.skein.outbox()).map(({ text }) => text)).toEqual(["Good morning."]);

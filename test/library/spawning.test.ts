@@ -62,7 +62,7 @@ describe("a child", () => {
   );
 
   test.each(places)(
-    "[FAM15] in the background is announced once, with its figures: $where",
+    "[FAM15] [FAM37] in the background is announced once, with its figures: $where",
     async ({ dir }) => {
       const family = await withParts(
         {
@@ -125,7 +125,7 @@ describe("a child", () => {
     },
   );
 
-  test("[FAM17] gets its files, and no transcript has their contents", async () => {
+  test("[FAM17] [FAM38] gets its files, and no transcript has their contents", async () => {
     const dir = newFolder();
     const content = "Two cups of rice, and nobody is to know.";
     const attachments = [{ name: "recipe.txt", content, mimeType: "text/plain" }];

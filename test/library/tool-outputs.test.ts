@@ -48,11 +48,11 @@ async function world() {
 }
 
 describe("results of session tools", () => {
-  test("[GMC17] every tool has a schema of an object for its results", () => {
+  test("[GMC1] every tool has a schema of an object for its results", () => {
     for (const { output } of sessionToolTable) expect(output).toMatchObject({ type: "object" });
   });
 
-  test("[GMC17] what the tools that look give fits their schemas", async () => {
+  test("[GMC1] what the tools that look give fits their schemas", async () => {
     const { skein, call } = await world();
     await call("sessions_spawn", { task: "repeat one", background: false, label: "child" });
     const slow = skein.session({ sessionKey: "agent:main:session:slow" });
@@ -70,7 +70,7 @@ describe("results of session tools", () => {
     await call("agents_list", {});
   });
 
-  test("[GMC17] what the tools that set something off give fits their schemas", async () => {
+  test("[GMC1] what the tools that set something off give fits their schemas", async () => {
     const { call } = await world();
     const file = { name: "note.txt", content: "hello" };
     await call("sessions_spawn", { task: "repeat one", attachments: [file], tools: ["nothing_*"] });
@@ -86,7 +86,7 @@ describe("results of session tools", () => {
     await call("sessions_send", { label: "child", message: "a note", role: "assistant" });
   });
 
-  test("[GMC17] refusals fit them too", async () => {
+  test("[GMC1] refusals fit them too", async () => {
     const { call } = await world();
     const refused: readonly (readonly [string, Json])[] = [
       ["sessions_list", { kinds: ["none"] }],

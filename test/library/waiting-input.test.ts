@@ -91,7 +91,7 @@ describe("input while a turn runs", () => {
     expect((await lines("a")).slice(3)).toEqual(["user: No, this", "assistant: Instead."]);
   });
 
-  test("[LIB11] an abort keeps what was said so far, and the session goes on", async () => {
+  test("[LIB11] [LIB30] an abort keeps what was said so far, and the session goes on", async () => {
     const { skein, lines, until } = await withScript((_, index) =>
       index === 0 ? { text: "I begin to", stall: true } : { text: "Fine." },
     );
@@ -104,7 +104,7 @@ describe("input while a turn runs", () => {
     expect((await session.send("And?").result).reply).toBe("Fine.");
   });
 
-  test("[LIB12] what was waiting at the close goes on at the next start, and a turn under way is taken up", async () => {
+  test("[LIB12] [LIB31] what was waiting at the close goes on at the next start, and a turn under way is taken up", async () => {
     const dir = newFolder();
     const { tool, begun } = gate();
     const first = await withScript([calling], { tools: [tool] }, { dir });

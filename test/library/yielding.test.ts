@@ -137,7 +137,7 @@ describe("a run that does not yield", () => {
   });
 });
 
-test("[FAM26] the rehearsal model spawns helpers, waits for them, and puts together what they say", async () => {
+test("[REH1] the rehearsal model spawns helpers, waits for them, and puts together what they say", async () => {
   const { skein, linesAt, reported } = await withParts({}, { agent: { model: "rehearsal/basic" } });
   const text = "spawn three helpers to describe the gardens of Kyoto and summarise";
   const { reply } = await skein.session().send(text).result;

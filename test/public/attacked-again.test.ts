@@ -143,7 +143,7 @@ describe("a repeated idempotency key of sessions_spawn", () => {
 });
 
 describe("what is stored of a request to compare it", () => {
-  test("[ATG10] runs of earlier versions, which have none of it, still answer to their keys", async () => {
+  test("[LIB4] runs of earlier versions, which have none of it, still answer to their keys", async () => {
     const dir = newFolder();
     const opened = await withTargets({ dir });
     const [send, spawn] = [callerOf(opened, "sessions_send"), callerOf(opened, "sessions_spawn")];
@@ -313,21 +313,18 @@ describe("session.append with invalid messages", () => {
     ["a result part of no tool", [{ role: "tool", content: "x" }], "messages[0].content"],
     ["a circular input", call({ toolCallId: "c", toolName: "t", input: loop }), "messages[0].content[0]"],
     ["a bigint", call({ toolCallId: "c", toolName: "t", input: { a: 5n } }), "messages[0].content[0]"],
-  ])(
-    "[ATG14] %s is invalid_arguments that names the item, and nothing is written",
-    async (_, given, item) => {
-      const { skein } = await withScript(answering());
-      const session = skein.session({ sessionId: "trip" });
-      const error = await session.append(given as never).catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject({
-        code: "invalid_arguments",
-        message: expect.stringContaining(`${item} `),
-      });
-      expect(await session.record()).toBeNull();
-    },
-  );
+  ])("[LIB6] %s is invalid_arguments that names the item, and nothing is written", async (_, given, item) => {
+    const { skein } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const error = await session.append(given as never).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: "invalid_arguments",
+      message: expect.stringContaining(`${item} `),
+    });
+    expect(await session.record()).toBeNull();
+  });
 
-  test("[ATG14] a field of the library's own form that does not fit is named, after the messages before it", async () => {
+  test("[LIB6] a field of the library's own form that does not fit is named, after the messages before it", async () => {
     const { skein, lines } = await withScript(answering());
     const session = skein.session({ sessionId: "trip" });
     const messages = [

@@ -95,7 +95,7 @@ describe("a model that never stops", () => {
     );
   }
 
-  test.each(streams)("[ATG20] [ATG21] is stopped: %s", async (_, chunks) => {
+  test.each(streams)("[ATG20] is stopped: %s", async (_, chunks) => {
     const { reply, sent } = counted(chunks());
     const standIn = await startStandIn("openai", (_request, index) =>
       index === 0 ? reply : { text: "Here I am." },
@@ -115,7 +115,7 @@ describe("a model that never stops", () => {
     expect(standIn.requests).toHaveLength(2);
   });
 
-  test("[ATG22] the beginning of its answer is kept", async () => {
+  test("[ATG20] the beginning of its answer is kept", async () => {
     const standIn = await startStandIn("openai", () => counted(streams[0]?.[1]() ?? []).reply);
     standIns.push(standIn);
     const skein = await open(newFolder(), standIn);
@@ -180,7 +180,7 @@ describe("the order of a search", () => {
     }
   });
 
-  test("[ATG24] is the same in files and in memory", async () => {
+  test("[SR1] is the same in files and in memory", async () => {
     const texts = [
       "yak yak yak and nothing else",
       "zebra",
@@ -305,7 +305,7 @@ describe("state of a session that several calls use at once", () => {
     return { one, two };
   }
 
-  test("[ATG26] a call that leaves the state as it was does not write it", async () => {
+  test("a call that leaves the state as it was does not write it", async () => {
     const look = heldTool("look", 0);
     const { one, two } = await openTwo(look);
     const looking = one.skein.invokeTool("look", {}, { sessionKey });

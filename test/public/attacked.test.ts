@@ -90,7 +90,7 @@ async function textsIn(gateway: GatewayProcess): Promise<string> {
 }
 
 describe("a full disk", () => {
-  test("[ATF1] [ATF2] a run whose input cannot be written waits, and is answered when there is room", async () => {
+  test("[ATF1] a run whose input cannot be written waits, and is answered when there is room", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     writeFileSync(flag, "files");
@@ -113,7 +113,7 @@ describe("a full disk", () => {
     expect((await textsIn(gateway)).match(/repeat pear/g)).toHaveLength(1);
   });
 
-  test("[ATF3] a gateway that was killed starts on it, reads answer, and queued input is answered later", async () => {
+  test("[HLT6] a gateway that was killed starts on it, reads answer, and queued input is answered later", async () => {
     const { config, asked } = await silentModel();
     const killed = await start(config);
     await send(killed, "repeat hello");
@@ -177,7 +177,7 @@ describe("a stale work-counts.json", () => {
     ["counts too many", stale],
     ["counts nothing", nothing],
     ["is cut off", stale.slice(0, 20)],
-  ])("[ATF22] accepted input is answered beside one that %s", async (_, text) => {
+  ])("accepted input is answered beside one that %s", async (_, text) => {
     const dir = join(folder.path, "root");
     const accepting = await withScript(answering(), {}, { dir, workers: false });
     const { runId } = await accepting.skein.session({ sessionId: "trip" }).accept("Hello");
@@ -187,7 +187,7 @@ describe("a stale work-counts.json", () => {
     expect(await skein.ended(runId)).toMatchObject({ state: "ok", outcome: { reply: "Yes. 1" } });
   });
 
-  test("[ATF22] a gateway that was killed loses nothing by it, and counts again", async () => {
+  test("a gateway that was killed loses nothing by it, and counts again", async () => {
     const { config, asked } = await silentModel();
     const killed = await start(config);
     await send(killed, "repeat hello");
@@ -206,7 +206,7 @@ describe("a stale work-counts.json", () => {
     await expect.poll(counted).toBe('{"queuedInputs":0,"unfinishedRuns":0,"tokens":1}\n');
   });
 
-  test("[ATF22] after work.db was lost, the message repeats its numbers, and new input is answered", async () => {
+  test("after work.db was lost, the message repeats its numbers, and new input is answered", async () => {
     const stopped = await start();
     await stopped.ask("repeat hello", "one");
     await stopped.stop();
@@ -277,7 +277,7 @@ describe("a fault of one session's file", () => {
 });
 
 describe("a work.db that another process keeps locked", () => {
-  test("[ATF4] [ATF5] calls that write are unavailable, /readyz answers 503, and reads answer", async () => {
+  test("[ATF4] [HLT1] calls that write are unavailable, /readyz answers 503, and reads answer", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     const other = new DatabaseSync(join(gateway.root, "work.db"));
@@ -415,7 +415,7 @@ describe("the attachments of a spawn", () => {
 });
 
 describe("doctor beside a running gateway", () => {
-  test("[ATF9] [ATF10] --fix is refused, and a damaged work.db is never called a bug", async () => {
+  test("[ATF9] [HLT7] --fix is refused, and a damaged work.db is never called a bug", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     const refused = await runCommand(folder.path, "doctor", "--fix");
@@ -438,7 +438,7 @@ describe("doctor beside a running gateway", () => {
 });
 
 describe("a repeated idempotency key", () => {
-  test("[ATF11] a request with another system prompt, queue mode, label or model, or for a note, is a conflict", async () => {
+  test("[LBR7] a request with another system prompt, queue mode, label or model, or for a note, is a conflict", async () => {
     const gateway = await start();
     const calls = {
       agent: { sessionKey: "main", message: "repeat a", idempotencyKey: "a", system: "Be brief." },

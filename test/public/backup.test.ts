@@ -154,7 +154,7 @@ describe("a backup that is restored", () => {
     expect((await run<{ ok: boolean }>(again, "doctor")).ok).toBe(true);
   });
 
-  test("[BAK2] [BAK3] [BAK9] has the configuration, and neither .env nor tokens", async () => {
+  test("[BAK2] [BAK3] has the configuration, and neither .env nor tokens", async () => {
     const gateway = await start(home);
     const { token, tokenId } = await gateway.call("tokens.create", {
       scopes: ["read"],
@@ -261,7 +261,7 @@ describe("skein restore", () => {
     db.close();
   });
 
-  test("[BAK7] says how to start the folder, and what to bring", async () => {
+  test("says how to start the folder, and what to bring", async () => {
     await makeBackup();
     const target = join(folder.path, "target");
     const { code, out } = await restore(target);

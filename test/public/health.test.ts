@@ -174,7 +174,7 @@ describe("a damaged work.db", () => {
     expect(again.process.err).toContain(`${lost} tokens`);
   });
 
-  test("[HLT15] doctor --fix rebuilds a work.db of which nothing can be read from the session logs", async () => {
+  test("[HLT2] doctor --fix rebuilds a work.db of which nothing can be read from the session logs", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     await makeTokens(gateway, 3);
@@ -218,7 +218,7 @@ test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () =>
 });
 
 describe("a lost database", () => {
-  test("[HLT3] [HLT9] skein start and doctor say what a missing work.db took with it, by number", async () => {
+  test("[HLT3] skein start and doctor say what a missing work.db took with it, by number", async () => {
     const { config, asked } = await silentModel();
     const gateway = await start(config);
     await makeTokens(gateway, 3);
@@ -246,7 +246,7 @@ describe("a lost database", () => {
 
 describe("/readyz", () => {
   test.each(["moved", "deleted"])(
-    "[HLT4] [HLT10] a root folder that was %s is never created again, and nothing is accepted",
+    "[HLT4] a root folder that was %s is never created again, and nothing is accepted",
     async (how) => {
       const gateway = await start();
       await say(gateway, "first");
@@ -276,7 +276,7 @@ describe("/readyz", () => {
     },
   );
 
-  test("[HLT10] an empty folder in place of the root folder stays empty", async () => {
+  test("[HLT4] an empty folder in place of the root folder stays empty", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
     rmSync(gateway.root, { recursive: true });
@@ -287,7 +287,7 @@ describe("/readyz", () => {
     expect(shown(gateway.process)).not.toContain("bug");
   });
 
-  test("[HLT5] an index that is far behind makes it not ready, until it has caught up", async () => {
+  test("[HLT1] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();
     await gateway.call("sessions.search", { query: "x" }); // from now on the index works in its thread
     const index = new DatabaseSync(join(gateway.root, "index.db"));
@@ -307,7 +307,7 @@ describe("/readyz", () => {
 });
 
 describe("a full disk", () => {
-  test("[HLT6] [HLT11] [HLT12] [HLT13] it is not ready, reads answer, and a token is revoked at once and for good", async () => {
+  test("[HLT6] [HLT1] [HLT12] it is not ready, reads answer, and a token is revoked at once and for good", async () => {
     const flag = join(folder.path, "full");
     const gateway = await start(rehearsal, { node: ["--import", preload], env: { FULL_DISK_FLAG: flag } });
     const runId = await say(gateway, "a pear");

@@ -212,7 +212,7 @@ describe("maintenance", () => {
 });
 
 describe("prewarm", () => {
-  test("[PRW1] reads the session of a queued run ahead, while the run waits for its turn", async () => {
+  test("reads the session of a queued run ahead, while the run waits for its turn", async () => {
     const dir = newFolder();
     const store = openSqliteStore(join(dir, "sessions.db"));
     const prewarm = vi.spyOn(store.sessions, "prewarm");

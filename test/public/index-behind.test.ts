@@ -73,7 +73,7 @@ describe("a list that is taken while the index is behind", () => {
     expect(keysOf(listed)).toEqual(["agent:far:main", "main"]);
   });
 
-  test("[STE2] is complete, with child sessions, although the log of another session is lost", async () => {
+  test("[STE1] is complete, with child sessions, although the log of another session is lost", async () => {
     const dir = newFolder();
     const family = await withParts(
       {
@@ -111,7 +111,7 @@ describe("a machine that is too busy to keep the deadline", () => {
     });
   };
 
-  test("[STE5] lists every session of a small store", async () => {
+  test("[STE1] lists every session of a small store", async () => {
     const store = await openFilesStore({ root: newFolder(), index: "in place" });
     const names = Array.from({ length: 100 }, (_, at) => `s${at}`);
     for (const name of names) await create(store, scope, name);
@@ -138,7 +138,7 @@ describe("a machine that is too busy to keep the deadline", () => {
 });
 
 describe("a session that is removed while the index reads it", () => {
-  test.each(["trashed", "purged"])("[STE3] and is %s is no error", async (end) => {
+  test.each(["trashed", "purged"])("and is %s is no error", async (end) => {
     const root = newFolder();
     const reported: unknown[] = [];
     let beforeOpening: (path: string) => void = () => undefined;

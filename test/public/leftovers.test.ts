@@ -155,7 +155,7 @@ describe("[OVF11] a price names its source", () => {
   });
 });
 
-describe("[OVF13] while a body or frame of 24 MB is parsed, another connection's call is answered", () => {
+describe("while a body or frame of 24 MB is parsed, another connection's call is answered", () => {
   const size = 24_000_000;
   const contents: readonly (readonly [string, () => unknown])[] = [
     [
@@ -321,7 +321,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   }
 
   describe("by the gateway", () => {
-    test("[OVF13] [OVF16] over a socket, and a frame behind it is answered after it", async () => {
+    test("[OVF16] over a socket, and a frame behind it is answered after it", async () => {
       const gateway = await wholeGateway();
       try {
         const client = await gateway.client();
@@ -347,7 +347,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       }
     });
 
-    test("[OVF13] over HTTP", async () => {
+    test("over HTTP", async () => {
       const gateway = await wholeGateway();
       try {
         const { longest, value } = await longestParse(() => gateway.rpc("models.list", large));
@@ -359,7 +359,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       }
     });
 
-    test("[OVF13] to a webhook", async () => {
+    test("to a webhook", async () => {
       const secret = "a-secret-of-the-desk-channel";
       const gateway = await wholeGateway({
         config: `channels: { desk: { type: webhook, secret: ${secret} } }\n`,
@@ -394,7 +394,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       ["revision 2025-11-25", {}, "}", -32000],
       ["revision 2026-07-28", { "io.modelcontextprotocol/protocolVersion": "2026-07-28" }, "}", -32602],
       ["no revision, cut off", {}, "", -32700],
-    ])("[OVF13] to /mcp, of %s", async (_revision, meta, end, code) => {
+    ])("to /mcp, of %s", async (_revision, meta, end, code) => {
       const gateway = await wholeGateway();
       try {
         const params = { name: "agents_list", arguments: {}, _meta: meta, ...large };
@@ -458,7 +458,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       client = await connect(url, { token, WebSocket: CountedSocket, reconnect: false });
     };
 
-    test("[OVF14] an answer of a gateway", async () => {
+    test("an answer of a gateway", async () => {
       const dir = join(home.path, "root");
       skein = await createSkein({ dir, config: null, env: {}, quiet: true });
       const session = skein.session({ sessionId: "long" });
@@ -481,7 +481,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       }
     });
 
-    test("[OVF14] [OVF16] an answer or event behind a long one comes after it", async () => {
+    test("[OVF16] an answer or event behind a long one comes after it", async () => {
       await open();
       const stream = client.events({});
       await stream.ready;
@@ -533,7 +533,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(await call).toBe("unavailable");
     });
 
-    test("[OVF14] a long frame that cannot be read breaks the connection as a short one does", async () => {
+    test("a long frame that cannot be read breaks the connection as a short one does", async () => {
       await open();
       peer.answer = ({ id, socket }) => {
         const text = JSON.stringify({ type: "res", id, ok: true, payload: large });
@@ -546,7 +546,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
   describe("of a process at a pipe", () => {
     closeAfterEach();
 
-    test("[OVF15] [OVF16] an update of an ACP agent, and what it says behind it comes after it", async () => {
+    test("[OVF16] an update of an ACP agent, and what it says behind it comes after it", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { say: "Behind it." }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));
@@ -555,7 +555,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF15] [OVF17] what an ACP agent said before it ended is written", async () => {
+    test("[OVF17] what an ACP agent said before it ended is written", async () => {
       const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { exit: 3 }]] } });
       const session = await acp.session();
       const { longest, value } = await longestParse(() => acp.say(session, "Go"));
@@ -574,7 +574,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return skein;
     }
 
-    test("[OVF15] [OVF16] a result of an MCP server, and one behind it comes after it", async () => {
+    test("[OVF16] a result of an MCP server, and one behind it comes after it", async () => {
       const opened = await openWithServer();
       const order: number[] = [];
       const { longest, value } = await longestParse(() =>
@@ -591,7 +591,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF15] [OVF17] the result of an MCP server that ended behind it is given", async () => {
+    test("[OVF17] the result of an MCP server that ended behind it is given", async () => {
       const opened = await openWithServer();
       const args = { length: 10 * mebi, isLast: true };
       const { longest, value } = await longestParse(() =>
@@ -621,7 +621,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       return { exit, answers: answers.map((text) => JSON.parse(text) as { id: number; error?: object }) };
     }
 
-    test("[OVF15] [OVF16] a message of an editor, and one behind it is answered after it", async () => {
+    test("[OVF16] a message of an editor, and one behind it is answered after it", async () => {
       const initialize = { protocolVersion: 1, clientCapabilities: {} };
       const { longest, value } = await longestParse(() =>
         speak(
@@ -641,7 +641,7 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
 
-    test("[OVF15] [OVF16] a message of an MCP client, and one behind it is answered after it", async () => {
+    test("[OVF16] a message of an MCP client, and one behind it is answered after it", async () => {
       const clientInfo = { name: "test", version: "1" };
       const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
       const { longest, value } = await longestParse(() =>

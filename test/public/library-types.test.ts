@@ -124,7 +124,7 @@ await skein.sessions.list({ limit: "1" });
     expect(lines).toEqual(["2", "4", "5"]);
   });
 
-  test.each(entryFiles)("[LBR15] %s imports nothing from Node at once that Node 20 lacks", (file) => {
+  test.each(entryFiles)("[SET3] %s imports nothing from Node at once that Node 20 lacks", (file) => {
     const seen = new Set<string>();
     const missing: string[] = [];
     const walk = (path: string) => {
@@ -142,7 +142,7 @@ await skein.sessions.list({ limit: "1" });
     expect(missing).toEqual([]);
   });
 
-  test.each(imports)("[LBR15] on Node 20, importing %s fails with one sentence", (entry) => {
+  test.each(imports)("[SET3] on Node 20, importing %s fails with one sentence", (entry) => {
     const checked = join(home.path, "node_modules/skein/dist/chunks/check-node.js");
     const script = readFileSync(checked, "utf8");
     try {

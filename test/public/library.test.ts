@@ -127,7 +127,7 @@ describe.each([
     expect((await skein.sessions.history({ sessionKey: key, userId: "ann" })).messages).toEqual([]);
   });
 
-  test("[LBR6] parameters are checked as the gateway checks them", async () => {
+  test("[LIB6] parameters are checked as the gateway checks them", async () => {
     const { skein } = await talked();
     await expect(skein.sessions.list({ limit: 0 })).rejects.toThrow("limit");
     await skein.close();
@@ -137,7 +137,7 @@ describe.each([
 });
 
 describe("the services of runs and approvals", () => {
-  test("[LBR5] runs.list, get and abort", async () => {
+  test("[LIB7] runs.list, get and abort", async () => {
     const wait = defineTool({
       name: "wait",
       description: "Waits.",
@@ -156,7 +156,7 @@ describe("the services of runs and approvals", () => {
     expect(await skein.runs.get(turn.runId, "ann")).toMatchObject({ state: "aborted" });
   });
 
-  test("[LBR5] runs.retry refuses what was not lost", async () => {
+  test("[LIB7] runs.retry refuses what was not lost", async () => {
     const { skein } = await withScript([{ text: "Hello." }]);
     const turn = skein.session().send("Hello");
     await turn.result;
@@ -164,7 +164,7 @@ describe("the services of runs and approvals", () => {
     await expect(skein.runs.retry("no-such-run")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("[LBR5] approvals.list and resolve", async () => {
+  test("[LIB7] approvals.list and resolve", async () => {
     const remove = defineTool({
       name: "remove",
       description: "Removes.",
@@ -296,7 +296,7 @@ describe("an idempotency key that comes again", () => {
     });
   });
 
-  test("[LBR8] with the same request finds the run, whatever became of its session", async () => {
+  test("[LIB4] with the same request finds the run, whatever became of its session", async () => {
     const gateway = await wholeGateway();
     closing.push(gateway);
     const request = { sessionKey: "agent:main:session:trip", message: "repeat a", idempotencyKey: "one" };

@@ -149,7 +149,7 @@ describe("calls of tools that are not offered now", () => {
     for (const part of ["retired_tool", "plan-7.txt", "Depart at nine."]) expect(sent).toContain(part);
   });
 
-  test("[HKP3] a call that can never be valid is dropped, and the X-ray lists it", async () => {
+  test("[TR2] a call that can never be valid is dropped, and the X-ray lists it", async () => {
     const { append, send, body, dir } = await openTwinSkein("anthropic-messages", {
       agent: { tools: [current] },
     });

@@ -64,7 +64,7 @@ describe("sealed thinking that its provider rejects", () => {
     expect(await send("When?")).toBe("In November.");
   });
 
-  test("[HKP10] a second rejection ends the turn with the provider's words", async () => {
+  test("[OVF4] a second rejection ends the turn with the provider's words", async () => {
     const message = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const fault = { fault: "status", status: 400, message } as const;
     const { append, send, twin } = await openTwinSkein("anthropic-messages", { replies: [fault, fault] });
@@ -174,7 +174,7 @@ describe("tool names", () => {
     expect(JSON.stringify(body().contents)).toContain("the other");
   });
 
-  test("[HKP17] the X-ray lists the renamed tool and the renamed call", async () => {
+  test("[TR2] the X-ray lists the renamed tool and the renamed call", async () => {
     const { append, dir } = await openTwinSkein("google-generative-ai", {
       config: `mcpServers: { 1password: { url: "http://127.0.0.1:9/mcp" } }\n`,
     });

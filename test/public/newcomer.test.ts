@@ -100,7 +100,7 @@ describe("requests that cannot be carried out", () => {
   test.each([
     ["an unknown field", { limitt: 3 }, /sessions\.list: .*limitt/],
     ["a value out of range", { limit: 0 }, /sessions\.list: limit/],
-  ])("[NWC8] %s in a service is a SkeinError", async (_, query, problem) => {
+  ])("[LIB6] %s in a service is a SkeinError", async (_, query, problem) => {
     const skein = await createSkein({ memory: true, config: null });
     const failed = skein.sessions.list(query as object);
     await expect(failed).rejects.toBeInstanceOf(SkeinError);
@@ -162,7 +162,7 @@ describe("options of the library", () => {
   });
 });
 
-test("[NWC30] a hook's context before the prompt does not hide the request from the rehearsal model", async () => {
+test("[REH1] a hook's context before the prompt does not hide the request from the rehearsal model", async () => {
   const hooks = new HookRegistry(() => undefined);
   hooks.on("before_agent_start", ({ ctx }) => ({
     prependContext: `The user is ${ctx.userId ?? "unnamed"}.\n\nIt is a fine day.`,
@@ -216,7 +216,7 @@ describe("sessions import", () => {
 });
 
 describe("sessions import --from", () => {
-  test("[NWC29] a file of another program fails, with the name of its program", async () => {
+  test("a file of another program fails, with the name of its program", async () => {
     const { out, exit } = await cli("sessions", "import", sample("claude-code.jsonl"), "--from", "codex");
     expect(exit).toBe(1);
     expect(out).toContain(
@@ -224,7 +224,7 @@ describe("sessions import --from", () => {
     );
   });
 
-  test("[NWC29] files of other programs in a folder are counted", async () => {
+  test("files of other programs in a folder are counted", async () => {
     mkdirSync(join(home.path, "found"));
     const importFound = () => cli("sessions", "import", "found", "--from", "codex");
     expect(await importFound()).toMatchObject({
@@ -308,7 +308,7 @@ describe("commands of a new user", () => {
     expect((await cli("sessions", "show", "kyoto")).err).not.toContain("begins");
   });
 
-  test("[NWC26] a session that is not found is not one of the token's user", async () => {
+  test("a session that is not found is not one of the token's user", async () => {
     const gateway = await wholeGateway({ folder: home });
     try {
       const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
@@ -357,7 +357,7 @@ describe("users of a folder", () => {
   });
 });
 
-test("[NWC33] the command that init --dir suggests reads the new file", async () => {
+test("the command that init --dir suggests reads the new file", async () => {
   writeFileSync(join(home.path, "skein.yaml"), "logging: { level: error }\n");
   const started = await run(["init", "--dir", "new project"], { cwd: home.path });
   const command = /To check the configuration: skein (.*)$/m.exec(started.out)?.[1] ?? "";
@@ -404,7 +404,7 @@ describe("errors that say what to do", () => {
     [["runs", "ls"], 500],
     [["approvals", "ls"], 500],
     [["outbox", "ls"], 1000],
-  ] as const)("[NWC35] [NWC36] %j --limit out of range names the range and the help", async (args, most) => {
+  ] as const)("[CLI3] %j --limit out of range names the range and the help", async (args, most) => {
     for (const limit of ["0", String(most + 1), "many"]) {
       const { err, exit } = await cli(...args, "--limit", limit);
       const path = args.slice(0, 2).join(" ");
@@ -414,7 +414,7 @@ describe("errors that say what to do", () => {
     }
   });
 
-  test("[NWC35] an unknown option names the help of its command", async () => {
+  test("[CLI3] an unknown option names the help of its command", async () => {
     expect((await cli("sessions", "show", "main", "--jsn")).err).toContain("`skein sessions show --help`");
     expect((await cli("send", "main")).err).toContain("`skein send --help`");
     expect((await cli("--jsn")).err).toContain("`skein --help`");
@@ -467,7 +467,7 @@ describe("session tools", () => {
     },
   );
 
-  test("[NWC44] sessions_send that timed out names the app that the target waits for", async () => {
+  test("[OWN15] sessions_send that timed out names the app that the target waits for", async () => {
     const dir = join(home.path, "data");
     const agents = [defineAgent({ id: "desk", model: "rehearsal/basic" })];
     const desk = await createSkein({ dir, config: null, app: "desk", agents });
@@ -504,7 +504,7 @@ describe("output that is not misread", () => {
     );
   });
 
-  test("[NWC41] [NWC42] another Skein gateway on the port, and the link of a start", async () => {
+  test("[NWC41] another Skein gateway on the port, and the link of a start", async () => {
     const gateway = await wholeGateway({ folder: home });
     using other = temporaryFolder();
     try {

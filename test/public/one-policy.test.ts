@@ -319,7 +319,7 @@ describe("paths of the machine", () => {
     },
   );
 
-  test("[POL14] the operator's own model sees the error of a tool as it is", async () => {
+  test("[POL13] the operator's own model sees the error of a tool as it is", async () => {
     const { skein } = await withScript(() => ({ text: "Yes." }), { tools });
     await skein.session({ sessionKey: main }).send("hello").result;
     const invoked = await skein.invokeTool("read_note", {}, { sessionKey: main });
@@ -374,7 +374,7 @@ describe("heavy calls at a gateway", () => {
     return { gateway, token, client, invoke };
   }
 
-  test("[POL17] a tool of an MCP server counts as a heavy call of its token", async () => {
+  test("a tool of an MCP server counts as a heavy call of its token", async () => {
     const shop = await startHttpToolServer();
     const { gateway, token, client, invoke } = await openGateway({
       config: `mcpServers: { shop: { url: "${shop.url}" } }\n`,

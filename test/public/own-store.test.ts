@@ -107,7 +107,7 @@ describe("createSkein({ store })", () => {
     expect(mine).toEqual(expect.arrayContaining(["session.created", "entry.appended", "run.ended"]));
   });
 
-  test("[OST3] sessions send to each other, and replies come back", async () => {
+  test("[OST4] sessions send to each other, and replies come back", async () => {
     const { family } = await onOwnStore({
       "Ask B": [
         call("sessions_send", { sessionKey: b, message: "To B: how many?", timeoutSeconds: 30 }),
@@ -122,7 +122,7 @@ describe("createSkein({ store })", () => {
     expect((await family.linesAt(b)).slice(0, 2)).toEqual(["user: To B: how many?", "assistant: Twelve."]);
   });
 
-  test("[OST3] a spawned session announces its result to its parent", async () => {
+  test("[OST4] a spawned session announces its result to its parent", async () => {
     const { family } = await onOwnStore({
       "Find out": [
         call("sessions_spawn", { task: "Count the trains", label: "trains" }),
@@ -139,7 +139,7 @@ describe("createSkein({ store })", () => {
     expect(JSON.stringify(result)).toContain("trains");
   });
 
-  test("[OST3] a refused spawn leaves no session behind", async () => {
+  test("[OST4] a refused spawn leaves no session behind", async () => {
     const { family, store } = await onOwnStore(
       { "Find out": [call("sessions_spawn", { task: "Count" }), { text: "Refused." }] },
       { settings: { budget: { runs: 1 } } },
@@ -306,7 +306,7 @@ describe("createSkein({ store })", () => {
     db.close();
   });
 
-  test("[OST9] a gateway is mounted on it: lists, exports and blobs", async () => {
+  test("[OST4] a gateway is mounted on it: lists, exports and blobs", async () => {
     const { dir, family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
     await family.skein.session({ sessionId: "trip" }).send("Hello").result;
     const gateway = await family.skein.mount();

@@ -97,7 +97,7 @@ describe("the commands of the README, from top to bottom on the sample family", 
   });
 });
 
-test("[WRD2] the curl example, run twice in a shell, starts two runs", async () => {
+test("[WRD1] the curl example, run twice in a shell, starts two runs", async () => {
   const home = temporaryFolder();
   const gateway = await wholeGateway({ folder: home });
   try {

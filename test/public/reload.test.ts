@@ -111,7 +111,7 @@ describe("a changed configuration file", () => {
       "command",
       () => [program("old"), { command: "/usr/bin/env", args: ["/bin/sh", ...program("new").args] }],
     ],
-  ])("[RLD2] keeps a known MCP server as it was where its %s changed", async (_, launches) => {
+  ])("[RLD1] keeps a known MCP server as it was where its %s changed", async (_, launches) => {
     const [before, after] = launches();
     const running = await start({ mcp: { tool: before } });
     configure({ mcp: { tool: after }, agent: "second" });
@@ -124,7 +124,7 @@ describe("a changed configuration file", () => {
     expect(effective).not.toContain("echo new");
   });
 
-  test("[RLD2] keeps the environment of a command where a variable of .env changed", async () => {
+  test("[RLD1] keeps the environment of a command where a variable of .env changed", async () => {
     const server = program("$WORD", { env: { WORD: `\${WORD}` } });
     const running = await start({ mcp: { tool: server } }, "WORD=old\n");
     writeFileSync(join(folder.path, ".env"), "WORD=new\n");
@@ -167,7 +167,7 @@ describe("a changed configuration file", () => {
     await expect.poll(started).toEqual(["evil"]);
   });
 
-  test("[RLD2] keeps a known ACP agent as it was", async () => {
+  test("[RLD1] keeps a known ACP agent as it was", async () => {
     const running = await start({ acp: { helper: program("old") } });
     configure({ acp: { helper: program("new") }, agent: "second" });
     await running.process.until(/acp\.agents\.helper waits for `skein reload` or a restart/);

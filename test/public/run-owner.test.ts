@@ -117,7 +117,7 @@ test("[OWN3] a run that is restricted to some tools needs only these", async () 
   expect(await replyOf(poor, runId)).toBe("Answer of desk");
 });
 
-test("[OWN4] the command line leaves the runs of an app in the queue and names the app", async () => {
+test("[OWN15] the command line leaves the runs of an app in the queue and names the app", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const other = await cli("send", "agent:main:session:other", "repeat hello");
   expect(other).toMatchObject({ exit: 0 });
@@ -407,7 +407,7 @@ test("[OWN9] input behind a turn that another app has begun names the run of tha
   expect(await replyOf(shop, behind.runId)).toBe("Answer of shop");
 });
 
-test("[OWN13] a run whose tools its app no longer has does not block later input of its session", async () => {
+test("[OWN9] a run whose tools its app no longer has does not block later input of its session", async () => {
   const runId = await acceptInApp("desk", "Stamp it", { tools: ["stamp", "seal"] });
   const poor = await startApp("desk", { tools: ["stamp"] });
   const letters = poor.session({ sessionId: "letters" });

@@ -48,7 +48,7 @@ const texts = (source: string) =>
   );
 
 describe("files of other programs", () => {
-  test("[SFL1] numeric IDs and parent IDs are read as their text", async () => {
+  test("[ENT7] numeric IDs and parent IDs are read as their text", async () => {
     const path = write("trip.jsonl", header, said(1, null, "One"), said(2, 1, "Two"), said("c", 2, "Three"));
     const { tree } = await openSession(path);
     expect(tree.path().map(({ id, parentId }) => [id, parentId])).toEqual([
@@ -71,7 +71,7 @@ describe("files of other programs", () => {
     { what: "fromHook", line: { type: "compaction", summary: "Before", firstKeptEntryId: "a", fromHook: 1 } },
     { what: "fromHook of a branch summary", line: { type: "branch_summary", summary: "Left", fromHook: 1 } },
     { what: "display", line: { type: "custom_message", customType: "x", content: "Note", display: "true" } },
-  ])("[SFL2] a near-miss in a side field costs that field alone: $what", ({ line }) => {
+  ])("[ENT7] a near-miss in a side field costs that field alone: $what", ({ line }) => {
     const session = parseSession(
       fileOf(header, said("a", null, "One"), { id: "b", parentId: "a", timestamp: time, ...line }),
     );
@@ -84,7 +84,7 @@ describe("files of other programs", () => {
     expect(session.diagnostics.map(({ code }) => code)).toEqual(["normalized_entry"]);
   });
 
-  test("[SFL3] a header with a wrong field keeps the rest", () => {
+  test("[ENT7] a header with a wrong field keeps the rest", () => {
     const odd = parseSession(fileOf({ ...header, version: "3", cwd: 7 }, said("a", null, "One")));
     expect(odd.header).toMatchObject({ id: "trip", version: 3 });
     expect(odd.header).not.toHaveProperty("cwd");

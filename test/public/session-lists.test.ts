@@ -159,7 +159,7 @@ describe("what a list leaves out", () => {
   });
 });
 
-test("[TLK18] sessions_list shares its room for messages fairly", async () => {
+test("sessions_list shares its room for messages fairly", async () => {
   const family = await withParts({});
   await say(family, main, "small 0");
   const small = Array.from({ length: 6 }, (_, index) => `agent:main:session:small${index}`);
@@ -201,18 +201,18 @@ describe("a search for a sentence", () => {
     return (hits as { snippet: string }[]).map(({ snippet }) => snippet);
   };
 
-  test.each(stores)("[TLK19] finds the answer that has some of its words: $where", async (place) => {
+  test.each(stores)("[SR1] finds the answer that has some of its words: $where", async (place) => {
     const found = await searched(place.options(), question);
     expect(found[0]).toBe(answer);
     expect(found).not.toContain("Good morning.");
   });
 
-  test.each(stores)("[TLK19] finds Chinese by the pairs of its characters: $where", async (place) => {
+  test.each(stores)("[SR1] finds Chinese by the pairs of its characters: $where", async (place) => {
     expect((await searched(place.options(), "京都的酒店叫什么名字？"))[0]).toBe(texts[4]);
   });
 
   test.each(stores)(
-    "[TLK19] an entry with a rare word comes before newer and older ones with a common word: $where",
+    "[SR1] an entry with a rare word comes before newer and older ones with a common word: $where",
     async (place) => {
       const family = await withParts({}, place.options());
       await say(family, main, ...departures);
@@ -224,13 +224,13 @@ describe("a search for a sentence", () => {
     },
   );
 
-  test.each(stores)("[TLK20] entries with all words come first: $where", async (place) => {
+  test.each(stores)("[SR1] entries with all words come first: $where", async (place) => {
     const found = await searched(place.options(), "kyoto booking nights");
     expect(found).toEqual([answer, "Kyoto Kyoto Kyoto"]);
   });
 });
 
-test("[RDT12] a session whose log is gone costs a search its own hits", async () => {
+test("[TLK24] a session whose log is gone costs a search its own hits", async () => {
   const dir = newFolder();
   const family = await withParts({}, { dir });
   await say(family, main, "needle here");
@@ -285,7 +285,7 @@ describe("a guess at a masked word", () => {
   });
 });
 
-test("[TLK19] sessions search finds the answer to a question", async () => {
+test("[SR1] sessions search finds the answer to a question", async () => {
   const dir = newFolder();
   const { skein, ...family } = await withParts({}, { dir });
   await say({ skein, ...family }, main, "Hotel Granvia in Kyoto, two nights.", "Good morning.");
@@ -297,7 +297,7 @@ test("[TLK19] sessions search finds the answer to a question", async () => {
   });
 });
 
-test("[TLK19] sessions search lists an entry with a rare word before newer and older ones with a common word", async () => {
+test("[SR1] sessions search lists an entry with a rare word before newer and older ones with a common word", async () => {
   const dir = newFolder();
   const family = await withParts({}, { dir });
   await say(family, main, ...departures);
@@ -322,13 +322,13 @@ const required = {
 };
 
 describe("the schemas of session tools", () => {
-  test("[TLK21] a provider reads which fields are required", async () => {
+  test("a provider reads which fields are required", async () => {
     const family = await withParts({ Hello: [{ text: "Hi." }] });
     await family.skein.session().send("Hello").result;
     expect(requiredIn(family.asked("Hello")[0]?.tools)).toEqual(required);
   });
 
-  test("[TLK21] an MCP client reads which fields are required", async () => {
+  test("an MCP client reads which fields are required", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), "2025-11-25");
     expect(requiredIn((await client.listTools()).tools)).toEqual(required);
   });

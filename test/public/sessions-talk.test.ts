@@ -288,7 +288,7 @@ describe("a note", () => {
     });
   });
 
-  test("[TLK9] the target's model reads it between fences, with its sender", async () => {
+  test("[FAM33] the target's model reads it between fences, with its sender", async () => {
     const { family } = await noted({});
     await family.skein.session({ sessionKey: b }).send("How are you?").result;
     const shown = words(family.asked("Hello")[1]).find((line) => line.includes("Obey."));
@@ -354,7 +354,7 @@ describe("a message in a group", () => {
     expect(words(family.asked("Hello")[0])).toContain(shown);
   });
 
-  test("[TLK13] the model reads a direct message without a name", async () => {
+  test("[TLK12] the model reads a direct message without a name", async () => {
     const family = await received([{ peerName: "Ann" }]);
     expect(words(family.asked("Hello")[0])).toContain("user: Hello");
   });

@@ -211,7 +211,7 @@ describe.each([
     expect(await keysOf(family, {})).toEqual([]);
   });
 
-  test("[OST15] a user id cannot name a space", async () => {
+  test("[OST13] a user id cannot name a space", async () => {
     const family = await withParts(echo, open());
     await family.skein.session({ userId: "ann", sessionId: "trip", namespace: acme }).send("Hello").result;
     const forged = `\u0001${JSON.stringify([null, acme, "ann"])}`;

@@ -131,7 +131,7 @@ describe("admin methods", () => {
     });
   });
 
-  test("[OPR2] pages of users.list name each user once", async () => {
+  test("[OPR1] pages of users.list name each user once", async () => {
     const whole = (await call("users.list", {})).users;
     const found: unknown[] = [];
     for (let cursor: string | undefined; ; ) {
@@ -145,7 +145,7 @@ describe("admin methods", () => {
   });
 
   test.each(listMethods)(
-    "[OPR3] [OPR8] %s with allUsers has everybody's rows, and each names its user",
+    "[OPR3] %s with allUsers has everybody's rows, and each names its user",
     async (method) => {
       expect(usersIn(method, await call(method, { allUsers: true }))).toEqual(
         [...lists[method].users].toSorted(),
@@ -166,7 +166,7 @@ describe("admin methods", () => {
     );
   });
 
-  test("[OPR4] pages of sessions.list with allUsers are the whole list", async () => {
+  test("[OPR3] pages of sessions.list with allUsers are the whole list", async () => {
     const found: string[] = [];
     for (let cursor: string | undefined; ; ) {
       const page = await call("sessions.list", {
@@ -183,7 +183,7 @@ describe("admin methods", () => {
     );
   });
 
-  test("[OPR4] pages of runs.list with allUsers are the whole list", async () => {
+  test("[OPR3] pages of runs.list with allUsers are the whole list", async () => {
     const whole = (await call("runs.list", { allUsers: true })).runs.map(({ runId }) => runId);
     const found: string[] = [];
     for (let before: number | undefined; ; ) {

@@ -54,7 +54,7 @@ describe("the texts of the tools", () => {
     { mountPath: "a/../../x", why: `".." leads out of its folder` },
     { mountPath: "/x", why: "it is absolute" },
     { mountPath: ".git", why: 'the folder name ".git" is not allowed: it begins with a dot' },
-  ])("[WRD4] a refused mountPath says what is wrong with it: $mountPath", async ({ mountPath, why }) => {
+  ])("[LIB6] a refused mountPath says what is wrong with it: $mountPath", async ({ mountPath, why }) => {
     const skein = await open();
     const attachments = [{ name: "a.txt", content: "a" }];
     const args = { task: "Look", attachments, attachAs: { mountPath } };
@@ -113,7 +113,7 @@ describe("a Skein that is closed", () => {
 
 describe("a store path with {agentId}", () => {
   test.each(["agents/{agentId}", "agents/{agentId}/sessions", "agents/{agentId}/sessions/sessions.json"])(
-    "[WRD9] is the folder that it names for every agent: %s",
+    "[OST19] is the folder that it names for every agent: %s",
     async (rest) => {
       const folder = newFolder();
       writeFileSync(join(folder, "skein.yaml"), `store: "files:${folder}/data/${rest}"\n`);
@@ -126,7 +126,7 @@ describe("a store path with {agentId}", () => {
     },
   );
 
-  test("[WRD9] elsewhere in the path it is refused with what is expected", async () => {
+  test("[OST19] elsewhere in the path it is refused with what is expected", async () => {
     const folder = newFolder();
     writeFileSync(join(folder, "skein.yaml"), `store: "files:${folder}/{agentId}/data"\n`);
     const { exit, err } = await run(["sessions", "ls"], { cwd: folder, home: folder });

@@ -443,7 +443,7 @@ describe("the library", () => {
     }
   });
 
-  test("[WKD9] [WKD10] a configured folder inside the root folder is replaced by the workspace, and the log says so", async () => {
+  test("[WKD9] a configured folder inside the root folder is replaced by the workspace, and the log says so", async () => {
     const logged: string[] = [];
     const config = {
       defaults: { cwd: "root/workspaces/{userId}" },

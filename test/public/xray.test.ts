@@ -277,7 +277,7 @@ describe("the X-ray of a library session is the request that its provider receiv
     expect(request.tools?.length).toBeGreaterThan(1);
   });
 
-  test("[XRW4] with old tool results pruned, from the second step of a turn on", async () => {
+  test("[XRW1] with old tool results pruned, from the second step of a turn on", async () => {
     const agent = defineAgent({ id: "main", model: nameOf(openai), tools: [find], deny: ["group:sessions"] });
     const pruning = { contextPruning: { mode: "cache-ttl", ttl: "5m" } };
     const { gates, session, skein } = await startLibrary(pruning, { agents: [agent] }, 30_000);

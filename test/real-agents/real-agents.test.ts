@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
-  test("[ARA2] asks a person, does its work, and tells of it", async (context) => {
+  test("asks a person, does its work, and tells of it", async (context) => {
     const ground = await groundOf(agent, context);
     const { home, cwd, model, spawn, approval, ended } = ground;
     const spawned = await spawn(tasks.write);
@@ -32,7 +32,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
   });
 
-  test("[ARA2] goes on with a session of before", async (context) => {
+  test("goes on with a session of before", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { model, spawn, ended } = await groundOf(agent, context);
     const first = await spawn(tasks.hello);
@@ -44,7 +44,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
   });
 
-  test("[ARA3] does not do what a person denies", async (context) => {
+  test("does not do what a person denies", async (context) => {
     const ground = await groundOf(agent, context);
     const { cwd, spawn, approval, ended } = ground;
     const spawned = await spawn(tasks.write);
@@ -57,7 +57,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await worked(ground, spawned, true);
   });
 
-  test("[ARA4] stops when its run is aborted, and nothing of it is left", async (context) => {
+  test("stops when its run is aborted, and nothing of it is left", async (context) => {
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
     const spawned = await spawn(tasks.wait);
     await model.isWaiting;
@@ -66,7 +66,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await soon(() => processesOf(home)).toEqual([]);
   });
 
-  test("[ARA6] is killed in the middle of a turn, and goes on with its session", async (context) => {
+  test("is killed in the middle of a turn, and goes on with its session", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
     // Some write a session down with its first answer alone.
@@ -82,7 +82,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.again))).toBe(true);
   });
 
-  test("[ARA7] is stopped while it waits for permission", async (context) => {
+  test("is stopped while it waits for permission", async (context) => {
     const ground = await groundOf(agent, context);
     const { home, cwd, spawn, approval, ended, family } = ground;
     const spawned = await spawn(tasks.write);
@@ -95,7 +95,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     await worked(ground, spawned, true);
   });
 
-  test("[ARA8] knows what it is told of its session, and is of the model that is asked for", async (context) => {
+  test("knows what it is told of its session, and is of the model that is asked for", async (context) => {
     const { model, spawn, ended, family } = await groundOf(agent, context);
     const chosen = agent.model === null ? {} : { model: agent.model };
     const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { ...chosen, mode: "session" });

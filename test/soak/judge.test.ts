@@ -43,7 +43,7 @@ describe("the judge of a soak", () => {
     ["a heap that sinks", soaked((part) => 60 - 10 * part)],
     ["many files while people are there", soaked(() => 40, { during: crowd })],
   ];
-  test.each(levels)("[SOK9] lets %s pass", (_, each) => {
+  test.each(levels)("lets %s pass", (_, each) => {
     expect(judgeSoak(each)).toEqual([]);
   });
 
@@ -60,11 +60,11 @@ describe("the judge of a soak", () => {
     ["a log that grows", soaked(() => 40, { after: sample(1, 40, { walBytes: 33 * mebi }) }), /write-ahead/],
     ["too few samples", soaked(() => 40, { during: [] }), /too few/],
   ];
-  test.each(leaks)("[SOK9] sees %s", (_, each, problem) => {
+  test.each(leaks)("sees %s", (_, each, problem) => {
     expect(judgeSoak(each)).toEqual([expect.stringMatching(problem)]);
   });
 
-  test("[SOK9] sees every leak of a MiB in ten seconds, whatever two of the samples say", () => {
+  test("sees every leak of a MiB in ten seconds, whatever two of the samples say", () => {
     const outlier = fc.record({
       at: fc.integer({ min: 10, max: 29 }),
       heap: fc.double({ min: 0, max: 500, noNaN: true }),
@@ -88,11 +88,11 @@ describe("the judge of a soak", () => {
     ["level", []],
     ["events", [expect.stringMatching(/heap climbed/)]],
     ["files", [expect.stringMatching(/files are left open/)]],
-  ])("[SOK9] says of samples that were recorded of %s what they are", (name, expected) => {
+  ])("says of samples that were recorded of %s what they are", (name, expected) => {
     expect(judgeSoak(recorded(name))).toEqual(expected);
   });
 
-  test("[SOK9] the slope of points on a line is that of the line", () => {
+  test("the slope of points on a line is that of the line", () => {
     const line = (slope: number) => [0, 1, 2, 5, 9].map((x) => [x, slope * x + 3] as const);
     for (const slope of [0, 2, -0.5]) expect(theilSen(line(slope))).toBeCloseTo(slope);
     expect(theilSen([...line(2), [10, 1000]])).toBeCloseTo(2);

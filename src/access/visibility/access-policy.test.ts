@@ -30,7 +30,7 @@ describe("what holds for an asker", () => {
       { ...all("agent"), history: "self" },
     ],
     ["both say some", { send: "all" }, { list: "self" }, { ...all("tree"), send: "all", list: "self" }],
-  ])("[ACC8] %s", (_, general, own, expected) => {
+  ])("%s", (_, general, own, expected) => {
     const agents = own === undefined ? {} : { main: { visibility: own } };
     expect(resolveAccessPolicy(settings(general, agents), free).visibility).toEqual(expected);
     expect(resolveAccessPolicy(settings(general, agents), { ...free, agentId: "Main" }).visibility).toEqual(
@@ -38,7 +38,7 @@ describe("what holds for an asker", () => {
     );
   });
 
-  test("[ACC8] an agent that is not configured has what tools says, whatever it is called", () => {
+  test("an agent that is not configured has what tools says, whatever it is called", () => {
     for (const agentId of ["other", "constructor", "toString", "__proto__", "not an id"]) {
       const policy = resolveAccessPolicy(settings("agent", { main: { visibility: "all" } }), {
         ...free,
@@ -56,7 +56,7 @@ describe("what holds for an asker", () => {
     ["tree", "tree"],
     ["agent", "tree"],
     ["all", "tree"],
-  ])("[ACC8] sandboxed, %s is %s", (said, expected) => {
+  ])("sandboxed, %s is %s", (said, expected) => {
     const asker = { agentId: "main", sandboxed: true };
     for (const given of [settings(said), settings("all", { main: { visibility: said } })])
       expect(resolveAccessPolicy(given, asker)).toMatchObject({ visibility: all(expected), sandboxed: true });
@@ -64,7 +64,7 @@ describe("what holds for an asker", () => {
     expect(mixed).toEqual({ ...all("tree"), list: "self" });
   });
 
-  test("[ACC10] the list of pairs is read, with its mistakes", () => {
+  test("the list of pairs is read, with its mistakes", () => {
     const { agentToAgent } = resolveAccessPolicy(settings("all", {}, ["Main -> x*", "b", "->"]), free);
     expect(agentToAgent).toEqual({
       enabled: true,
@@ -178,13 +178,13 @@ describe("mistakes in the list", () => {
     ["a, b", '"a, b" is not an agent id or a pattern with *'],
     ["(a|b)+ -> c", '"(a|b)+" is not an agent id or a pattern with *'],
     ["a\u001b", '"a\\u001b" is not an agent id or a pattern with *'],
-  ])("[ACC10] %j: %s", (text, problem) => {
+  ])("%j: %s", (text, problem) => {
     const allow = readAllowList(["ok -> fine", text]);
     expect(allow[1]).toEqual({ is: "mistake", text, problem });
     expect(may([text], "a", "b")).toBe(false);
   });
 
-  test("[ACC10] a pattern longer than any agent id is one", () => {
+  test("a pattern longer than any agent id is one", () => {
     const [long, longer] = [`${"x".repeat(63)}*`, `${"x".repeat(64)}*`];
     expect(readAllowList([long, `a -> ${long}`, longer, `${longer} -> a`]).map(({ is }) => is)).toEqual([
       "bare",
@@ -194,7 +194,7 @@ describe("mistakes in the list", () => {
     ]);
   });
 
-  test("[ACC10] whatever stands in an entry, it is understood or reported, and a mistake allows nothing", () => {
+  test("whatever stands in an entry, it is understood or reported, and a mistake allows nothing", () => {
     const any = fc.oneof(fc.string(), fc.stringMatching(/^[ab*<>? -]{0,8}$/));
     fc.assert(
       fc.property(fc.array(any, { minLength: 1 }), agentId, agentId, (texts, from, to) => {

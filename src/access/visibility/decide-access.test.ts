@@ -151,7 +151,7 @@ describe("what is told", () => {
     ["send", "Session send", "messaging", "sends"],
     ["status", "Session status", "status", "access"],
     ["list", "Session list", "listing", "visibility"],
-  ] as const)("[ACC2] the texts for %s", async (action, subject, between, allows) => {
+  ] as const)("the texts for %s", async (action, subject, between, allows) => {
     const texts = new Map<string, string>();
     for (const situation of everySituation().filter((each) => each.action === action)) {
       const { decision } = await ask(situation);
@@ -182,7 +182,7 @@ describe("what is told", () => {
     pairing: "off",
   };
 
-  test("[ACC2] a reference from outside breaks no line and floods no answer", async () => {
+  test("a reference from outside breaks no line and floods no answer", async () => {
     const hostile = { ...ports, reference: `a\n\u001b[2J${"x".repeat(9000)}` };
     const decision = await decideAccess(asker, null, "send", policyOf(open), hostile);
     const error = decision.allowed ? "" : decision.error;
@@ -190,7 +190,7 @@ describe("what is told", () => {
     expect(error.length).toBeLessThan(400);
   });
 
-  test("[ACC6] a failed lookup is no denial, whoever asks", async () => {
+  test("a failed lookup is no denial, whoever asks", async () => {
     for (const visibility of visibilities) {
       for (const sandboxed of [true, false]) {
         const policy = policyOf({ ...open, visibility, sandboxed });
@@ -214,7 +214,7 @@ describe("what is told", () => {
       },
     ],
     ["rejected", () => Promise.reject(new Error("busy"))],
-  ])("[ACC6] nor is a lineage that cannot be read: %s", async (_, isInTree) => {
+  ])("nor is a lineage that cannot be read: %s", async (_, isInTree) => {
     const stranger = targetOf({ ...open, relation: "stranger" });
     const policy = policyOf(open);
     const { decision, steps } = await explainAccess(asker, stranger, "send", policy, { reference, isInTree });
@@ -297,7 +297,7 @@ describe("the explanation", () => {
     "agent_to_agent_allowed",
   ];
 
-  test("[ACC7] every rule that was asked, in order; the last one is the decision", async () => {
+  test("every rule that was asked, in order; the last one is the decision", async () => {
     for (const situation of everySituation()) {
       const { decision, steps } = await ask(situation);
       expect(steps.map(({ rule }) => rule)).toEqual(order.slice(0, steps.length));
@@ -311,7 +311,7 @@ describe("the explanation", () => {
     }
   });
 
-  test("[ACC7] it names the setting and the entry that allowed it", async () => {
+  test("it names the setting and the entry that allowed it", async () => {
     const situation: Situation = {
       visibility: "all",
       sandboxed: false,
@@ -360,18 +360,18 @@ describe("the tree of an asker", () => {
     ["agent:main:h", true],
     ["agent:main:m", false],
     ["agent:main:other", false],
-  ])("[ACC5] %s: %s, at any depth and under any agent", async (key, expected) => {
+  ])("%s: %s, at any depth and under any agent", async (key, expected) => {
     expect(await within(family, "agent:main:m", key)).toBe(expected);
   });
 
-  test("[ACC5] a child does not have its parent in its tree, nor its sister", async () => {
+  test("a child does not have its parent in its tree, nor its sister", async () => {
     const both: Spawners = { ...family, sister: "agent:main:m" };
     expect(await within(both, "agent:a:c", "agent:main:m")).toBe(false);
     expect(await within(both, "agent:a:c", "sister")).toBe(false);
     expect(await within(both, "agent:a:c", "agent:main:h")).toBe(true);
   });
 
-  test("[ACC5] a lineage that goes round ends, and is its members' alone", async () => {
+  test("a lineage that goes round ends, and is its members' alone", async () => {
     const round: Spawners = { a: "b", b: "c", c: "a", d: "a", e: "e" };
     expect(await within(round, "x", "a")).toBe(false);
     expect(await within(round, "x", "d")).toBe(false);
@@ -379,7 +379,7 @@ describe("the tree of an asker", () => {
     expect(await within(round, "c", "d")).toBe(true);
   });
 
-  test("[ACC5] a lineage that goes on and on is nobody's, and costs so many lookups at the most", async () => {
+  test("a lineage that goes on and on is nobody's, and costs so many lookups at the most", async () => {
     let lookups = 0;
     const endless = createTreeCheck(async (key) => `${lookups++}-${key.slice(0, 10)}`);
     expect(await endless("x", { userId: null, agentId: "a", key: "k", spawnedBy: "p" })).toBe(false);
@@ -390,7 +390,7 @@ describe("the tree of an asker", () => {
     expect(await within(chain, "0", "200", 500)).toBe(true);
   });
 
-  test("[ACC5] is that of all ancestors, whatever points where", async () => {
+  test("is that of all ancestors, whatever points where", async () => {
     const key = fc.constantFrom("a", "b", "c", "d", "e", "f");
     const closure = (spawners: Spawners, from: string) => {
       const found = new Set<string>();
@@ -406,7 +406,7 @@ describe("the tree of an asker", () => {
     );
   });
 
-  test("[ACC6] a lookup that fails is passed on", async () => {
+  test("a lookup that fails is passed on", async () => {
     const failing = createTreeCheck(() => Promise.reject(new Error("busy")));
     const child = { userId: null, agentId: "a", key: "k", spawnedBy: "x" };
     expect(await failing("x", child)).toBe(true);

@@ -113,7 +113,7 @@ describe("a turn of an agent", () => {
   });
 
   test.each([null, undefined, 7, "end_turn", [], {}, { stopReason: 1 }, { failed: 1 }, { aborted: true }])(
-    "[ARU32] an answer to a prompt that is %j ends the run, with what was said",
+    "an answer to a prompt that is %j ends the run, with what was said",
     async (told) => {
       const { acpTurn, lines } = await opened([{ updates: [said("So far.")], answer: { told } }]);
       await expect(acpTurn.run()).rejects.toMatchObject({ code: "acp_failed" });
@@ -121,7 +121,7 @@ describe("a turn of an agent", () => {
     },
   );
 
-  test("[ARU32] of an answer to a prompt its stop reason and usage are taken, and nothing else", async () => {
+  test("of an answer to a prompt its stop reason and usage are taken, and nothing else", async () => {
     const told = { stopReason: "end_turn", failed: 1, aborted: true, why: 7, usage: "much" };
     const { acpTurn, lines } = await opened([{ updates: [said("Done.")], answer: { told } }]);
     expect(await acpTurn.run()).toMatchObject({ kind: "answered", reply: "Done." });

@@ -54,7 +54,7 @@ function poolOf(most = 2) {
 }
 
 describe("the agents that run", () => {
-  test("[ARU11] one that has died is not taken again, also where its end was not heard yet", async () => {
+  test("one that has died is not taken again, also where its end was not heard yet", async () => {
     const { pool, acquire, started } = poolOf();
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -64,7 +64,7 @@ describe("the agents that run", () => {
     expect([started.length, first.isStopped]).toEqual([2, true]);
   });
 
-  test("[ARU11] one that idles is taken again, until its time is over", async () => {
+  test("one that idles is taken again, until its time is over", async () => {
     const { pool, acquire, pass, started } = poolOf();
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -80,7 +80,7 @@ describe("the agents that run", () => {
     expect(started).toHaveLength(2);
   });
 
-  test("[ARU11] beyond the limit the one that idles longest goes; where none idles it is busy", async () => {
+  test("beyond the limit the one that idles longest goes; where none idles it is busy", async () => {
     const { pool, acquire, pass } = poolOf();
     const [a, b] = [await acquire("a"), await acquire("b")];
     pool.done("b", b, true);
@@ -95,14 +95,14 @@ describe("the agents that run", () => {
     });
   });
 
-  test("[ARU11] many that come at once are never more than the limit", async () => {
+  test("many that come at once are never more than the limit", async () => {
     const { acquire, started } = poolOf(3);
     const all = await Promise.allSettled(Array.from({ length: 20 }, (_, at) => acquire(`s${at}`)));
     expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
     expect(started).toHaveLength(3);
   });
 
-  test("[ARU11] one that dies while it idles is forgotten", async () => {
+  test("one that dies while it idles is forgotten", async () => {
     const { pool, acquire } = poolOf(1);
     const first = await acquire("a");
     pool.done("a", first, true);
@@ -111,7 +111,7 @@ describe("the agents that run", () => {
     expect(await acquire("a")).not.toBe(first);
   });
 
-  test("[ARU50] one that dies in its turn is not kept, though its turn went well", async () => {
+  test("[ARU2] one that dies in its turn is not kept, though its turn went well", async () => {
     const { pool, acquire } = poolOf(1);
     const first = await acquire("a");
     first.die();
@@ -145,7 +145,7 @@ describe("the agents that run", () => {
     await Promise.all(released);
   });
 
-  test("[ARU53] a start that is released is ended, counts until it is over, and says whose it was", async () => {
+  test("a start that is released is ended, counts until it is over, and says whose it was", async () => {
     const { pool, acquire, pass } = poolOf(1);
     const over = Promise.withResolvers<void>();
     const starting = acquire("a", async (until) => {
@@ -169,7 +169,7 @@ describe("the agents that run", () => {
     await Promise.all([failed, released, other]);
   });
 
-  test("[ARU53] two of one session at once leave no agent that nobody stops", async () => {
+  test("two of one session at once leave no agent that nobody stops", async () => {
     const { pool, acquire, started } = poolOf(2);
     const first = await acquire("a");
     const both = await Promise.allSettled([acquire("a"), acquire("a")]);
@@ -180,7 +180,7 @@ describe("the agents that run", () => {
     expect(started.every(({ isStopped }) => isStopped)).toBe(true);
   });
 
-  test("[ARU11] a start that fails leaves its place to others", async () => {
+  test("a start that fails leaves its place to others", async () => {
     const { acquire, reports } = poolOf(1);
     const fails = () => Promise.reject(new Error("no such command"));
     await expect(acquire("a", fails)).rejects.toThrow("no such command");

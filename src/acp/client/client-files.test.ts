@@ -62,7 +62,7 @@ describe("reading", () => {
     ["@/../cwd/a", "inside a\n"],
     ["@/up/cwd/a", "inside a\n"],
     ["@/to-deep/../a", "inside a\n"],
-  ])("[APR7] %s is inside", async (path, content) => {
+  ])("%s is inside", async (path, content) => {
     expect(await read(path)).toBe(content);
   });
 
@@ -91,18 +91,18 @@ describe("reading", () => {
     ["@/none", "there is no file"],
     ["@/none/none", "there is no file"],
     ["@/a/b", "not a folder"],
-  ])("[APR7] %j is refused: %s", async (path, why) => {
+  ])("%j is refused: %s", async (path, why) => {
     await expect(read(path)).rejects.toThrow(why);
   });
 
-  test("[APR7] a pipe and a device are refused at once", async () => {
+  test("a pipe and a device are refused at once", async () => {
     execFileSync("mkfifo", [join(cwd, "pipe")]);
     await expect(read("@/pipe")).rejects.toThrow("not a regular file");
     await expect(write("@/pipe", "x")).rejects.toThrow("not a regular file");
     await expect(filesIn("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("not a regular file");
   });
 
-  test("[APR7] text in UTF-8 is read to the letter, anything else and anything large is refused", async () => {
+  test("text in UTF-8 is read to the letter, anything else and anything large is refused", async () => {
     writeFileSync(join(cwd, "text"), "\ufeffä\r\n🦆\0");
     expect(await read("@/text")).toBe("\ufeffä\r\n🦆\0");
     writeFileSync(join(cwd, "latin"), Buffer.from([0x61, 0xe4, 0x61]));
@@ -121,13 +121,13 @@ describe("reading", () => {
     [4, 9, "4"],
     [5, undefined, ""],
     [undefined, 0, ""],
-  ])("[APR7] from line %s on, %s lines: %j", async (line, limit, content) => {
+  ])("from line %s on, %s lines: %j", async (line, limit, content) => {
     writeFileSync(join(cwd, "lines"), "1\n2\r\n\n4");
     expect(await read("@/lines", line, limit)).toBe(content);
     await expect(read("@/lines", 0)).rejects.toThrow("there is no line 0: 1 is the first");
   });
 
-  test("[APR7] any lines put together are the text", () => {
+  test("any lines put together are the text", () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom("a", "\n", "\r\n", "🦆")),
@@ -146,7 +146,7 @@ describe("reading", () => {
 
 describe("writing", () => {
   test.each(["@/a", "@/new", "@/deep/new", "@/x/y/z", "@/to-deep/new", "@/to-deep/x/y", "@/up/cwd/x/./new"])(
-    "[APR8] %s is written, and missing folders are made",
+    "%s is written, and missing folders are made",
     async (path) => {
       expect(await write(path, "ä🦆")).toEqual({});
       expect(readFileSync(at(path), "utf8")).toBe("ä🦆");
@@ -169,13 +169,13 @@ describe("writing", () => {
     ["@/to-nothing", "is a link"],
     ["@/deep", "is not a regular file"],
     ["@/a/new", "not a folder"],
-  ])("[APR8] %s is refused, and nothing is changed: %s", async (path, why) => {
+  ])("%s is refused, and nothing is changed: %s", async (path, why) => {
     const before = everything(folder);
     await expect(write(path, "x")).rejects.toThrow(why);
     expect(everything(folder)).toEqual(before);
   });
 
-  test("[APR8] the mode of a file stays, and its other names keep what they had", async () => {
+  test("the mode of a file stays, and its other names keep what they had", async () => {
     chmodSync(join(cwd, "a"), 0o750);
     linkSync(join(folder, "outside/a"), join(cwd, "hard"));
     await write("@/a", "x");
@@ -184,14 +184,14 @@ describe("writing", () => {
     expect(readFileSync(join(folder, "outside/a"), "utf8")).toBe("SECRET a\n");
   });
 
-  test("[APR8] what is no text, or large, is refused", async () => {
+  test("what is no text, or large, is refused", async () => {
     await expect(write("@/new", "\ud800")).rejects.toThrow("not valid text");
     await expect(write("@/new", "ä".repeat(5 * 1024 * 1024 + 1))).rejects.toThrow("more than 10485760 bytes");
     expect(existsSync(join(cwd, "new"))).toBe(false);
   });
 });
 
-test("[APR9] the working directory is the folder that it was, whatever is put in its place", async () => {
+test("[ARU6] the working directory is the folder that it was, whatever is put in its place", async () => {
   const files = filesIn(cwd);
   renameSync(cwd, join(folder, "moved"));
   symlinkSync("outside", cwd);
@@ -201,7 +201,7 @@ test("[APR9] the working directory is the folder that it was, whatever is put in
 });
 
 test.runIf(process.platform === "linux")(
-  "[APR9] nothing outside is read or changed while folders are swapped for links",
+  "[ARU6] nothing outside is read or changed while folders are swapped for links",
   async () => {
     const outside = everything(join(folder, "outside"));
     const swapping = new AbortController();
@@ -238,7 +238,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("[APR9] whatever path is asked for, nothing outside is read or changed", async () => {
+test("[ARU6] whatever path is asked for, nothing outside is read or changed", async () => {
   const outside = everything(join(folder, "outside"));
   const names = fc.constantFrom(
     ...["a", "b", "deep", "er", "to-a", "to-deep", "to-secret", "to-outside", "to-nothing", "loop", "up"],
@@ -278,7 +278,7 @@ function everything(under: string): string[] {
 }
 
 describe("the session's own attachments", () => {
-  test("[FBD2] are read as attachments/<name>, also where they lie in the root folder", async () => {
+  test("[FBD1] are read as attachments/<name>, also where they lie in the root folder", async () => {
     const own = join(folder, "root", "attachments", "s1");
     mkdirSync(own, { recursive: true });
     writeFileSync(join(own, "a.txt"), "attached\n");
@@ -304,7 +304,7 @@ describe("the session's own attachments", () => {
 
 describe("the folder of Skein", () => {
   test.each(["deep/b", "deep/er/c", "deep/new", "to-deep/b", "deep/er/../b", "deep/new/folder/file"])(
-    "[APR13] %s is not for agents",
+    "[FBD1] %s is not for agents",
     async (name) => {
       const files = filesIn(cwd, join(cwd, "to-deep"));
       const path = join(cwd, "/").concat(name);
@@ -317,7 +317,7 @@ describe("the folder of Skein", () => {
     },
   );
 
-  test("[APR13] one that is not there yet is kept too", async () => {
+  test("[FBD1] one that is not there yet is kept too", async () => {
     const files = filesIn(cwd, join(cwd, ".skein"));
     const path = join(cwd, ".skein", "token");
     await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/own folder/);

@@ -36,7 +36,7 @@ test("[ARU8] what cannot be read is told", async () => {
   expect(broken).toEqual(["it wrote an unreadable message: {broken"]);
 });
 
-test("[ARU58] however much an agent has written, the event loop gets a turn after each reading", async () => {
+test("however much an agent has written, the event loop gets a turn after each reading", async () => {
   const line = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: {} })}\n`);
   const readings = 50;
   // All of it is there at once.
@@ -56,7 +56,7 @@ test("[ARU58] however much an agent has written, the event loop gets a turn afte
   expect(turns).toBeGreaterThanOrEqual(readings - 1);
 });
 
-test("[OVF15] a long message is parsed in slices, and the one behind it comes after it", async () => {
+test("a long message is parsed in slices, and the one behind it comes after it", async () => {
   const line = (method: string, text: string) =>
     `${JSON.stringify({ jsonrpc: "2.0", method, params: { text } })}\n`;
   const long = line("session/update", '"\\'.repeat(2_000_000));
@@ -96,7 +96,7 @@ const readRequest = (id: unknown) => ({ jsonrpc: "2.0", id, method: "fs/read_tex
 const ask = (id: unknown) => ({ jsonrpc: "2.0", id, method: "session/request_permission" });
 
 describe("the requests of an agent at once", () => {
-  test("[ATA1] files are read four at a time, the rest in their order as answers are written", () => {
+  test("files are read four at a time, the rest in their order as answers are written", () => {
     const limiter = new RequestLimiter();
     const begun = Array.from({ length: 10 }, (_, id) => limiter.admit(readRequest(id), 100));
     expect(begun.map((each) => each.length)).toEqual([1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
@@ -107,7 +107,7 @@ describe("the requests of an agent at once", () => {
     expect(limiter.release("p")).toEqual([]);
   });
 
-  test("[ATA1] an id that is under way, the 257th, and more than 64 MB are refused until there is room", () => {
+  test("an id that is under way, the 257th, and more than 64 MB are refused until there is room", () => {
     const limiter = new RequestLimiter();
     limiter.admit(ask(0), 1);
     expect(limiter.admit(ask(0), 1)).toMatch(/this ID is already pending/);
@@ -165,7 +165,7 @@ describe("messages out of bytes", () => {
   });
 
   test.each(["[INFO] starting", "[dotenv@17.2.0] injecting env (0) from .env", "[", "[1/3] Linking"])(
-    "[ARU54] a line of a log in brackets is noise: %s",
+    "a line of a log in brackets is noise: %s",
     async (line) => {
       const lines = new MessageLines();
       expect(await read(lines, Buffer.from(`${line}\n{"a":1}\n`))).toEqual([{ a: 1 }]);
@@ -173,7 +173,7 @@ describe("messages out of bytes", () => {
     },
   );
 
-  test.each(['[{"a":', "[1]"])("[ARU54] what may be a message in brackets is not: %s", async (line) => {
+  test.each(['[{"a":', "[1]"])("what may be a message in brackets is not: %s", async (line) => {
     await expect(read(new MessageLines(), Buffer.from(`${line}\n`))).rejects.toThrow("unreadable message");
   });
 
@@ -186,7 +186,7 @@ describe("messages out of bytes", () => {
     );
   });
 
-  test("[ATA7] a byte at a time takes no more memory than all at once", async () => {
+  test("a byte at a time takes no more memory than all at once", async () => {
     const lines = new MessageLines();
     const text = "x".repeat(300_000);
     const bytes = Buffer.from(JSON.stringify({ text }));
@@ -216,11 +216,11 @@ describe("what a message may hold", () => {
     ["a text without an end", `{"text":"${long}${"[".repeat(2000)}`, null],
     ["megabytes of text", update(JSON.stringify("y".repeat(5_000_000))), null],
     ["what is short, however deep", "[".repeat(60_000), null],
-  ])("[ATA10] %s", (_, text, expected) => {
+  ])("%s", (_, text, expected) => {
     expect(heavy(text)).toBe(expected);
   });
 
-  test("[ATA10] a text hides nothing that stands behind it, and shows nothing of what it holds", () => {
+  test("a text hides nothing that stands behind it, and shows nothing of what it holds", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('"', "\\", "[", "{", ",", "a", "\n", "é") }), (text) => {
         const said = JSON.stringify(text);
@@ -231,7 +231,7 @@ describe("what a message may hold", () => {
     );
   });
 
-  test("[ATA10] a message that holds more is not parsed: nothing more is read", async () => {
+  test("a message that holds more is not parsed: nothing more is read", async () => {
     const lines = new MessageLines();
     const line = (text: string) => Buffer.from(`${text}\n`);
     expect(await lines.take(line(nested(10))).next()).toMatchObject({ done: false });

@@ -155,7 +155,7 @@ describe("permission requests", () => {
     ["nothing but no", [option("reject_once")], chosen("reject_once")],
     ["nothing at all", [], cancelled],
   ] as const)(
-    "[ARU33] of an agent that offers %s nobody is asked, and nothing granted",
+    "of an agent that offers %s nobody is asked, and nothing granted",
     async (_, options, outcome) => {
       const { ask, asked, notices } = opened("ask", [yes]);
       expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
@@ -254,7 +254,7 @@ describe("terminals", () => {
     ],
     ["no command", { path: "a" }, terminal("make", "test"), "refused"],
     ["one that is no text", { command: 7 }, terminal("7"), "refused"],
-  ] as const)("[ARU34] are granted with a call for %s", async (_, rawInput, request, verdict) => {
+  ] as const)("are granted with a call for %s", async (_, rawInput, request, verdict) => {
     const { permissions, ask } = opened("ask", [yes, no, no]);
     await ask({ rawInput });
     const asked = request as CreateTerminalRequest;
@@ -262,7 +262,7 @@ describe("terminals", () => {
     expect(await permissions.decideTerminal(asked)).toBe("refused");
   });
 
-  test("[ARU34] show a person the folder and the variables", async () => {
+  test("show a person the folder and the variables", async () => {
     const { permissions, asked } = opened("ask", [yes]);
     const env = [{ name: "KEY", value: "secret" }];
     await permissions.decideTerminal({ ...terminal("make", "all"), cwd: "/place/sub", env });
@@ -274,7 +274,7 @@ describe("terminals", () => {
     });
   });
 
-  test("[ARU19] that were granted are not begun once the turn is stopped", async () => {
+  test("[ARU9] that were granted are not begun once the turn is stopped", async () => {
     const { permissions, ask, stop } = opened("allow");
     await ask({ rawInput: { command: "make test" } });
     stop.abort();
@@ -328,7 +328,7 @@ test.each<[string, unknown, Omit<CreateTerminalRequest, "sessionId">, "granted" 
   ["a line, its words cut otherwise", { command: "rm a b" }, { command: "rm", args: ["a b"] }, "refused"],
   ["with variables", { command: "ls" }, { command: "ls", env: [{ name: "PATH", value: "/x" }] }, "refused"],
 ])(
-  "[ATA2] a terminal runs what was granted with a call, and nothing like it: %s",
+  "a terminal runs what was granted with a call, and nothing like it: %s",
   async (_, input, request, verdict) => {
     const { grant, terminal } = openPermissions();
     expect(await grant(input)).toEqual({ outcome: "selected", optionId: "yes" });
@@ -336,14 +336,14 @@ test.each<[string, unknown, Omit<CreateTerminalRequest, "sessionId">, "granted" 
   },
 );
 
-test("[ATA2] a person is shown the variables and the folder of a terminal", async () => {
+test("a person is shown the variables and the folder of a terminal", async () => {
   const { asked, terminal } = openPermissions();
   const env = [{ name: "LD_PRELOAD", value: "/tmp/x.so" }];
   await terminal({ command: "ls", env, cwd: "/place/sub" });
   expect(asked[0]?.arguments).toEqual({ command: "ls", args: [], env, cwd: "/place/sub" });
 });
 
-test("[ATA3] what was answered in one prompt of a run is another question in the next", async () => {
+test("what was answered in one prompt of a run is another question in the next", async () => {
   const [first, next] = [openPermissions("d1"), openPermissions("d2")];
   await first.grant({ command: "ls" });
   await first.grant({ command: "ls" });

@@ -37,7 +37,7 @@ async function probeSilent(toy: keyof typeof toys, pids: number) {
 }
 
 describe("asking an agent what it is", () => {
-  test("[ACF5] it says who it is and what it can, whatever it says beside that", async () => {
+  test("it says who it is and what it can, whatever it says beside that", async () => {
     expect((await probe("answers")).found).toEqual({
       answers: true,
       name: "Toy Agent",
@@ -59,16 +59,16 @@ describe("asking an agent what it is", () => {
     ["newer", "it speaks version 99 of the protocol, not 1"],
     ["nonsense", "it speaks no version of the protocol, not 1"],
     ["exits", "it did not answer; it ended with code 3; its stderr ends: key k1 is not known"],
-  ] as const)("[ACF5] one that %s does not answer, and why is told", async (toy, problem) => {
+  ] as const)("one that %s does not answer, and why is told", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });
 
-  test("[ACF5] one that is silent is given up on, and ends with all that it started", async () => {
+  test("one that is silent is given up on, and ends with all that it started", async () => {
     const { found, late } = await probeSilent("hangs", 2);
     expect(found).toEqual({ answers: false, problem: late });
   });
 
-  test("[ACF5] one that writes what is no message is quoted, in short", async () => {
+  test("one that writes what is no message is quoted, in short", async () => {
     const { found, late } = await probeSilent("garbage", 1);
     expect(found).toEqual({
       answers: false,
@@ -76,7 +76,7 @@ describe("asking an agent what it is", () => {
     });
   });
 
-  test("[ACF5] one that is not there starts nothing", async () => {
+  test("one that is not there starts nothing", async () => {
     const agent = { name: "toy", command: "no-such-agent", args: [], env: {}, permissions: "ask" } as const;
     expect(await probeAgent(agent, { env: { PATH: folder }, cwd: folder, timeoutMs: patient })).toEqual({
       answers: false,
@@ -84,7 +84,7 @@ describe("asking an agent what it is", () => {
     });
   });
 
-  test("[ACF5] the answer is found however it is cut, and nothing is kept without bound", async () => {
+  test("the answer is found however it is cut, and nothing is kept without bound", async () => {
     const line = JSON.stringify({ jsonrpc: "2.0", id: 1, result: { text: "日本\n" } });
     const bytes = Buffer.from(`Hello\n{"id":1}\n{"id":2,"result":1}\n${line}\n`);
     await fc.assert(

@@ -23,7 +23,7 @@ describe("an agent that cannot be started", () => {
     ["no such path", "./agent", 'the command "./agent" is not there, or may not be executed'],
     ["not executable", "./text", 'the command "./text" is not there, or may not be executed'],
     ["a folder", "./", 'the command "./" is not there, or may not be executed'],
-  ])("[APR3] a command that is %s is told, with what to do", async (_, command, problem) => {
+  ])("a command that is %s is told, with what to do", async (_, command, problem) => {
     writeFileSync(join(folder, "text"), "");
     await expect(start(command)).rejects.toMatchObject({
       code: "acp_unavailable",
@@ -31,14 +31,14 @@ describe("an agent that cannot be started", () => {
     });
   });
 
-  test("[APR3] of a well-known agent it is told how it is installed", async () => {
+  test("of a well-known agent it is told how it is installed", async () => {
     const known = { name: "toy", command: "codex-acp", args: [], env: {}, cwd: folder };
     await expect(startChild(known, { PATH: folder })).rejects.toThrow(
       /Install it \(npm install -g @agentclientprotocol\/codex-acp\), or correct acp\.agents\.toy\.command/,
     );
   });
 
-  test("[APR3] a program that cannot be loaded, an argument that is none, and a folder that is not there are told", async () => {
+  test("a program that cannot be loaded, an argument that is none, and a folder that is not there are told", async () => {
     writeFileSync(join(folder, "odd"), "#!/no/such/interpreter\n", { mode: 0o755 });
     await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);
     await expect(start("sh", ["\0"])).rejects.toThrow(/could not be started/);
@@ -48,7 +48,7 @@ describe("an agent that cannot be started", () => {
 });
 
 test.skipIf(process.platform !== "linux")(
-  "[ARU56] where no file can be opened any more it cannot be had, and nothing else ends",
+  "where no file can be opened any more it cannot be had, and nothing else ends",
   async () => {
     const program = fileURLToPath(
       new URL("../../../test/support/acp/start-without-files.ts", import.meta.url),

@@ -53,25 +53,25 @@ describe("a result", () => {
     ["parts of unknown kinds", { content: [{ type: "hologram" }, null, 7] }, ["(no output)"]],
   ];
   for (const [name, more, expected] of rows)
-    it(`[ATL6] holds ${name}`, () => {
+    it(`holds ${name}`, () => {
       const blocks = resultOf(more).content.map((block) => (block.type === "text" ? block.text : block));
       expect(blocks).toEqual(expected);
     });
 
-  it("[ATL6] says that a tool failed where the agent says nothing", () => {
+  it("says that a tool failed where the agent says nothing", () => {
     expect(resultOf({ status: "failed", content: [] })).toMatchObject({
       isError: true,
       content: [{ text: "The tool failed, and the agent did not say why." }],
     });
   });
 
-  it("[ATL6] has the content that was told last", () => {
+  it("has the content that was told last", () => {
     const { take } = openedLog();
     const acts = take(begun("a", { content: [part({ type: "text", text: "old" })] }), ended("a"));
     expect(JSON.stringify(acts)).not.toContain("old");
   });
 
-  it("[ATL12] keeps head and tail of too much, and counts too many parts", () => {
+  it("keeps head and tail of too much, and counts too many parts", () => {
     const long = resultOf({ content: [part({ type: "text", text: `head${"x".repeat(5_000_000)}tail` })] });
     const [block] = long.content;
     expect(block?.type === "text" ? block.text.length : 0).toBeLessThanOrEqual(2_000_000);
@@ -101,15 +101,15 @@ describe("a change of a file", () => {
     ["repeated lines", lines("a", "a"), lines("a", "a", "a"), "f: changed at line 3\n  a\n  a\n+ a"],
   ];
   for (const [name, oldText, newText, expected] of rows)
-    it(`[ATL6] reads: ${name}`, () => expect(diffText({ path: "f", oldText, newText })).toBe(expected));
+    it(`reads: ${name}`, () => expect(diffText({ path: "f", oldText, newText })).toBe(expected));
 
-  it("[ATL12] is bounded", () => {
+  it("is bounded", () => {
     const text = diffText({ path: "f", oldText: "a\n".repeat(60_000), newText: "b\n".repeat(60_000) });
     expect(text.length).toBeLessThanOrEqual(100_000);
     expect(text).toContain("left out");
   });
 
-  it("[ATL6] is the same as by comparing line by line", () => {
+  it("is the same as by comparing line by line", () => {
     const file = fc.array(fc.constantFrom("", "a", "b", "a b"), { maxLength: 12 });
     const text = fc.tuple(file, fc.boolean()).map(([all, isEnded]) => all.join("\n") + (isEnded ? "\n" : ""));
     fc.assert(
@@ -119,7 +119,7 @@ describe("a change of a file", () => {
     );
   });
 
-  it("[ATL12] shows the ends of a long one, whatever lies between", () => {
+  it("shows the ends of a long one, whatever lies between", () => {
     const long = (mark: string) => Array.from({ length: 300_000 }, (_, at) => `${mark}${at}\n`).join("");
     const text = diffText({ path: "f", oldText: long("a"), newText: long("b") });
     expect(text.length).toBeLessThanOrEqual(100_000);
@@ -154,7 +154,7 @@ function count(some: readonly string[], others: readonly string[]): number {
 }
 
 describe("JSON of an agent", () => {
-  it("[ATL12] is copied within bounds of depth and size", () => {
+  it("is copied within bounds of depth and size", () => {
     let deep: unknown = "bottom";
     for (let level = 0; level < 100_000; level++) deep = level % 2 === 0 ? [deep] : { deep };
     expect(JSON.stringify(fitJson(deep, 1000))).toContain("nested too deep");
@@ -172,14 +172,14 @@ describe("JSON of an agent", () => {
     expect(JSON.stringify(fitJson(odd, 1000))).toBe('{"__proto__":{"x":1},"a":null}');
   });
 
-  it("[ATL12] of a call is bounded in its arguments", () => {
+  it("of a call is bounded in its arguments", () => {
     const { log, take } = openedLog();
     take(begun("a", { rawInput: { text: "x".repeat(3_000_000) } }));
     expect(JSON.stringify(log.call("a")).length).toBeLessThan(201_000);
     expect(log.end(done).stopReason).toBe("stop");
   });
 
-  it("[ATL12] of all calls of a message together is bounded too, and each has some", () => {
+  it("of all calls of a message together is bounded too, and each has some", () => {
     const { log, take } = openedLog();
     for (let at = 0; at < 100; at++) take(begun(`c${at}`, { rawInput: { text: "x".repeat(300_000) } }));
     const message = log

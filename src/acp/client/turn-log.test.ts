@@ -42,12 +42,12 @@ describe("steps", () => {
     ],
   ];
   for (const [name, updates, end, expected] of rows)
-    it(`[ATL1] says ${name}`, () => {
+    it(`says ${name}`, () => {
       const { log, take } = opened();
       expect(says([...take(...updates), ...log.end(end).acts])).toEqual(expected);
     });
 
-  it("[ATL1] says a message as its first call ends, and each result as it comes", () => {
+  it("says a message as its first call ends, and each result as it comes", () => {
     const { take } = opened();
     expect(says(take(begun("a"), begun("b")))).toEqual([]);
     expect(says(take(ended("a")))).toEqual(["toolUse: →a | →b", "result a"]);
@@ -55,7 +55,7 @@ describe("steps", () => {
     expect(says(take(ended("b")))).toEqual(["result b", "toolUse: x | →c", "result c"]);
   });
 
-  it("[ATL1] says a step with very many calls in parts that the guard can look back on", () => {
+  it("says a step with very many calls in parts that the guard can look back on", () => {
     const { log, take } = opened();
     const ids = Array.from({ length: 250 }, (_, at) => `c${at}`);
     const acts = [...take(...ids.map((id) => begun(id))), ...log.end(done).acts];
@@ -63,13 +63,13 @@ describe("steps", () => {
     expect(says(acts).filter((line) => line.startsWith("result"))).toHaveLength(250);
   });
 
-  it("[ATL2] makes one block of the chunks of a kind and message", () => {
+  it("makes one block of the chunks of a kind and message", () => {
     const { log, take } = opened();
     take(thought("a"), thought("b"), said("1", "m1"), said("2", "m1"), said("3", "m2"), thought("c"));
     expect(says(log.end(done).acts)).toEqual(["stop: (ab) | 12 | 3 | (c)"]);
   });
 
-  it("[ATL2] says what has no words", () => {
+  it("says what has no words", () => {
     const { log, take } = opened();
     const chunk = (content: object): Loose => ({ sessionUpdate: "agent_message_chunk", content });
     take(
@@ -85,7 +85,7 @@ describe("steps", () => {
 });
 
 describe("events", () => {
-  it("[ATL3] tells words, calls and results at once, though they wait to be said", () => {
+  it("tells words, calls and results at once, though they wait to be said", () => {
     const { take } = opened();
     take(begun("a"), begun("b"), ended("b"));
     expect(lines(take(said("x"), begun("c", { rawInput: { path: "p" } }), ended("c")))).toEqual([
@@ -106,9 +106,9 @@ describe("events", () => {
     ["under way", [begun("a"), begun("a", { status: "in_progress" })], ['call read {"title":"Title of a"}']],
   ];
   for (const [name, updates, expected] of rows)
-    it(`[ATL3] tells of a call ${name}`, () => expect(lines(opened().take(...updates))).toEqual(expected));
+    it(`tells of a call ${name}`, () => expect(lines(opened().take(...updates))).toEqual(expected));
 
-  it("[ATL3] tells of a call before its result, however late that is", () => {
+  it("tells of a call before its result, however late that is", () => {
     const { log, take } = opened();
     take(begun("a"));
     expect(lines(log.end(done).acts)[0]).toBe('call read {"title":"Title of a"}');
@@ -116,7 +116,7 @@ describe("events", () => {
 });
 
 describe("calls", () => {
-  it("[ATL4] gives every call an id of its own", () => {
+  it("gives every call an id of its own", () => {
     const { take } = opened();
     const huge = "x".repeat(100_000);
     const ids = ["", "a", "a", "a-2", huge, "no spaces\n", "\ud800"].flatMap((id) =>
@@ -129,14 +129,14 @@ describe("calls", () => {
     for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9_.:-]{1,80}$/);
   });
 
-  it("[ATL4] passes by what is told of a call after its end", () => {
+  it("passes by what is told of a call after its end", () => {
     const { log, take } = opened();
     take(begun("a"), ended("a"));
     expect(take(ended("a"), ended("a", { status: "in_progress" }))).toEqual([]);
     expect(says(log.end(done).acts)).toEqual(["stop: "]);
   });
 
-  it("[ATL4] takes a call that is begun twice while it is open for one", () => {
+  it("takes a call that is begun twice while it is open for one", () => {
     const { log, take } = opened();
     take(begun("a"), begun("a", { rawInput: { x: 1 } }));
     expect(log.call("a")).toMatchObject({ id: "a", arguments: { x: 1 } });
@@ -153,7 +153,7 @@ describe("calls", () => {
     ["the kind where there is nothing to read", { name: "???" }, "read"],
   ];
   for (const [name, more, expected] of names)
-    it(`[ATL5] calls a tool by ${name}`, () => {
+    it(`calls a tool by ${name}`, () => {
       const { log, take } = opened();
       take(begun("a", more));
       expect(log.call("a")?.name).toBe(expected);
@@ -170,13 +170,13 @@ describe("calls", () => {
     ],
   ];
   for (const [name, more, expected] of inputs)
-    it(`[ATL5] makes arguments of ${name}`, () => {
+    it(`makes arguments of ${name}`, () => {
       const { log, take } = opened();
       take(begun("a", more));
       expect(log.call("a")?.arguments).toEqual(expected);
     });
 
-  it("[ATL5] keeps title and places with the result, and input that came late", () => {
+  it("keeps title and places with the result, and input that came late", () => {
     const { take } = opened();
     take(begun("a", { locations: [{ path: "/w/a" }] }), begun("b"), ended("b"));
     const [act] = take(ended("a", { rawInput: { late: true } })).filter((each) => each.act === "say");
@@ -193,7 +193,7 @@ describe("calls", () => {
     });
   });
 
-  it("[ATL5] never passes for a tool of ours that put its session to sleep", () => {
+  it("never passes for a tool of ours that put its session to sleep", () => {
     const { take } = opened();
     const acts = take(ended("a", { name: "sessions_yield", content: [], rawOutput: { status: "yielded" } }));
     expect(acts.at(-1)).toMatchObject({ message: { details: { status: "completed" } } });

@@ -23,7 +23,7 @@ function opened() {
 
 const brief = (told: readonly Told[]) => told.map(({ type, kind, delta }) => [kind ?? type, delta ?? ""]);
 
-test("[ARU58] words of one kind that come at once are told in one piece, and no piece without end", async () => {
+test("words of one kind that come at once are told in one piece, and no piece without end", async () => {
   const { told, writer } = opened();
   const words = Array.from({ length: 20_000 }, (_, at) => `${at} `);
   for (const word of words) writer.push(said(word), 1);
@@ -33,7 +33,7 @@ test("[ARU58] words of one kind that come at once are told in one piece, and no 
   for (const { delta = "" } of told) expect(delta.length).toBeLessThanOrEqual(32_768);
 });
 
-test("[ARU58] they stay in the order in which they came, with what lies between them", async () => {
+test("they stay in the order in which they came, with what lies between them", async () => {
   const { told, writer } = opened();
   for (const update of [said("a"), said("b"), thought("c"), begun("x", { rawInput: { a: 1 } }), thought("d")])
     writer.push(update, 1);
@@ -46,7 +46,7 @@ test("[ARU58] they stay in the order in which they came, with what lies between 
   ]);
 });
 
-test("[ARU58] no words wait for others: with the turn of the event loop they are told", async () => {
+test("no words wait for others: with the turn of the event loop they are told", async () => {
   const { told, writer } = opened();
   writer.push(said("a"), 1);
   await nextTurn();

@@ -168,7 +168,7 @@ describe("a session whose prompt is being answered", () => {
 });
 
 describe("a slash command", () => {
-  test("[AAG28] is cancelled, and what the session is doing goes on", async () => {
+  test("[AAG13] is cancelled, and what the session is doing goes on", async () => {
     const scene = new Scene();
     await scene.load();
     const answer = scene.prompt("/compact");
@@ -180,7 +180,7 @@ describe("a slash command", () => {
     expect(scene.called).toContain("chat.abort");
   });
 
-  test("[AAG28] is cancelled by its request, also when that was cancelled before it began", async () => {
+  test("[AAG13] is cancelled by its request, also when that was cancelled before it began", async () => {
     const scene = new Scene();
     await scene.load();
     const request = new AbortController();
@@ -190,7 +190,7 @@ describe("a slash command", () => {
     expect(await scene.prompt("/compact", request.signal)).toEqual({ stopReason: "cancelled" });
   });
 
-  test("[AAG28] goes on when the editor goes away", async () => {
+  test("[AAG13] goes on when the editor goes away", async () => {
     const scene = new Scene();
     await scene.load();
     const request = new AbortController();
@@ -209,7 +209,7 @@ const fail = () => {
 };
 
 describe("what is beside an answer", () => {
-  test("[AAG29] does not make an error of it", async () => {
+  test("does not make an error of it", async () => {
     const scene = new Scene();
     await scene.load();
     scene.answers["sessions.get"] = fail;
@@ -221,18 +221,15 @@ describe("what is beside an answer", () => {
     expect(scene.reported).toHaveLength(2);
   });
 
-  test.each(["models.list", "sessions.entries"])(
-    "[AAG29] a session without %s is not open",
-    async (method) => {
-      const scene = new Scene();
-      scene.answers[method] = fail;
-      await expect(scene.load()).rejects.toThrow("not now");
-      expect(scene.streams).toBe(0);
-      await expect(scene.prompt("hello")).rejects.toMatchObject({ code: "not_found" });
-    },
-  );
+  test.each(["models.list", "sessions.entries"])("a session without %s is not open", async (method) => {
+    const scene = new Scene();
+    scene.answers[method] = fail;
+    await expect(scene.load()).rejects.toThrow("not now");
+    expect(scene.streams).toBe(0);
+    await expect(scene.prompt("hello")).rejects.toMatchObject({ code: "not_found" });
+  });
 
-  test("[AAG29] nor one whose editor went away meanwhile", async () => {
+  test("nor one whose editor went away meanwhile", async () => {
     const scene = new Scene();
     const loading = scene.load();
     scene.agent.end();

@@ -37,7 +37,7 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
 }
 
 describe("a question that another process on the folder answers", () => {
-  test("[AAG44] is taken back when it is looked for, what is asked meanwhile stays, and nobody looks when nothing is asked", async () => {
+  test("[AAG42] is taken back when it is looked for, what is asked meanwhile stays, and nobody looks when nothing is asked", async () => {
     const fake = new FakeSession();
     fake.pollMs = 250;
     const live = await opened(fake);
@@ -63,7 +63,7 @@ describe("a question that another process on the folder answers", () => {
     live.close();
   });
 
-  test.each(["run.resumed", "run.ended"])("[AAG44] is taken back with %s of its run", async (event) => {
+  test.each(["run.resumed", "run.ended"])("[AAG42] is taken back with %s of its run", async (event) => {
     const fake = new FakeSession();
     const live = await opened(fake);
     fake.question("a1");
@@ -78,7 +78,7 @@ describe("a question that another process on the folder answers", () => {
 
 describe("questions of a session that is open in an editor", () => {
   test.each(["ask", "allow", "deny"] as const)(
-    "[AAG10] nothing is asked nor answered for an editor that is gone, in the mode %s",
+    "[AJN4] nothing is asked nor answered for an editor that is gone, in the mode %s",
     async (mode) => {
       const fake = new FakeSession();
       fake.permit = () => Promise.reject(new Error("the connection is closed"));
@@ -96,7 +96,7 @@ describe("questions of a session that is open in an editor", () => {
     },
   );
 
-  test("[AAG10] nor where it goes while it is asked what is open", async () => {
+  test("[AJN4] nor where it goes while it is asked what is open", async () => {
     const fake = new FakeSession();
     fake.permit = () => Promise.reject(new Error("the connection is closed"));
     const live = await fake.open();
@@ -109,7 +109,7 @@ describe("questions of a session that is open in an editor", () => {
     expect(fake.count("approvals.resolve")).toBe(0);
   });
 
-  test("[AAG10] one that was answered while events were lost is taken back, and the others stay", async () => {
+  test("[AJN4] one that was answered while events were lost is taken back, and the others stay", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
     fake.question("a1");
@@ -122,7 +122,7 @@ describe("questions of a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG10] one that is answered between the list and its event is taken back", async () => {
+  test("[AJN4] one that is answered between the list and its event is taken back", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     fake.question("a1");
@@ -170,23 +170,20 @@ describe("questions of a session that is open in an editor", () => {
 });
 
 describe("runs beside the one that works", () => {
-  test.each(["aborted", "merged"])(
-    "[AAG8] one that is %s leaves the open calls as they are",
-    async (state) => {
-      const fake = new FakeSession();
-      const live = await opened(fake);
-      fake.emit("run.started");
-      writeCall(fake);
-      fake.emit("run.tool", call);
-      fake.emit("run.ended", { runId: "r2", state });
-      fake.emit("run.tool", result);
-      await settled(fake, "now");
-      expect(fake.calls()).toEqual(["c pending", "c in_progress", "c completed"]);
-      live.close();
-    },
-  );
+  test.each(["aborted", "merged"])("one that is %s leaves the open calls as they are", async (state) => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    fake.emit("run.started");
+    writeCall(fake);
+    fake.emit("run.tool", call);
+    fake.emit("run.ended", { runId: "r2", state });
+    fake.emit("run.tool", result);
+    await settled(fake, "now");
+    expect(fake.calls()).toEqual(["c pending", "c in_progress", "c completed"]);
+    live.close();
+  });
 
-  test("[AAG8] calls that were read in a session at work are left to their own run", async () => {
+  test("calls that were read in a session at work are left to their own run", async () => {
     const fake = new FakeSession();
     fake.working = "r1";
     writeCall(fake, true);
@@ -203,7 +200,7 @@ describe("runs beside the one that works", () => {
     live.close();
   });
 
-  test("[AAG8] a result that is written while nobody is known to be at work counts", async () => {
+  test("a result that is written while nobody is known to be at work counts", async () => {
     const fake = new FakeSession();
     writeCall(fake, true);
     fake.before = (method) => {

@@ -107,7 +107,7 @@ describe("a session that is open in an editor", () => {
     live.close();
   });
 
-  test("[AAG16] the next turn's answer, read from the log at the end of the first, is not streamed once more", async () => {
+  test("[OWN12] the next turn's answer, read from the log at the end of the first, is not streamed once more", async () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();

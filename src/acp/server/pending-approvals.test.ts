@@ -61,7 +61,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     ["whose lineage goes round", { sessionKey: "agent:main:subagent:round" }],
     ["that is not there", { sessionKey: "agent:main:subagent:nobody" }],
     ["of another user, under the same key", { sessionKey: child, userId: "bob" }],
-  ])("[AAG41] of a session %s nothing is asked, told of or listed, in no mode", async (_, fields) => {
+  ])("[AAG14] of a session %s nothing is asked, told of or listed, in no mode", async (_, fields) => {
     const fake = family();
     fake.question("a0", fields, false);
     const live = await opened(fake);
@@ -216,7 +216,7 @@ const take = async (stream: EventStream, count: number) => {
   return seen;
 };
 
-test("[AAG43] everybody hears every event from when they came, over one stream, which ends with the last", async () => {
+test("everybody hears every event from when they came, over one stream, which ends with the last", async () => {
   const { opened, open } = sources();
   const shared = new SharedStream(open);
   const [one, other] = [shared.subscribe(), shared.subscribe()];
@@ -234,7 +234,7 @@ test("[AAG43] everybody hears every event from when they came, over one stream, 
   expect(opened).toHaveLength(2);
 });
 
-test("[AAG43] who is too slow is told that some are missing, and a stream that fails fails for all", async () => {
+test("who is too slow is told that some are missing, and a stream that fails fails for all", async () => {
   const { opened, open } = sources();
   const shared = new SharedStream(open);
   const [quick, slow] = [shared.subscribe(), shared.subscribe()];

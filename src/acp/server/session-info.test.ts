@@ -65,7 +65,7 @@ describe("the list of an editor", () => {
     ]);
   });
 
-  test("[AAG25] costs one call a page, and greater pages where a folder has nothing in one", async () => {
+  test("costs one call a page, and greater pages where a folder has nothing in one", async () => {
     const { asked, parts } = listing();
     await listSessions(parts, { cwd: "/w", cursor: null }, never);
     expect(asked).toMatchObject([
@@ -74,7 +74,7 @@ describe("the list of an editor", () => {
     ]);
   });
 
-  test("[AAG25] comes again when a gateway that has too much of it says so; what is refused otherwise fails", async () => {
+  test("comes again when a gateway that has too much of it says so; what is refused otherwise fails", async () => {
     const limited = Object.assign(new Error("too many"), { code: "rate_limited", retryAfterMs: 1 });
     const busy = listing((call) => {
       if (call < 3) throw limited;
@@ -88,7 +88,7 @@ describe("the list of an editor", () => {
     expect(refused.asked).toHaveLength(1);
   });
 
-  test("[AAG25] ends with its request, between pages and while it waits", async () => {
+  test("ends with its request, between pages and while it waits", async () => {
     const between = new AbortController();
     const going = listing(() => between.abort(new Error("gone")));
     await expect(listSessions(going.parts, { cwd: "/w", cursor: null }, between.signal)).rejects.toThrow(
@@ -110,7 +110,7 @@ describe("the list of an editor", () => {
 });
 
 describe("modes and options", () => {
-  test("[AAG10] modes are three", () => {
+  test("[AJN4] modes are three", () => {
     expect(modeOf("deny")).toBe("deny");
     expect(() => modeOf("yolo")).toThrow(/no mode "yolo"/);
   });

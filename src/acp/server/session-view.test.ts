@@ -230,7 +230,7 @@ describe("answers that come in pieces", () => {
 });
 
 describe("tools in an editor", () => {
-  test("[AAG8] a call begins once, works and ends once", () => {
+  test("a call begins once, works and ends once", () => {
     const one = view();
     const updates = [
       ...one.showEvent(answer(call("c"))),
@@ -247,7 +247,7 @@ describe("tools in an editor", () => {
     expect(updates[2]).toMatchObject({ content: [{ type: "content", content: { text: "done" } }] });
   });
 
-  test("[AAG8] an id that a model uses again is another call", () => {
+  test("an id that a model uses again is another call", () => {
     const one = view();
     const lines = [answer(call("c")), result("c"), answer(call("c")), result("c", true)].flatMap((each) =>
       shown(one.showEntry(each)),
@@ -261,14 +261,14 @@ describe("tools in an editor", () => {
     expect(one.tools.editorId("c")).toBe("c#2");
   });
 
-  test("[AAG8] an event before its entry begins the call, which the entry does not do again", () => {
+  test("an event before its entry begins the call, which the entry does not do again", () => {
     const one = view();
     expect(shown(one.showTool(tool("call", "c")))).toEqual(["tool_call c in_progress"]);
     expect(one.showEvent(answer(call("c")))).toEqual([]);
     expect(shown(one.showEvent(result("c")))).toEqual(["tool_call_update c completed"]);
   });
 
-  test("[AAG8] a result whose call is not there, and a call that nobody answers, both have a beginning and an end", () => {
+  test("a result whose call is not there, and a call that nobody answers, both have a beginning and an end", () => {
     const one = view();
     expect(shown(one.showEntry(result("x")))).toEqual([
       "tool_call x pending",
@@ -291,11 +291,11 @@ describe("tools in an editor", () => {
     ["delete_it", "delete"],
     ["pay", "other"],
     ["toString", "other"],
-  ])("[AAG8] %s is of the kind %s", (name, kind) => {
+  ])("%s is of the kind %s", (name, kind) => {
     expect(toolKind(name)).toBe(kind);
   });
 
-  test("[AAG8] titles are one line of bounded length, and content is what an editor can show", () => {
+  test("titles are one line of bounded length, and content is what an editor can show", () => {
     expect(toolTitle("pay", {})).toBe("pay");
     expect(toolTitle("pay", { to: "a\nb" })).toBe('pay {"to":"a\\nb"}');
     expect(toolTitle("pay", { to: "x".repeat(500) }).length).toBeLessThanOrEqual(121);

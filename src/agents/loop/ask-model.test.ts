@@ -37,7 +37,7 @@ afterEach(() => {
 });
 
 describe("asking a model", () => {
-  test("[LOP9] giving up writes the words of the last attempt, not its calls, with how often it was tried", async () => {
+  test("giving up writes the words of the last attempt, not its calls, with how often it was tried", async () => {
     const it = await begin([apiError(500, "First"), failing], { limits: { maxRetries: 1 } });
     await expect(it.run()).rejects.toMatchObject({
       code: "model_failed",
@@ -53,7 +53,7 @@ describe("asking a model", () => {
     });
   });
 
-  test("[LOP9] what asking again cannot help is told at once, in the provider's words", async () => {
+  test("what asking again cannot help is told at once, in the provider's words", async () => {
     const it = await begin([apiError(400, "messages: roles must alternate"), says("never")]);
     await expect(it.run()).rejects.toThrow(/roles must alternate/);
     expect(it.model.asked).toHaveLength(1);
@@ -89,7 +89,7 @@ describe("asking a model", () => {
     expect(aborted.model.asked).toHaveLength(1);
   });
 
-  test("[LOP10] room is made as long as a measure helps, and costs no attempt", async () => {
+  test("[OVF2] room is made as long as a measure helps, and costs no attempt", async () => {
     const it = await begin([tooLong, apiError(500, "Boom"), tooLong, says("Fits.")]);
     expect(await it.run()).toMatchObject({ reply: "Fits." });
     expect([it.rooms, it.sleeps]).toEqual([["overflow", "overflow"], [500]]);
@@ -98,13 +98,13 @@ describe("asking a model", () => {
     expect([never.rooms.length, never.model.asked.length]).toEqual([4, 4]);
   });
 
-  test("[LOP10] when no measure is left, the turn ends in the provider's words", async () => {
+  test("[OVF2] when no measure is left, the turn ends in the provider's words", async () => {
     const it = await begin([tooLong], { with: { makeRoom: async () => false } });
     await expect(it.run()).rejects.toThrow(/does not fit the model: prompt is too long/);
     expect(await lastMessage(it)).toMatchObject({ stopReason: "error", skein: { retryable: false } });
   });
 
-  test("[LOP10] over the threshold without a measure left, a request that fits the window is sent", async () => {
+  test("[OVF2] over the threshold without a measure left, a request that fits the window is sent", async () => {
     const it = await begin([says("Fits.")], { over: [true], with: { makeRoom: async () => false } });
     expect(await it.run()).toMatchObject({ reply: "Fits." });
     const large = await begin([says("never")], {
@@ -115,7 +115,7 @@ describe("asking a model", () => {
     await expect(large.run()).rejects.toMatchObject({ code: "context_overflow" });
   });
 
-  test("[LOP11] no key, an unknown model and an unknown provider are told with what to do", async () => {
+  test("[OVF4] no key, an unknown model and an unknown provider are told with what to do", async () => {
     const keyless = scriptedModel([]);
     vi.stubEnv("ANTHROPIC_API_KEY", undefined);
     const open = () => openModel(keyless.policy);
@@ -134,7 +134,7 @@ describe("asking a model", () => {
     with: { emit: (event) => event.type === "delta" && it().abort(new Error("enough")) } as Partial<Turn>,
   });
 
-  test("[LOP12] an aborted answer keeps its words and drops its calls", async () => {
+  test("[LIB11] an aborted answer keeps its words and drops its calls", async () => {
     const it = await begin(
       [[call("a", "read"), ...said("Half"), silent]],
       abortAtDelta(() => it),
@@ -147,7 +147,7 @@ describe("asking a model", () => {
     expect(it.model.asked[0]?.abortSignal?.aborted).toBe(true);
   });
 
-  test("[LOP12] under a lost fence nothing is written and the reason of the abort is told; another failure is its own", async () => {
+  test("[LIB11] under a lost fence nothing is written and the reason of the abort is told; another failure is its own", async () => {
     const it = await begin(
       [[...said("Half"), silent]],
       abortAtDelta(() => it),
@@ -164,7 +164,7 @@ describe("asking a model", () => {
     await expect(broken.run()).rejects.toBe(full);
   });
 
-  test("[LOP12] nothing was said: nothing is written; a turn that is aborted before it begins asks nobody", async () => {
+  test("[LIB11] nothing was said: nothing is written; a turn that is aborted before it begins asks nobody", async () => {
     const it = await begin([[silent]], {});
     const run = it.run();
     setImmediate(() => it.abort(new Error("enough")));

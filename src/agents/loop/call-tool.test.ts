@@ -63,7 +63,7 @@ describe("a tool call", () => {
       {},
       /failed: No\.$/,
     ],
-  ])("[LOP13] %s is a failed result, and the run goes on", async (_, options, input, line) => {
+  ])("[KIL6] %s is a failed result, and the run goes on", async (_, options, input, line) => {
     const it = await begin([calling(input)], options);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
     const said = (await it.lines())[2] ?? "";
@@ -72,7 +72,7 @@ describe("a tool call", () => {
     expect(said).not.toContain(".ts:");
   });
 
-  test("[LOP13] a hook may change the arguments, or block the call and say why", async () => {
+  test("[KIL6] a hook may change the arguments, or block the call and say why", async () => {
     const it = await begin([calling()], { tools: [read()] });
     const after: unknown[] = [];
     hooked(it, {
@@ -92,7 +92,7 @@ describe("a tool call", () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
-  test("[LOP13] a call that needs approval is made only with it", async () => {
+  test("[KIL6] a call that needs approval is made only with it", async () => {
     const execute = vi.fn(async () => text("done"));
     const tools = [read(execute, { needsApproval: () => true })];
     const asked = vi.fn(async () => ({ approved: false, note: "Ann said no." }));
@@ -108,13 +108,13 @@ describe("a tool call", () => {
   test.each<[string, ToolOutput]>([
     ["no blocks", { content: [] }],
     ["a blank text", { content: [{ type: "text", text: " \n" }] }],
-  ])("[LOP13] %s is told as no output", async (_, output) => {
+  ])("[KIL6] %s is told as no output", async (_, output) => {
     const it = await begin([calling()], { tools: [read(async () => output)] });
     await it.run();
     expect((await it.lines())[2]).toBe("result read: (no output)");
   });
 
-  test("[LOP13] details are kept beside the result, and the tool knows whose call it is", async () => {
+  test("[KIL6] details are kept beside the result, and the tool knows whose call it is", async () => {
     const about: unknown[] = [];
     const it = await begin([calling()], {
       tools: [
@@ -134,7 +134,7 @@ describe("a tool call", () => {
     expect(entries[2]).toMatchObject({ message: { details: { lines: 3 }, isError: false } });
   });
 
-  test("[LOP12] a tool that never returns is left behind when the turn is aborted, and nothing more is written", async () => {
+  test("[LIB11] a tool that never returns is left behind when the turn is aborted, and nothing more is written", async () => {
     let isAborted = false;
     const it = await begin([callsFor(call("a", "hang"), call("b", "read"))], {
       tools: [
@@ -153,7 +153,7 @@ describe("a tool call", () => {
     expect(await it.lines()).toHaveLength(2);
   });
 
-  test("[LOP12] nor does an abort wait for a hook, a check or a person", async () => {
+  test("[LIB11] nor does an abort wait for a hook, a check or a person", async () => {
     const never = () => {
       queueMicrotask(() => current.abort(new Error("enough")));
       return new Promise<never>(() => undefined);
@@ -224,7 +224,7 @@ describe("a tool call", () => {
     expect(await it.lines()).toHaveLength(2);
   });
 
-  test("[LOP13] a write under a lost fence inside a tool ends the run", async () => {
+  test("[KIL6] a write under a lost fence inside a tool ends the run", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     const it = await begin([calling()], { tools: [read(() => Promise.reject(gone))] });
     await expect(it.run()).rejects.toBe(gone);

@@ -65,11 +65,11 @@ describe("failures of a model", () => {
     ["a stall", new StreamFailure("stalled", "s"), "transient", "stalled"],
     ["a filter", new StreamFailure("filtered", "f"), "other", "filtered"],
     ["a bug of ours", new RangeError("internal"), "other", "model_failed"],
-  ])("[LOP8] [LOP10] [LOP11] %s", (_, error, kind, code) => {
+  ])("[LOP8] [OVF2] [OVF4] %s", (_, error, kind, code) => {
     expect(failureOf(error, loopServices({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
   });
 
-  test("[LOP11] its text is the provider's, cut to a sane length, and its wait is in it", () => {
+  test("[OVF4] its text is the provider's, cut to a sane length, and its wait is in it", () => {
     const headers = { responseHeaders: { "Retry-After": "3" } };
     expect(
       failureOf(apiError(429, "Slow down", headers), loopServices({ clock: { now: () => 0 } })),

@@ -31,7 +31,7 @@ const user = (content: string): MessageDraft => ({ role: "user", content });
 const read = callsFor(call("a", "read", { what: "x" }));
 
 describe("the loop", () => {
-  test("[LOP1] each step is checked, asked, written, charged, and seen by the hooks", async () => {
+  test("each step is checked, asked, written, charged, and seen by the hooks", async () => {
     const order: string[] = [];
     const note = (name: string) => async () => void order.push(name);
     const it = await begin([read, says("Done.")], { tools: [tool("read")] });
@@ -66,7 +66,7 @@ describe("the loop", () => {
     expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });
   });
 
-  test("[LOP2] input is written when every call is answered; an answer without calls ends the turn", async () => {
+  test("input is written when every call is answered; an answer without calls ends the turn", async () => {
     const it = await begin([read, says("Done."), says("Never asked.")], {
       tools: [tool("read")],
       meanwhile: [user("And tea"), user("And cake")],
@@ -81,14 +81,14 @@ describe("the loop", () => {
     ]);
   });
 
-  test("[LOP2] over the threshold room is made first, and not for ever", async () => {
+  test("over the threshold room is made first, and not for ever", async () => {
     const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
     expect(await it.run()).toMatchObject({ kind: "answered" });
     // The port makes room three times; then the request is sent as it is.
     expect(it.rooms).toEqual(Array(4).fill("threshold"));
   });
 
-  test("[LOP6] a tool that asks to sleep ends the turn when every call is answered", async () => {
+  test("a tool that asks to sleep ends the turn when every call is answered", async () => {
     const nap = (waitFor?: readonly string[]) =>
       tool("nap", async () => ({ ...text("sleeping"), sleep: waitFor === undefined ? {} : { waitFor } }));
     const naps = callsFor(call("a", "nap"), call("b", "read"));
@@ -99,7 +99,7 @@ describe("the loop", () => {
     expect((await it.lines()).slice(2)).toEqual(["result nap: sleeping", "result read: read {}"]);
   });
 
-  test("[LOP6] several of them wait for all; one that names nobody waits for everything; a failed one for nothing", async () => {
+  test("several of them wait for all; one that names nobody waits for everything; a failed one for nothing", async () => {
     const nap = (name: string, sleep: { waitFor?: readonly string[] }, isError = false) =>
       tool(name, async () => ({ ...text("z"), sleep, isError }));
     const naps = callsFor(call("a", "one"), call("b", "two"), call("c", "one"));
@@ -114,7 +114,7 @@ describe("the loop", () => {
   });
 
   test.each([[["nap", "slow", "quick"]], [["slow", "nap", "quick"]], [["quick", "slow", "nap"]]])(
-    "[OTH1] %j: the one that comes last is made when the others are done, its result stands in its place",
+    "%j: the one that comes last is made when the others are done, its result stands in its place",
     async (names) => {
       const order: string[] = [];
       const slow = tool("slow", async () => {
@@ -138,7 +138,7 @@ describe("the loop", () => {
     },
   );
 
-  test("[OTH1] it is made alone, beside failed calls too, and not where the run has ended", async () => {
+  test("it is made alone, beside failed calls too, and not where the run has ended", async () => {
     let naps = 0;
     const nap = tool("nap", async () => text(`nap ${++naps}`));
     const tools = [{ ...nap, isLast: true }, tool("bad", () => Promise.reject(new Error("no")))];
@@ -153,7 +153,7 @@ describe("the loop", () => {
     expect(naps).toBe(2);
   });
 
-  test("[LOP7] of calls that a lost owner left open, safe ones are done again, the others are told of", async () => {
+  test("[LIB31] of calls that a lost owner left open, safe ones are done again, the others are told of", async () => {
     const done: string[] = [];
     const doing = (name: string, replay: Tool["replay"]) =>
       tool(
@@ -193,7 +193,7 @@ describe("the loop", () => {
     expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
   });
 
-  test("[LOP4] the same call with the same result three times in a row ends the turn, in whatever order its fields are", async () => {
+  test("[ATG17] the same call with the same result three times in a row ends the turn, in whatever order its fields are", async () => {
     const again = [
       callsFor(call("a", "read", { what: "x", from: 1 })),
       callsFor(call("b", "read", { from: 1, what: "x" })),
@@ -207,7 +207,7 @@ describe("the loop", () => {
     expect(await steered.run()).toMatchObject({ kind: "answered" });
   });
 
-  test("[LOP14] an empty answer is not written, and asked for once more; the second is the answer", async () => {
+  test("an empty answer is not written, and asked for once more; the second is the answer", async () => {
     const empty = [finish()];
     const thoughts: Scene = [
       { type: "reasoning-start", id: "1" },
@@ -222,7 +222,7 @@ describe("the loop", () => {
     expect(it.model.asked).toHaveLength(4);
   });
 
-  test("[LOP14] an answer that the guard refuses is nobody's reply, and its calls are not made", async () => {
+  test("an answer that the guard refuses is nobody's reply, and its calls are not made", async () => {
     const execute = vi.fn(async () => text("done"));
     const it = await begin([callsFor(...said("I do it."), call("a", "read"))], {
       tools: [tool("read", execute)],
@@ -232,7 +232,7 @@ describe("the loop", () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
-  test("[LOP1] a check that fails, a charge that is too much and a lost fence end the turn with their own error", async () => {
+  test("a check that fails, a charge that is too much and a lost fence end the turn with their own error", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     for (const port of ["check", "charge", "request", "takeInput"] as const) {
       const it = await begin([read, says("Done.")], {
@@ -246,7 +246,7 @@ describe("the loop", () => {
     await expect(it.run()).rejects.toMatchObject({ code: "fenced" });
   });
 
-  test("[LOP1] each step tells how it ended, also where the model gave no answer", async () => {
+  test("each step tells how it ended, also where the model gave no answer", async () => {
     const steps = (it: { readonly events: readonly { readonly type: string }[] }) =>
       it.events.filter((event) => event.type === "step");
     const well = await begin([read, says("Done.")], { tools: [tool("read")] });
@@ -290,7 +290,7 @@ function answerWith(...calls: ReturnType<typeof openCall>[]): MessageDraft {
 const persisted = (args: Readonly<Record<string, unknown>>) => ({ ...args, what: "(a note)" });
 
 describe("arguments that the transcript keeps in another form", () => {
-  test("[SPN15] a call is made with what was asked for, and written with what is kept", async () => {
+  test("[FAM17] a call is made with what was asked for, and written with what is kept", async () => {
     const got: unknown[] = [];
     const put = tool(
       "put",
@@ -330,7 +330,7 @@ describe("arguments that the transcript keeps in another form", () => {
     expect(persistedAnswer(answer, [tool("put"), tool("read")])).toBe(answer);
   });
 
-  test("[SPN15] what somebody has changed on its way into the transcript stays changed", () => {
+  test("[FAM17] what somebody has changed on its way into the transcript stays changed", () => {
     const kept = persistedAnswer(answer, [tool("put", undefined, { persisted }), tool("read")]);
     const written = { type: "toolCall", id: "a", name: "put" } as const;
     const calls = [
@@ -377,12 +377,12 @@ describe("calls again and again", () => {
       true,
     ],
     ["beside something new each time", [1, 2, 3].map((at) => [same, done("work", { at }, "ok")]), false],
-  ])("[LOP4] %s", (_, steps, isLoop) => {
+  ])("[ATG17] %s", (_, steps, isLoop) => {
     const repeats = new RepeatDetector();
     expect(steps.map((step) => repeats.add(step)).at(-1)).toBe(isLoop);
   });
 
-  test("[LOP4] the same value has the same text, whatever the order of its fields; another has another", () => {
+  test("[ATG17] the same value has the same text, whatever the order of its fields; another has another", () => {
     const shuffled = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(shuffled);
       if (typeof value !== "object" || value === null) return value;

@@ -30,11 +30,11 @@ describe("structured output", () => {
     ["{}", { problem: expect.stringContaining("days") }],
     ["[]", { problem: expect.stringContaining("the whole") }],
     ["null", { problem: expect.anything() }],
-  ])("[LOP16] %j is read and checked", async (text, expected) => {
+  ])("[LIB5] %j is read and checked", async (text, expected) => {
     expect(await readOutput(text, outputSchema)).toEqual(expected);
   });
 
-  test("[LOP16] an answer that fits is the output; one that does not is told of, and asked for again", async () => {
+  test("[LIB5] an answer that fits is the output; one that does not is told of, and asked for again", async () => {
     const it = await begin(["Three days.", '{"days": 0}', '{"days": 3}']);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: '{"days": 3}', output: { days: 3 } });
     const lines = await it.lines();
@@ -43,14 +43,14 @@ describe("structured output", () => {
     expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not fit the JSON Schema");
   });
 
-  test("[LOP16] after two corrections it is an error, and all of it is kept", async () => {
+  test("[LIB5] after two corrections it is an error, and all of it is kept", async () => {
     const it = await begin(["One.", "Two.", "Three.", '{"days": 3}']);
     await expect(it.run()).rejects.toMatchObject({ code: "invalid_output" });
     expect(it.model.asked).toHaveLength(3);
     expect(await it.lines()).toHaveLength(6);
   });
 
-  test("[LOP16] only the last answer has to fit, not one that calls for tools", async () => {
+  test("[LIB5] only the last answer has to fit, not one that calls for tools", async () => {
     const model = scriptedModel([callsFor(call("a", "read")), says('{"days": 1}')]);
     const it = await openTurn({ model, tools: [tool("read")], with: { outputSchema } });
     await it.say({ role: "user", content: "How long?" });
@@ -67,7 +67,7 @@ describe("structured output", () => {
     ["mistral", "mistral-small-latest", true, "off", false],
     ["local", "qwen3", false, "off", true],
     ["rehearsal", "basic", true, "off", true],
-  ])("[LOP16] %s/%s, with tools %s, thinking %s: the API is told %s, the model always", async (...row) => {
+  ])("[LIB5] %s/%s, with tools %s, thinking %s: the API is told %s, the model always", async (...row) => {
     const [provider, name, hasTools, thinkingLevel, isTold] = row;
     const policy = resolveTranscriptPolicy({ provider, model: name });
     const model = scriptedModel([says('{"days": 1}')], { provider, model: name, policy });

@@ -67,7 +67,7 @@ describe("reading an answer", () => {
     expect(it.sleeps.map(({ ms }) => ms)).toEqual([100, 40, 40, 1]);
   });
 
-  test("[LOP12] a stream that always has more ready holds up neither timers nor an abort", async () => {
+  test("[LIB11] a stream that always has more ready holds up neither timers nor an abort", async () => {
     const stop = new AbortController();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({
       pull: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "" }),
@@ -85,7 +85,7 @@ describe("reading an answer", () => {
     await expect(facts).rejects.toThrow("enough");
   });
 
-  test("[LOP12] when it is read, no timer and no listener is left; an abort lets the stream go", async () => {
+  test("[LIB11] when it is read, no timer and no listener is left; an abort lets the stream go", async () => {
     const it = begin();
     const removed = vi.spyOn(it.stop.signal, "removeEventListener");
     await it.feed(...says("Done."));
@@ -100,7 +100,7 @@ describe("reading an answer", () => {
     expect(aborted.cancelled).toHaveBeenCalledOnce();
   });
 
-  test("[LOP9] an error among the parts ends it, whatever comes behind", async () => {
+  test("an error among the parts ends it, whatever comes behind", async () => {
     const it = begin();
     it.facts.catch(() => undefined);
     await it.feed({ type: "error", error: new Error("Boom") }, ...said("more"), finish());
@@ -116,7 +116,7 @@ function collect(...parts: LanguageModelV4StreamPart[]) {
 }
 
 describe("the parts of a stream", () => {
-  test("[LOP15] texts, thoughts and calls stand in the order in which they began", () => {
+  test("texts, thoughts and calls stand in the order in which they began", () => {
     const { collector, deltas } = collect(
       { type: "stream-start", warnings: [] },
       { type: "reasoning-start", id: "0" },
@@ -145,7 +145,7 @@ describe("the parts of a stream", () => {
     ]);
   });
 
-  test("[LOP15] signatures that come with a later piece or with the end are kept, and citations", () => {
+  test("signatures that come with a later piece or with the end are kept, and citations", () => {
     const citation = { type: "source" } as never;
     const { collector, deltas } = collect(
       { type: "reasoning-start", id: "0", providerMetadata: { openai: { itemId: "rs_1" } } },
@@ -171,7 +171,7 @@ describe("the parts of a stream", () => {
     ]);
   });
 
-  test("[LOP15] sources, files and what a provider did itself are kept; what nobody knows says nothing", () => {
+  test("sources, files and what a provider did itself are kept; what nobody knows says nothing", () => {
     const source = { type: "source", sourceType: "url", id: "s", url: "https://example.org" } as const;
     const { collector } = collect(
       source,

@@ -28,7 +28,7 @@ async function use(name: string, args: object = {}, signal = new AbortController
 }
 
 describe("tools over HTTP", () => {
-  test("[MCT9] they are listed and called, with the configured headers on every request", async () => {
+  test("they are listed and called, with the configured headers on every request", async () => {
     expect(await use("echo", { say: "hello" })).toEqual({ content: [{ type: "text", text: "hello" }] });
     expect(await use("picture")).toMatchObject({ content: [{ type: "image", data: pixel }] });
     expect(await use("fails")).toMatchObject({ isError: true });
@@ -37,7 +37,7 @@ describe("tools over HTTP", () => {
     );
   });
 
-  test("[MCT9] an abort is told to the server", async () => {
+  test("an abort is told to the server", async () => {
     const aborting = new AbortController();
     const outcome = use("wait", {}, aborting.signal).catch((error: unknown) => error);
     const count = async () => {
@@ -51,7 +51,7 @@ describe("tools over HTTP", () => {
     while ((await count()).cancelled === 0);
   });
 
-  test("[MCT9] a session that the server has forgotten costs one call", async () => {
+  test("a session that the server has forgotten costs one call", async () => {
     expect(await use("echo", { say: "one" })).not.toHaveProperty("isError");
     web.forget();
     expect(await use("echo", { say: "two" })).toMatchObject({ isError: true });
@@ -64,7 +64,7 @@ describe("tools over HTTP", () => {
     expect(web.requests.at(-1)?.method).toBe("DELETE");
   });
 
-  test("[MCT6] nobody at the address, and one who never answers, are left out", async () => {
+  test("[LIB23] nobody at the address, and one who never answers, are left out", async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     const { port } = silent.address() as AddressInfo;
@@ -88,7 +88,7 @@ describe("tools over HTTP", () => {
     ["another scheme", { url: "file:///etc/passwd" }],
     ["an empty command", { command: "" }],
     ["a timeout of none", { command: "a", timeoutMs: 0 }],
-  ])("[MCT10] a server with %s is refused when it is configured", async (_, config) => {
+  ])("a server with %s is refused when it is configured", async (_, config) => {
     await expect(openMcpServers({ t: config })).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringContaining('MCP server "t"'),

@@ -46,10 +46,10 @@ test.each<[string, CallToolResult, unknown]>([
   ],
   ["nothing", { content: [] }, [{ type: "text", text: "(no output)" }]],
   ["an empty text", { content: [{ type: "text", text: "" }] }, [{ type: "text", text: "(no output)" }]],
-])("[MCT2] %s", (_, result, content) => {
+])("%s", (_, result, content) => {
   expect(mcpOutput(result)).toEqual({ content });
 });
 
-test("[MCT2] an error stays one", () => {
+test("an error stays one", () => {
   expect(mcpOutput({ content: [], isError: true })).toMatchObject({ isError: true });
 });

@@ -62,7 +62,7 @@ async function leaving(servers: McpTools): Promise<string> {
 }
 
 describe("tools of a child process", () => {
-  test("[MCT3] they are listed with name, description, schema, groups and replay", async () => {
+  test("they are listed with name, description, schema, groups and replay", async () => {
     const { tools, diagnostics } = await (await serving("tools")).tools();
     expect(diagnostics).toEqual([]);
     expect(tools.find(({ name }) => name === "t__echo")).toMatchObject({
@@ -76,7 +76,7 @@ describe("tools of a child process", () => {
     expect(pid?.inputSchema).toEqual({ type: "object", properties: {} });
   });
 
-  test("[MCT3] a hundred tools come in pages; a list without an end, or a name twice, is told", async () => {
+  test("a hundred tools come in pages; a list without an end, or a name twice, is told", async () => {
     const { tools } = await (await serving("pages")).tools();
     expect(tools.map(({ name }) => name)).toEqual(
       Array.from({ length: 100 }, (_, index) => `t__tool${index}`),
@@ -88,7 +88,7 @@ describe("tools of a child process", () => {
     expect(twice.diagnostics).toMatchObject([{ code: "mcp_tool_left_out", server: "t" }]);
   });
 
-  test("[MCT3] a list that has changed is asked for again", async () => {
+  test("a list that has changed is asked for again", async () => {
     const servers = await serving("tools");
     const before = (await servers.tools()).tools.length;
     await use(servers, "grow");
@@ -96,7 +96,7 @@ describe("tools of a child process", () => {
     expect(await textOf(servers, "grown")).toBe("new");
   });
 
-  test("[MCT4] text, image, structure, failure and refusal arrive", async () => {
+  test("text, image, structure, failure and refusal arrive", async () => {
     const servers = await serving("tools");
     expect(await use(servers, "echo", { say: "hello" })).toEqual({
       content: [{ type: "text", text: "hello" }],
@@ -117,7 +117,7 @@ describe("tools of a child process", () => {
     expect(await textOf(servers, "pid")).toBe(pid);
   });
 
-  test("[MCT4] an abort is told to the server", async () => {
+  test("an abort is told to the server", async () => {
     const servers = await serving("tools");
     const aborting = new AbortController();
     const pending = use(servers, "wait", {}, aborting.signal);
@@ -130,14 +130,14 @@ describe("tools of a child process", () => {
     await expect(use(servers, "echo", {}, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 
-  test("[MCT4] a call that takes too long is a failed result", async () => {
+  test("a call that takes too long is a failed result", async () => {
     expect(await use(await serving("tools", { timeoutMs: 300 }), "wait")).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining("did not answer within 0.3 s") }],
     });
   });
 
-  test("[MCT5] one process for all, started at the first use, with PATH, HOME, LANG, its own environment and its mark", async () => {
+  test("one process for all, started at the first use, with PATH, HOME, LANG, its own environment and its mark", async () => {
     const env = { PATH: "/bin", HOME: "/nowhere", LANG: "C", OPENAI_API_KEY: "hidden" };
     const forged = { OWN: "1", SKEIN_CHILD: "forged" };
     const servers = await serving("tools", { env: forged, cwd: tmpdir() }, { env });
@@ -149,7 +149,7 @@ describe("tools of a child process", () => {
     expect(given).toEqual({ PATH: "/bin", HOME: "/nowhere", LANG: "C", OWN: "1", SKEIN_CHILD: mark });
   });
 
-  test("[MCT5] sampling is refused", async () => {
+  test("sampling is refused", async () => {
     expect(await textOf(await serving("tools"), "ask")).toMatch(/Method not found/);
   });
 });
@@ -171,7 +171,7 @@ describe("a process that is no good", () => {
     ["has no folder", command("tools", { cwd: "/no/such" }), /working directory "\/no\/such" is not there/],
     ["exits at once", command("exits"), /ended with code 7.*no licence/],
     ["writes a line without end", command("endless"), /a line of more than/],
-  ])("[MCT6] one that %s is left out, and a diagnostic says why", async (_, config, why) => {
+  ])("[LIB23] one that %s is left out, and a diagnostic says why", async (_, config, why) => {
     expect(await noteOf(config)).toMatch(why);
   });
 
@@ -182,7 +182,7 @@ describe("a process that is no good", () => {
       shell("echo Welcome!; echo '{}'; exec sleep 600"),
       "; it wrote a line that is not a message: Welcome!",
     ],
-  ])("[MCT6] one that %s is left out after a while, and a diagnostic says why", async (_, config, said) => {
+  ])("[LIB23] one that %s is left out after a while, and a diagnostic says why", async (_, config, said) => {
     // With as much patience as it takes until it has begun at all.
     let seconds = 1;
     let note = await noteOf(config, { startTimeoutMs: 1000 });
@@ -193,7 +193,7 @@ describe("a process that is no good", () => {
     expect(note).toContain(`did not answer within ${seconds} s${said}`);
   });
 
-  test("[MCT6] the other servers are there", async () => {
+  test("[LIB23] the other servers are there", async () => {
     const servers = await openMcpServers({ bad: command("exits"), t: command("tools") }, { startTimeoutMs });
     open.push(servers);
     const { tools, diagnostics } = await servers.tools();
@@ -201,14 +201,14 @@ describe("a process that is no good", () => {
     expect(tools.length).toBeGreaterThan(5);
   });
 
-  test("[MCT6] a name that is not configured is told", async () => {
+  test("[LIB23] a name that is not configured is told", async () => {
     const { diagnostics } = await (await serving("tools")).tools(["other"]);
     expect(diagnostics).toMatchObject([
       { server: "other", note: expect.stringContaining("not in the configuration") },
     ]);
   });
 
-  test("[MCT7] a crash in mid-call is a failed result that says why, and the next use starts it again", async () => {
+  test("a crash in mid-call is a failed result that says why, and the next use starts it again", async () => {
     const servers = await serving("tools");
     const pid = Number(await textOf(servers, "pid"));
     const waiting = use(servers, "wait");
@@ -221,7 +221,7 @@ describe("a process that is no good", () => {
     expect(Number(await textOf(servers, "pid"))).not.toBe(pid);
   });
 
-  test("[MCT7] one that fails again and again is tried at longer and longer intervals", async () => {
+  test("one that fails again and again is tried at longer and longer intervals", async () => {
     let now = 0;
     const servers = await serving("exits", {}, { clock: { now: () => now } });
     const note = async () => (await servers.tools()).diagnostics[0]?.note ?? "";
@@ -242,14 +242,14 @@ describe.runIf(process.platform === "linux")("what a server started", () => {
     expect(marked(mark)).toEqual([]);
   });
 
-  test("[MCT12] is gone when the server has ended by itself", async () => {
+  test("is gone when the server has ended by itself", async () => {
     const servers = await serving("tools");
     const mark = await leaving(servers);
     expect(await use(servers, "crash")).toMatchObject({ isError: true });
     expect(marked(mark)).toEqual([]);
   });
 
-  test("[MCT12] does not live on without the warden, nor does the server; the next use starts it again", async () => {
+  test("does not live on without the warden, nor does the server; the next use starts it again", async () => {
     const servers = await serving("stubborn");
     const mark = await leaving(servers);
     const pid = Number(await textOf(servers, "pid"));

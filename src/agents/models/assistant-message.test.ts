@@ -43,12 +43,12 @@ describe("usage and the reason for stopping", () => {
     ["a total alone", counts([130, undefined, 20, undefined], [undefined, 5, 2]), [110, 7, 20, 0, 137]],
     ["more cached than read", counts([10, -10, 20, undefined], [1, 1, 0]), [0, 1, 20, 0, 21]],
     ["nothing", counts([], []), [0, 0, 0, 0, 0]],
-  ])("[CNV5] %s: input is what was not cached, and the four add up", (_, usage, expected) => {
+  ])("%s: input is what was not cached, and the four add up", (_, usage, expected) => {
     const { input, output, cacheRead, cacheWrite, totalTokens } = answer(usage).usage ?? {};
     expect([input, output, cacheRead, cacheWrite, totalTokens]).toEqual(expected);
   });
 
-  test("[CNV5] what the provider told comes back from the file to the last figure", () => {
+  test("what the provider told comes back from the file to the last figure", () => {
     const figure = fc.option(fc.nat(1e6), { nil: undefined });
     const list = (length: number) => fc.array(figure, { minLength: length, maxLength: length });
     const raw = fc.option(fc.dictionary(fc.stringMatching(/^[a-z]{1,5}$/), fc.nat()), { nil: undefined });
@@ -71,7 +71,7 @@ describe("usage and the reason for stopping", () => {
     ["interrupted", false, "error"],
     ["other", false, "stop"],
     ["other", true, "toolUse"],
-  ])("[CNV5] %s, with calls %s, is %s, and comes back as it was told", (unified, calls, stopReason) => {
+  ])("%s, with calls %s, is %s, and comes back as it was told", (unified, calls, stopReason) => {
     const message = answer(undefined, { unified, raw: "word" }, calls);
     expect(message.stopReason).toBe(stopReason);
     expect(message.errorMessage?.includes("(word)") ?? false).toBe(stopReason === "error");
@@ -82,12 +82,12 @@ describe("usage and the reason for stopping", () => {
     ["toolUse", "tool-calls"],
     ["aborted", "interrupted"],
     ["later", "other"],
-  ])("[CNV5] a message of others that ended in %s is %s to the SDK", (stopReason, unified) => {
+  ])("a message of others that ended in %s is %s to the SDK", (stopReason, unified) => {
     expect(finishReasonOf({ role: "assistant", content: [], stopReason })).toEqual({ unified });
     expect(finishReasonOf({ role: "assistant", content: [] })).toBeUndefined();
   });
 
-  test("[CNV5] the response's id, model, time and metadata are kept, and the cost where it is known", () => {
+  test("the response's id, model, time and metadata are kept, and the cost where it is known", () => {
     const response = { id: "resp_1", modelId: "gpt-5-2025", timestamp: new Date(5) };
     const providerMetadata = { openai: { responseId: "resp_1" } };
     const cost = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, total: 3 };

@@ -71,7 +71,7 @@ function blockWords(block: TranscriptMessage["content"][number], { api }: Transc
 const harmless = /^reasoning ["'].* mapped to |always uses adaptive|skip_thought_signature_validator/;
 
 describe.each(policies)("what goes over the wire to $provider/$model", (policy) => {
-  test("[CNV6] every text, call, result, image and signature of the transcript, and nothing is dropped", async () => {
+  test("[TR15] every text, call, result, image and signature of the transcript, and nothing is dropped", async () => {
     for (let seed = 0; seed < 150; seed++) {
       const { messages, body, warnings } = await wireOf(
         transcriptOf(seed, anySigner).messages,
@@ -89,7 +89,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
     }
   });
 
-  test.each(["off", "high"])("[CNV6] a strict model of the provider takes it, thinking %s", async (level) => {
+  test.each(["off", "high"])("[TR15] a strict model of the provider takes it, thinking %s", async (level) => {
     for (let seed = 0; seed < 300; seed++) {
       const { messages: context } = transcriptOf(seed, twinSigner());
       const { url, headers, body } = await wireOf(context, policy, level);
@@ -148,7 +148,7 @@ describe("the wire", () => {
   const policyOf = (provider: string, model: string, api?: string) =>
     resolveTranscriptPolicy({ provider, model, ...(api === undefined ? {} : { api }) });
 
-  test("[CNV11] the body is that of a streamed call, and nothing goes out", async () => {
+  test("[XRW1] the body is that of a streamed call, and nothing goes out", async () => {
     const fetch = vi.fn(() => Promise.reject(new Error("it went out")));
     vi.stubGlobal("fetch", fetch);
     for (const policy of policies) {
@@ -160,7 +160,7 @@ describe("the wire", () => {
     expect(fetch).not.toHaveBeenCalled();
   });
 
-  test("[CNV6] results are text wherever they are text, and one turn where a provider wants that", async () => {
+  test("[TR15] results are text wherever they are text, and one turn where a provider wants that", async () => {
     const calls = ["callA0001", "callA0002"].map((id) => ({
       type: "toolCall" as const,
       id,
@@ -221,7 +221,7 @@ describe("the wire", () => {
     });
   });
 
-  test("[CNV6] a failure with an image is told in words", async () => {
+  test("[TR15] a failure with an image is told in words", async () => {
     const image = { type: "image" as const, data: "AQI=", mimeType: "image/png" };
     const call = { type: "toolCall" as const, id: "toolu_1", name: "shot", arguments: {} };
     const transcript: TranscriptMessage[] = [
@@ -235,7 +235,7 @@ describe("the wire", () => {
     });
   });
 
-  test("[CNV6] two texts of an answer stay apart where the format has one", async () => {
+  test("[TR15] two texts of an answer stay apart where the format has one", async () => {
     const transcript: TranscriptMessage[] = [
       { role: "assistant", content: ["First.", "Second."].map((text) => ({ type: "text", text })) },
       { role: "user", content: "Go on" },

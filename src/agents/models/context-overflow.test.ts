@@ -30,7 +30,7 @@ async function errorOf(provider: string, model: string, text: string): Promise<u
   }
 }
 
-describe("[CNV16] a request beyond the context window is known by the refusal", () => {
+describe("[OVF1] a request beyond the context window is known by the refusal", () => {
   test.each(models)("%s", async (provider, model) => {
     expect(await errorOf(provider, model, "Short.")).toBeNull();
     const error = (await errorOf(provider, model, "a long story ".repeat(20_000))) as Error & {

@@ -34,7 +34,7 @@ describe("conversion to and from the AI SDK's messages", () => {
     );
   });
 
-  test.each(apis)("[CNV2] %s: the SDK's, through ours and a file, comes back as it was", (api) => {
+  test.each(apis)("[CNV1] %s: the SDK's, through ours and a file, comes back as it was", (api) => {
     fc.assert(
       fc.property(anyPrompt, (prompt) => {
         const report: Change[] = [];

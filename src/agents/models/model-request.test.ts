@@ -103,7 +103,7 @@ describe("a request to a model", () => {
     ["mistral codestral-latest", "off", { reasoning_effort: undefined, max_tokens: 16_384 }],
     ["local qwen3", "off", { reasoning_effort: undefined, max_tokens: 4096 }],
     ["local qwen3", "high", { reasoning_effort: "high", max_tokens: 4096 }],
-  ])("[CNV9] %s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
+  ])("%s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
     expect(asIn(expected, await bodyOf(name, { thinkingLevel }))).toEqual(expected);
   });
 
@@ -153,7 +153,7 @@ describe("a request to a model", () => {
     expect((await bodyOf(`mistral ${model}`, { thinkingLevel })).reasoning_effort).toBe(effort);
   });
 
-  test("[CNV9] Responses are not stored, and their reasoning comes back sealed", async () => {
+  test("Responses are not stored, and their reasoning comes back sealed", async () => {
     expect(await bodyOf("openai gpt-5")).toMatchObject({
       store: false,
       include: ["reasoning.encrypted_content"],
@@ -161,14 +161,14 @@ describe("a request to a model", () => {
     expect(await bodyOf("openai gpt-4o")).toMatchObject({ store: false });
   });
 
-  test("[CNV9] a limit that is given holds, and a level that cannot be had is told", () => {
+  test("a limit that is given holds, and a level that cannot be had is told", () => {
     expect(request("openai gpt-4o", { maxOutputTokens: 100 }).options.maxOutputTokens).toBe(100);
     expect(request("openai gpt-4o", { thinkingLevel: "high" }).kinds).toEqual(["thinking_not_supported"]);
     expect(request("openai gpt-5", { thinkingLevel: "huge" }).kinds).toEqual(["thinking_level_unknown"]);
     expect(request("openai gpt-5", { thinkingLevel: "low" }).kinds).toEqual([]);
   });
 
-  test("[CNV9] tools go out with their schemas; without any there is no list", async () => {
+  test("tools go out with their schemas; without any there is no list", async () => {
     expect(await bodyOf("openai gpt-5", { tools })).toMatchObject({
       tools: [{ name: "read" }, { name: "write" }],
     });
@@ -176,7 +176,7 @@ describe("a request to a model", () => {
     expect(await bodyOf("anthropic claude-sonnet-4-5", { system: " \n" })).not.toHaveProperty("system");
   });
 
-  test("[CNV15] half pairs are mended, and what is blank is left out", async () => {
+  test("half pairs are mended, and what is blank is left out", async () => {
     const half = "a\ud800b";
     const offered = [
       { name: "read", description: half, inputSchema: { type: "object", description: half } },
@@ -205,11 +205,11 @@ describe("a request to a model", () => {
     ["local qwen3", { info: { contextWindow: 2048 }, thinkingLevel: "high" }, 1024],
     ["local qwen3", { info: { contextWindow: 2048 }, maxOutputTokens: 2048 }, 1024],
     ["local qwen3", { info: { contextWindow: 1 } }, 1],
-  ])("[CNV15] %s with %j has a limit that leaves room for the prompt", (name, input, limit) => {
+  ])("%s with %j has a limit that leaves room for the prompt", (name, input, limit) => {
     expect(request(name, input).options.maxOutputTokens).toBe(limit);
   });
 
-  test("[CNV15] calls without known tools are told", () => {
+  test("calls without known tools are told", () => {
     const calls: TranscriptMessage[] = [
       ...hello,
       { role: "assistant", content: [{ type: "toolCall", id: "toolu_1", name: "read", arguments: {} }] },
@@ -268,7 +268,7 @@ describe("a request to a model", () => {
       ],
       true,
     ],
-  ])("[CNV10] whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
+  ])("whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
     const { options, kinds } = request("anthropic claude-sonnet-4-5", {
       transcript,
       tools,
@@ -287,7 +287,7 @@ describe("a request to a model", () => {
     );
   });
 
-  test("[CNV10] nor is it told to stop thinking in a turn that began with it", () => {
+  test("nor is it told to stop thinking in a turn that began with it", () => {
     const transcript = [user, answer(thought, call("a")), result("a")];
     const { options, kinds } = request("anthropic claude-opus-4-8", { transcript, tools });
     expect([options.reasoning, kinds]).toEqual([undefined, ["thinking_left_on"]]);
@@ -295,7 +295,7 @@ describe("a request to a model", () => {
     expect(request("anthropic claude-sonnet-4-5", { transcript, tools }).kinds).toEqual([]);
   });
 
-  test("[CNV7] marks stand on the system prompt and on the last two of the API's user messages", () => {
+  test("marks stand on the system prompt and on the last two of the API's user messages", () => {
     const transcript = [
       user,
       answer(call("a")),
@@ -323,7 +323,7 @@ describe("a request to a model", () => {
     expect(marksIn(request("openai gpt-5", { tools, system: "Be brief." }).options)).toEqual([]);
   });
 
-  test("[CNV7] never more than four, whatever marks the messages brought along", async () => {
+  test("never more than four, whatever marks the messages brought along", async () => {
     const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
     const note = { skein: { providerMetadata: mark } };
     await fc.assert(

@@ -10,12 +10,12 @@ describe("models", () => {
     ["anthropic/claude-sonnet-4-5", "anthropic", "claude-sonnet-4-5"],
     ["local/qwen/qwen3:8b", "local", "qwen/qwen3:8b"],
     ["my.server-2/m", "my.server-2", "m"],
-  ])("[CNV12] %s is a provider and a model", (text, provider, model) => {
+  ])("%s is a provider and a model", (text, provider, model) => {
     expect(parseModel(text)).toEqual({ provider, model });
   });
 
   test.each(["", "claude", "/claude", "anthropic/", "anthropic/ ", "a b/c", "anthropic/a b", "-x/y"])(
-    "[CNV12] %j names no model",
+    "%j names no model",
     (text) => {
       expect(() => parseModel(text)).toThrow(/names no model\. Write it as provider\/model/);
     },
@@ -32,7 +32,7 @@ describe("models", () => {
     ["openai", "gpt-5-mini", { contextWindow: 400_000, thinking: "levels" }],
     ["google-vertex", "gemini-2.5-pro", { contextWindow: 1_048_576, thinking: "budget" }],
     ["mistral", "codestral-latest", { vision: false }],
-  ])("[CNV12] what is known of %s/%s", (provider, model, expected) => {
+  ])("what is known of %s/%s", (provider, model, expected) => {
     expect(modelInfo(provider, model, apiOf(provider))).toMatchObject(expected);
   });
 
@@ -41,7 +41,7 @@ describe("models", () => {
     ["anthropic", "claude"],
     ["local", "qwen3"],
     ["constructor", "name"],
-  ])("[CNV12] nothing is known of %s/%s", (provider, model) => {
+  ])("nothing is known of %s/%s", (provider, model) => {
     expect(modelInfo(provider, model, apiOf(provider))).toBeUndefined();
   });
 
@@ -59,7 +59,7 @@ describe("models", () => {
     ],
     [{ provider: "proxy", model: "claude-x" }, { type: "anthropic" as const }, "anthropic.messages"],
     [{ provider: "proxy", model: "gpt-5" }, { type: "openai" as const }, "openai.responses"],
-  ])("[CNV12] %j is opened by its package", async (ref, options, provider) => {
+  ])("%j is opened by its package", async (ref, options, provider) => {
     const model = await openModel(ref, { apiKey: "none", ...options });
     expect(model.modelId).toBe(ref.model);
     expect(model.provider).toBe(provider);
@@ -74,7 +74,7 @@ describe("models", () => {
     [{ provider: "proxy", model: "m", api: "anthropic-messages" }, "openai-compatible", /\/v1\/messages$/],
     [{ provider: "openai", model: "m", api: "openai-completions" }, undefined, /\/v1\/chat\/completions$/],
     [{ provider: "anthropic", model: "m" }, "openai-compatible", /\/v1\/chat\/completions$/],
-  ] as const)("[CNV14] %j of the type %s is posted where its wire says", async (ref, type, url) => {
+  ] as const)("%j of the type %s is posted where its wire says", async (ref, type, url) => {
     const urls: string[] = [];
     const fetch: typeof globalThis.fetch = async (input) => {
       urls.push(String(input));
@@ -88,21 +88,21 @@ describe("models", () => {
     expect(wire.url).toMatch(url);
   });
 
-  test("[CNV14] a key never goes to who made a format on behalf of somebody else", async () => {
+  test("a key never goes to who made a format on behalf of somebody else", async () => {
     for (const api of ["anthropic-messages", "openai-responses", "mistral-conversations"]) {
       const opened = openModel({ provider: "proxy", model: "m", api }, { apiKey: "k" });
       await expect(opened).rejects.toMatchObject({ code: "invalid_arguments" });
     }
   });
 
-  test("[CNV12] a provider that nobody knows needs an address", async () => {
+  test("a provider that nobody knows needs an address", async () => {
     await expect(openModel({ provider: "antropic", model: "claude-x" })).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringMatching(/antropic.*Known are anthropic, openai, google, mistral/),
     });
   });
 
-  test("[CNV12] key, address and headers reach the server", async () => {
+  test("key, address and headers reach the server", async () => {
     const fetch = vi.fn(async () => new Response("", { headers: { "content-type": "text/event-stream" } }));
     const model = await openModel(
       { provider: "local", model: "qwen3" },

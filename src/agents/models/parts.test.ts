@@ -28,7 +28,7 @@ function sent(message: ModelMessage, api: Api) {
 }
 
 describe("parts that the format has no block for", () => {
-  test("[CNV4] a user's file goes to who takes it, and as a text that names it to the others", () => {
+  test("a user's file goes to who takes it, and as a text that names it to the others", () => {
     const message: ModelMessage = { role: "user", content: [{ type: "text", text: "Read this." }, bytes] };
     for (const api of apis) expect(sent(message, api).content).toEqual(message.content);
     const sound = {
@@ -52,7 +52,7 @@ describe("parts that the format has no block for", () => {
     ["a blank text", file("text/plain", { type: "text", text: " \n" })],
     ["a blank text in base64", file("text/plain", { type: "data", data: "ICA=" })],
     ["an address of no server", file("image/png", { type: "url", url: "file:///etc/passwd" })],
-  ])("[CNV4] of a broken file only its name goes out: %s", (_, part) => {
+  ])("of a broken file only its name goes out: %s", (_, part) => {
     const place = "url" in part.data ? ` at ${String(part.data.url)}` : "";
     const text = `[file: ${part.mediaType}${place}]`;
     const message = { role: "user" as const, content: [{ type: "text" as const, text, skein: { part } }] };
@@ -60,7 +60,7 @@ describe("parts that the format has no block for", () => {
       expect(toModelMessages([message], { api })[0]?.content).toEqual([{ type: "text", text }]);
   });
 
-  test("[CNV4] a file of a type that Gemini does not read goes out by its name", () => {
+  test("a file of a type that Gemini does not read goes out by its name", () => {
     const sentAs = (mediaType: string) => {
       const part = file(mediaType, { type: "data", data: "R0lGODlh" });
       const block = { type: "text" as const, text: `[file: ${mediaType}]`, skein: { part } };
@@ -74,7 +74,7 @@ describe("parts that the format has no block for", () => {
     ).toEqual(["text", "text", "text", "file", "file"]);
   });
 
-  test("[CNV4] a text that somebody changed stands in for nothing any more", () => {
+  test("a text that somebody changed stands in for nothing any more", () => {
     const { messages } = fromModelMessages([{ role: "user", content: [bytes] }]);
     const [block] = (messages[0] as { content: { type: "text"; text: string }[] }).content;
     const changed = { role: "user" as const, content: [{ ...block, type: "text" as const, text: "[cut]" }] };
@@ -83,7 +83,7 @@ describe("parts that the format has no block for", () => {
     ]);
   });
 
-  test("[CNV4] addresses, references and texts are kept as they are", () => {
+  test("addresses, references and texts are kept as they are", () => {
     const url = new URL("https://example.org/a.png");
     const files = [
       { type: "file" as const, mediaType: "image/png", data: { type: "url" as const, url } },
@@ -99,7 +99,7 @@ describe("parts that the format has no block for", () => {
     ]);
   });
 
-  test("[CNV4] a reference that says not whose it is goes to nobody", () => {
+  test("a reference that says not whose it is goes to nobody", () => {
     const message: ModelMessage = { role: "user", content: [{ ...pdf, data: { "": "file_1" } }] };
     for (const api of apis) expect(sent(message, api).content).toMatchObject([{ type: "text" }]);
   });
@@ -128,7 +128,7 @@ describe("parts that the format has no block for", () => {
     timestamp: 1,
   };
 
-  test("[CNV4] an answer keeps them in their place, through a file", () => {
+  test("an answer keeps them in their place, through a file", () => {
     const told: Change[] = [];
     const draft = assistantMessageOf(searched, facts, about, (change) => told.push(change));
     const { content } = written(draft) as {
@@ -158,7 +158,7 @@ describe("parts that the format has no block for", () => {
     ["openai-responses", ["custom", "text"], 5],
     ["openai-completions", ["text"], 6],
     ["mistral-conversations", ["text"], 6],
-  ])("[CNV4] %s gets back what it takes, and the rest is told", (api, types, untold) => {
+  ])("%s gets back what it takes, and the rest is told", (api, types, untold) => {
     const told: Change[] = [];
     const answer = written(assistantMessageOf(searched, facts, about));
     const [message] = toModelMessages([answer], { api, report: (change) => told.push(change) });
@@ -168,7 +168,7 @@ describe("parts that the format has no block for", () => {
     expect(told[0]).toMatchObject({ step: "toModelMessages", kind: "part_not_sent" });
   });
 
-  test("[CNV4] arguments that are no object are put into one, and said to be", () => {
+  test("arguments that are no object are put into one, and said to be", () => {
     const call = (input: string) => {
       const content = [{ type: "tool-call" as const, toolCallId: "c", toolName: "read", input }];
       return written(assistantMessageOf(content, facts, about)).content[0];
@@ -179,7 +179,7 @@ describe("parts that the format has no block for", () => {
     expect(call("[1]")).toMatchObject({ arguments: { input: "[1]" }, skein: { invalidInput: true } });
   });
 
-  test("[CNV4] system messages and answers to requests for approval", () => {
+  test("system messages and answers to requests for approval", () => {
     const told: Change[] = [];
     const { system, messages } = fromModelMessages(
       [
@@ -265,7 +265,7 @@ describe("parts that the format has no block for", () => {
         ],
       },
     ],
-  ])("[CNV2] the SDK's short and older ways of writing: %s", (_, message, expected) => {
+  ])("[CNV1] the SDK's short and older ways of writing: %s", (_, message, expected) => {
     expect(fromModelMessages([message]).messages[0]).toMatchObject(expected as object);
   });
 });

@@ -11,7 +11,7 @@ describe("prices", () => {
     ["openai", "gpt-5", { input: 1.25, output: 10, cacheRead: 0.125 }],
     ["openai", "gpt-5-mini-2025-08-07", { input: 0.25, output: 2 }],
     ["google", "gemini-2.0-flash-001", { input: 0.1, output: 0.4 }],
-  ])("[PRC1] %s/%s", (provider, model, price) => {
+  ])("%s/%s", (provider, model, price) => {
     expect(priceOf(provider, model)).toMatchObject(price);
   });
 
@@ -24,11 +24,11 @@ describe("prices", () => {
     ["google", "gemini-2.5-pro"],
     ["proxy", "gpt-5"],
     ["constructor", "name"],
-  ])("[PRC1] what %s/%s costs is not known", (provider, model) => {
+  ])("what %s/%s costs is not known", (provider, model) => {
     expect(priceOf(provider, model)).toBeNull();
   });
 
-  test("[PRC2] tokens cost what their kind costs, and cached ones without a price what input does", () => {
+  test("tokens cost what their kind costs, and cached ones without a price what input does", () => {
     const usage = { input: 1_000_000, output: 200_000, cacheRead: 500_000, cacheWrite: 100_000 };
     expect(costOf(usage, { input: 2, output: 10, cacheRead: 0.2, cacheWrite: 4 })).toEqual({
       input: 2,

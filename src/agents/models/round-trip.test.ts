@@ -45,7 +45,7 @@ describe.each([
   ["local", "qwen3"],
   ["mistral", "magistral-medium-latest"],
 ] as const)("a conversation with a strict model of %s/%s", (provider, model) => {
-  test("[CNV3] what it signed is read, kept in a file, and taken back, step for step", async () => {
+  test("what it signed is read, kept in a file, and taken back, step for step", async () => {
     const policy = resolveTranscriptPolicy({ provider, model });
     const { api } = policy;
     const twin = await startTwin({ api, replies: [looks, concludes, looks] });

@@ -84,14 +84,14 @@ const cases: readonly [string, Api, Parts, AssistantBlock[]][] = [
 ];
 
 describe("signatures", () => {
-  test.each(cases)("[CNV3] %s", (_, api, parts, blocks) => {
+  test.each(cases)("%s", (_, api, parts, blocks) => {
     const prompt: LanguageModelV4Prompt = [{ role: "assistant", content: parts }];
     const { messages } = fromModelMessages(prompt, { api });
     expect(messages).toMatchObject([{ role: "assistant", content: blocks }]);
     expect(toModelMessages([{ role: "assistant", content: blocks }], { api })).toEqual(prompt);
   });
 
-  test("[CNV3] a streamed item has its sealed content on the last part alone", () => {
+  test("a streamed item has its sealed content on the last part alone", () => {
     const content: Parts = [
       { type: "reasoning", text: "a", ...openai({ itemId: "rs_1" }) },
       { type: "reasoning", text: "", ...openai({ itemId: "rs_1", reasoningEncryptedContent: null }) },
@@ -105,7 +105,7 @@ describe("signatures", () => {
     });
   });
 
-  test("[CNV3] who signed is told by the signature where nobody says it", () => {
+  test("who signed is told by the signature where nobody says it", () => {
     const signed = (name: string, field: string) =>
       fromModelMessages([
         {
@@ -118,7 +118,7 @@ describe("signatures", () => {
     expect(signed("nobody", "signature")).toMatchObject({ provider: "unknown", api: "unknown" });
   });
 
-  test("[CNV3] pi's call ids of Responses are taken apart, in results too, and older text signatures understood", () => {
+  test("pi's call ids of Responses are taken apart, in results too, and older text signatures understood", () => {
     const prompt = toModelMessages(
       [
         {

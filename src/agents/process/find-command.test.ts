@@ -28,12 +28,12 @@ test.each<[command: string, path: string[], found: string | null]>([
   ["", ["two"], null],
   [".", ["one"], null],
   ["tool\0", ["two"], null],
-])("[APR3] %j on %j is %j", async (command, path, found) => {
+])("%j on %j is %j", async (command, path, found) => {
   const PATH = path.map((name) => join(folder, name)).join(":");
   expect(await findCommand(command, { PATH }, folder)).toBe(found === null ? null : join(folder, found));
 });
 
-test("[APR3] an absolute path is taken as it is, and places of PATH that are not absolute are passed over", async () => {
+test("an absolute path is taken as it is, and places of PATH that are not absolute are passed over", async () => {
   expect(await findCommand(join(folder, "here"), {}, "/")).toBe(join(folder, "here"));
   expect(await findCommand("here", { PATH: `:.:${folder}x:` }, folder)).toBe(null);
   expect(await findCommand("here", {}, folder)).toBe(null);

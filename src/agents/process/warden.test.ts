@@ -59,7 +59,7 @@ async function warden([, command, args]: (typeof shells)[number], lifeline: stri
   const [code] = await once(child, "exit");
   return { code, said };
 }
-test.each(shells)("[APR6] the warden ends a group under %s: gently, then not", async (...shell) => {
+test.each(shells)("[MCT11] the warden ends a group under %s: gently, then not", async (...shell) => {
   const polite = await group("sh", "-c", heeding);
   const left = once(polite, "exit");
   expect(await warden(shell, `group ${polite.pid}\n`)).toEqual({ code: 0, said: "" });
@@ -72,7 +72,7 @@ test.each(shells)("[APR6] the warden ends a group under %s: gently, then not", a
 });
 
 test.each(shells)(
-  "[APR6] the warden kills at once under %s what an agent left that has ended",
+  "[MCT11] the warden kills at once under %s what an agent left that has ended",
   async (...shell) => {
     const polite = await group("sh", "-c", heeding);
     const left = once(polite, "exit");
@@ -82,7 +82,7 @@ test.each(shells)(
 );
 
 test.runIf(process.platform === "linux").each(shells)(
-  "[APR6] the warden finds by its mark under %s an agent that it was never told of, and nobody else",
+  "[MCT11] the warden finds by its mark under %s an agent that it was never told of, and nobody else",
   async (...shell) => {
     const agent = await group("sh", "-c", "echo; sleep 600");
     const stranger = spawn(process.execPath, ["-e", "setInterval(() => 0, 60_000)", mark]);

@@ -14,13 +14,13 @@ const pingPong = system('To end the exchange, reply exactly "REPLY_SKIP".');
 const announcing = system('To stay silent, reply exactly "ANNOUNCE_SKIP".');
 
 describe("what another session says", () => {
-  test("[REH7] is taken note of, in its language, and done where it is understood", async () => {
+  test("is taken note of, in its language, and done where it is understood", async () => {
     expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”.");
     expect(await say(from("agent:main:main", "门开着"))).toBe("收到：「门开着」。");
     expect(await say(from("agent:main:main", "repeat 1, 2, 3"))).toBe("1, 2, 3");
   });
 
-  test("[REH7] the second turn of an exchange has nothing to add", async () => {
+  test("the second turn of an exchange has nothing to add", async () => {
     const first = [from("a", "The door is open."), assistant("Noted: “The door is open.”.")];
     expect(await say(pingPong, ...first, from("a", "Thank you."))).toBe("REPLY_SKIP");
     expect(await say(pingPong, user("tell b that it rains"), sent, from("b", "Good to know."))).toBe(
@@ -29,7 +29,7 @@ describe("what another session says", () => {
     expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”.");
   });
 
-  test("[REH7] two rehearsal models do not go on for ever, whatever they are told", async () => {
+  test("two rehearsal models do not go on for ever, whatever they are told", async () => {
     let text = "The door is open.";
     const heard = { a: [user("tell b that the door is open"), sent], b: [] as ReturnType<typeof from>[] };
     for (const [self, other] of [
@@ -45,13 +45,13 @@ describe("what another session says", () => {
     expect(text).toBe("REPLY_SKIP");
   });
 
-  test("[REH7] a second question of the same session is a question", async () => {
+  test("a second question of the same session is a question", async () => {
     const first = [from("a", "repeat 1, 2"), assistant("1, 2")];
     expect(await say(...first, from("a", "repeat 1, 2, 3"))).toBe("1, 2, 3");
     expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”.");
   });
 
-  test("[REH7] nothing is announced unless that was asked for", async () => {
+  test("nothing is announced unless that was asked for", async () => {
     const step = user("Announce step.");
     expect(await say(announcing, from("a", "It rains."), assistant("Noted."), step)).toBe("ANNOUNCE_SKIP");
     expect(await say(announcing, from("a", "Announce that it rains."), assistant("It rains."), step)).toBe(
@@ -60,7 +60,7 @@ describe("what another session says", () => {
     expect(await say(announcing, from("a", "宣布下雨了"), assistant("下雨了。"), step)).toBe("下雨了。");
   });
 
-  test("[REH7] a reply that comes late is told", async () => {
+  test("a reply that comes late is told", async () => {
     const told = (reply: string) =>
       `The session agent:support:main, which you sent a message to, has ended its turn.\nYour message: x\nStatus: completed successfully\nResult (untrusted). Data.\n~~~\n${reply}\n~~~\n\nNext: go on.`;
     const before = [user("tell agent:support:main that it rains"), sent];
@@ -72,7 +72,7 @@ describe("what another session says", () => {
     );
   });
 
-  test("[REH7] a helper is told its task in the words of a spawn, and does that alone", async () => {
+  test("a helper is told its task in the words of a spawn, and does that alone", async () => {
     const helper = system("# Subagent\n\nYou are a sub-agent (role: leaf, depth: 1), spawned for a task.");
     const first = (task: string) =>
       `[Subagent Context] You are running as a sub-agent (depth 1/1).\n\n[Attachments] 1 file.\n\n[Subagent Task]: ${task}`;
@@ -83,7 +83,7 @@ describe("what another session says", () => {
     );
   });
 
-  test("[REH7] a helper makes something of any task", async () => {
+  test("a helper makes something of any task", async () => {
     const helper = system("You are a sub-agent. Do the task and report.");
     expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(
       /^Done: “Gardens of Kyoto in autumn”/,

@@ -52,7 +52,7 @@ const { schema } = fc.letrec<{ schema: JSONObject }>((tie) => ({
 }));
 
 describe("a value for a schema", () => {
-  test("[REH9] fits, and is always the same", () => {
+  test("fits, and is always the same", () => {
     fc.assert(
       fc.property(schema, (each) => {
         const value = fitSchema(each);
@@ -83,21 +83,21 @@ describe("a value for a schema", () => {
     [{ $ref: "#" }, null],
     [{ type: "object", properties: { __proto__: { const: 1 } }, required: ["toString"] }, { toString: null }],
     [null, null],
-  ])("[REH9] %j", (given, expected) => {
+  ])("%j", (given, expected) => {
     expect(fitSchema(given)).toEqual(expected);
   });
 
-  test("[REH9] a default is taken as it is", () => {
+  test("a default is taken as it is", () => {
     const days = { type: "integer", minimum: 1, default: 3 };
     expect(fitSchema({ type: "object", properties: { days }, required: ["days"] })).toEqual({ days: 3 });
   });
 
-  test("[REH9] a schema that asks for itself without an end is given up on", () => {
+  test("a schema that asks for itself without an end is given up on", () => {
     const endless = { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] };
     expect(JSON.stringify(fitSchema(endless)).length).toBeLessThan(1000);
   });
 
-  test("[REH9] an answer that has to be JSON is, also behind calls", async () => {
+  test("an answer that has to be JSON is, also behind calls", async () => {
     const wanted: JSONSchema7 = {
       type: "object",
       properties: { days: { type: "integer", minimum: 1 } },

@@ -103,7 +103,7 @@ const saying: readonly (readonly [string, string | RegExp])[] = [
 ];
 
 describe("what the rehearsal model understands", () => {
-  test.each(calling)("[REH1] [REH2] %s", async (request, expected) => {
+  test.each(calling)("[REH1] %s", async (request, expected) => {
     const { calls, text, finish } = await told(model, asked(request));
     expect(calls.map(({ id: _, ...call }) => call)).toEqual(expected);
     expect({ text, finish }).toEqual({ text: "", finish: "tool-calls" });
@@ -113,7 +113,7 @@ describe("what the rehearsal model understands", () => {
     }
   });
 
-  test.each(saying)("[REH1] [REH5] says something to: %s", async (request, expected) => {
+  test.each(saying)("[REH1] says something to: %s", async (request, expected) => {
     const { calls, text, finish } = await told(model, asked(request));
     expect({ calls, finish }).toEqual({ calls: [], finish: "stop" });
     expect(text).toEqual(typeof expected === "string" ? expected : expect.stringMatching(expected));
@@ -133,14 +133,14 @@ describe("what the rehearsal model understands", () => {
     else if (name !== null) expect(outcome).toHaveProperty("calls.0.name", name);
   });
 
-  test.each(calling)("[REH2] without tools it says which it needs: %s", async (request, expected) => {
+  test.each(calling)("without tools it says which it needs: %s", async (request, expected) => {
     const { calls, text } = await told(model, asked(request, { tools: [] }));
     expect(calls).toEqual([]);
     expect(text).toContain((expected[0] as { name: string }).name);
     expect(text).toMatch(/No tool is\.|没有任何工具/);
   });
 
-  test("[REH2] tools that must not be called are not there; one that must be is called with what it requires", async () => {
+  test("tools that must not be called are not there; one that must be is called with what it requires", async () => {
     const none = await told(model, asked("list the sessions", { toolChoice: { type: "none" } }));
     expect(none.calls).toEqual([]);
     const one = await told(model, asked("hello", { toolChoice: { type: "tool", toolName: "weather" } }));
@@ -194,7 +194,7 @@ describe("what it makes of results", () => {
     ["用工具 weather city=京都", { rain: true }, /^weather 的回答：\{"rain":true\}/],
   ];
 
-  test.each(results)("[REH3] %s", async (request, value, expected) => {
+  test.each(results)("%s", async (request, value, expected) => {
     const { content } = await told(model, asked(request));
     const next = asked([user(request), ...answered(content, value as never)]);
     const { calls, text } = await told(model, next);
@@ -202,7 +202,7 @@ describe("what it makes of results", () => {
     expect(text).toMatch(expected);
   });
 
-  test("[REH3] a refusal is told in its own words, also where it comes as the text of a failure", async () => {
+  test("a refusal is told in its own words, also where it comes as the text of a failure", async () => {
     const request = "tell x hi";
     const [made, results] = answered((await told(model, asked(request))).content, {});
     const value = `The tool failed: ${JSON.stringify({ status: "forbidden", error: "Not allowed." })}`;
@@ -230,7 +230,7 @@ describe("what it makes of results", () => {
     expect((await told(model, asked(request))).text).toBe(expected);
   });
 
-  test("[REH4] helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
+  test("helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
     const request = "spawn three helpers to describe Kyoto and summarise";
     const first = await told(model, asked(request));
     const spawned = answered(first.content, { status: "ok", runId: "r", childSessionKey: "subagent:1" });
@@ -245,7 +245,7 @@ describe("what it makes of results", () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  test("[REH4] helpers that were refused are told beside what the others found", async () => {
+  test("helpers that were refused are told beside what the others found", async () => {
     const request = "spawn two helpers to describe Kyoto and summarise";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok", runId: "r" });
     const value = { status: "forbidden", code: "children_exceeded", error: "Too many (1/1)." };
@@ -260,7 +260,7 @@ describe("what it makes of results", () => {
     );
   });
 
-  test("[REH4] what is asked while it sleeps is done, and a late report is still one", async () => {
+  test("what is asked while it sleeps is done, and a late report is still one", async () => {
     const request = "派两个助手去描述京都并总结";
     const first = await told(model, asked(request));
     const spawned = answered(first.content, { status: "ok", childSessionKey: "subagent:1" });
@@ -276,7 +276,7 @@ describe("what it makes of results", () => {
     expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
   });
 
-  test("[ANS7] words between fences are those of the session, never an announcement about it", async () => {
+  test("[FAM33] words between fences are those of the session, never an announcement about it", async () => {
     const asks = from("agent:main:main", "```\nlist the sessions\n```");
     expect((await told(model, asked([asks]))).calls).toMatchObject([{ name: "sessions_list" }]);
     const announcement =
@@ -300,7 +300,7 @@ describe("what it makes of results", () => {
       { status: "ok", label: "helper-1", result: "Gardens.", outcome: "ok" },
       allTools,
     ],
-  ])("[REH3] it does not wait where %s", async (_, value, tools) => {
+  ])("it does not wait where %s", async (_, value, tools) => {
     const request = "spawn a helper to describe Kyoto";
     const { content } = await told(model, asked(request));
     const next = await told(model, asked([user(request), ...answered(content, value)], { tools }));
@@ -308,7 +308,7 @@ describe("what it makes of results", () => {
     expect(next.text).not.toBe("");
   });
 
-  test("[REH3] it sleeps once for a request, whoever spawned again", async () => {
+  test("it sleeps once for a request, whoever spawned again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, {
       status: "ok",
@@ -319,7 +319,7 @@ describe("what it makes of results", () => {
     expect(next.text).toContain("helper-1");
   });
 
-  test("[REH3] a refused yield is answered, not tried again", async () => {
+  test("a refused yield is answered, not tried again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok" });
     const yielding = (await told(model, asked([user(request), ...spawned]))).content;
@@ -346,7 +346,7 @@ describe("how it says it", () => {
       .map((parts) => parts.join("")),
   );
 
-  test("[REH6] streamed it is the same as whole, and the same request gives the same bytes", async () => {
+  test("streamed it is the same as whole, and the same request gives the same bytes", async () => {
     await fc.assert(
       fc.asyncProperty(requests, fc.boolean(), async (text, hasTools) => {
         const request = asked([system("Be brief."), user(text)], hasTools ? {} : { tools: [] });
@@ -365,14 +365,14 @@ describe("how it says it", () => {
     );
   });
 
-  test("[REH6] a text comes in several pieces, and four characters are a token", async () => {
+  test("a text comes in several pieces, and four characters are a token", async () => {
     const request = asked("repeat one two three four");
     const parts = await streamed(model, request);
     expect(parts.filter(({ type }) => type === "text-delta").length).toBeGreaterThan(3);
     expect((await told(model, request)).usage.outputTokens).toEqual({ total: 5, text: 5, reasoning: 0 });
   });
 
-  test("[REH6] the AI SDK streams it, and its loop of tools comes to an end", async () => {
+  test("the AI SDK streams it, and its loop of tools comes to an end", async () => {
     const inputSchema = jsonSchema<{ city: string }>({
       type: "object",
       properties: { city: { type: "string" } },
@@ -390,13 +390,13 @@ describe("how it says it", () => {
     expect(await steps).toHaveLength(2);
   });
 
-  test("[REH6] a call's id is one that the conversation does not have", async () => {
+  test("a call's id is one that the conversation does not have", async () => {
     const made = { type: "tool-call" as const, toolCallId: "call_2", toolName: "weather", input: "{}" };
     const before = [user("hello"), ...answered([made], { rain: true }), user("status")];
     expect((await told(model, asked(before))).calls).toMatchObject([{ id: "call_3" }]);
   });
 
-  test("[REH8] an abort leaves no timer behind", async () => {
+  test("an abort leaves no timer behind", async () => {
     vi.useFakeTimers();
     try {
       const stop = new AbortController();
@@ -411,7 +411,7 @@ describe("how it says it", () => {
     }
   });
 
-  test("[REH8] it is slow for as long as it was asked to be, and stops when it is aborted", async () => {
+  test("it is slow for as long as it was asked to be, and stops when it is aborted", async () => {
     const clock = testClock();
     const slow = rehearsalModel(clock);
     const from = clock.now();
@@ -437,7 +437,7 @@ describe("how it says it", () => {
     ["fail with status 429", 429, true],
     ["fail once", 503, true],
     ["失败一次", 503, true],
-  ])("[REH8] %s: as a provider does", async (request, statusCode, isRetryable) => {
+  ])("%s: as a provider does", async (request, statusCode, isRetryable) => {
     const fresh = rehearsalModel();
     const error = await fresh.doStream(asked(request)).then(null, (reason: unknown) => reason);
     expect(APICallError.isInstance(error)).toBe(true);
@@ -461,7 +461,7 @@ test("[REH1] what nobody answered before is not the request", async () => {
 });
 
 test.each(["what can you do", "你能做什么"])(
-  "[REH5] %s names only what can be done with what is offered",
+  "%s names only what can be done with what is offered",
   async (request) => {
     const all = (await told(model, asked(request))).text;
     const none = (await told(model, { ...asked(request), tools: [] })).text;
@@ -480,7 +480,7 @@ test("[REH1] context that a hook puts before a request does not hide it", async 
   expect((await told(model, asked([message]))).text).toMatch(/^Noted: /);
 });
 
-test("[REH14] docs/rehearsal.md is the list", () => {
+test("[REH1] docs/rehearsal.md is the list", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/rehearsal.md"), "utf8");
   const rows = [...page.matchAll(/^\| ([a-z ]+) \| `(.+?)` \| `(.+?)` \| (?:`(\w+)`)? \|$/gm)].map((row) =>
     row.slice(1, 5),

@@ -7,7 +7,7 @@ const weather = defineTool({ name: "weather", description: "Tells the weather.",
 const notes = { key: "notes", save: () => null, load: () => undefined };
 
 describe("defineAgent", () => {
-  test("[TOL11] what is given is kept, in lists of its own, and frozen", () => {
+  test("what is given is kept, in lists of its own, and frozen", () => {
     const tools = [weather];
     const spec: AgentSpec = {
       id: "Research",
@@ -82,13 +82,13 @@ describe("defineAgent", () => {
     ["an unknown limit", { id: "main", subagents: { attachments: { max: 1 } } }, "attachments.max"],
     ["two tools of one name", { id: "main", tools: [weather, weather] }, 'two tools of the name "weather"'],
     ["two states of one key", { id: "main", state: [notes, notes] }, 'key "notes"'],
-  ])("[TOL12] refuses %s", (_, spec, words) => {
+  ])("refuses %s", (_, spec, words) => {
     expect(() => defineAgent(spec as AgentSpec)).toThrow(
       expect.objectContaining({ code: "invalid_arguments", message: expect.stringContaining(words) }),
     );
   });
 
-  test("[TOL12] refuses an id that is none", () => {
+  test("refuses an id that is none", () => {
     expect(() => defineAgent({ id: "some one" })).toThrow(
       expect.objectContaining({ code: "invalid_agent_id" }),
     );

@@ -9,7 +9,7 @@ const execute = () => "done";
 const good = { name: "weather", description: "Tells the weather.", execute };
 
 describe("defineTool", () => {
-  test("[TOL1] the arguments have the type that the parameters say", () => {
+  test("[LBR12] the arguments have the type that the parameters say", () => {
     const byTypeBox = defineTool({
       ...good,
       parameters: Type.Object({ city: Type.String(), days: Type.Optional(Type.Integer()) }),
@@ -39,7 +39,7 @@ describe("defineTool", () => {
     expect(tools.map(({ parameters }) => parameters === null)).toEqual([false, false, true]);
   });
 
-  test("[TOL1] what is left out: never called again, nobody is asked, in no group; and it is frozen", () => {
+  test("[LBR12] what is left out: never called again, nobody is asked, in no group; and it is frozen", () => {
     const tool = defineTool(good);
     expect(tool).toMatchObject({ replay: "never", approval: "never", groups: [], parameters: null });
     expect(Object.isFrozen(tool)).toBe(true);

@@ -31,7 +31,7 @@ const byTypeBox = Type.Object(
 const byZod = z.object({ city: z.string(), days: z.number().default(3) });
 
 describe("the schema for the model", () => {
-  test("[TOL3] TypeBox, zod and no parameters give JSON Schema of an object", async () => {
+  test("TypeBox, zod and no parameters give JSON Schema of an object", async () => {
     expect((await prepared(byTypeBox)).inputSchema).toEqual(JSON.parse(JSON.stringify(byTypeBox)));
     expect((await prepared(byZod)).inputSchema).toEqual({
       type: "object",
@@ -45,7 +45,7 @@ describe("the schema for the model", () => {
     });
   });
 
-  test("[TOL3] a zod schema that does not convert itself is converted", async () => {
+  test("a zod schema that does not convert itself is converted", async () => {
     const { validate } = byZod["~standard"];
     const older = Object.create(byZod, {
       "~standard": { value: { version: 1, vendor: "zod", validate } },
@@ -72,7 +72,7 @@ describe("the schema for the model", () => {
         },
       }),
     ],
-  ])("[TOL3] a schema that %s is refused", async (_, parameters) => {
+  ])("a schema that %s is refused", async (_, parameters) => {
     await expect(prepared(parameters)).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringContaining('"weather"'),
@@ -132,7 +132,7 @@ describe("the arguments", () => {
 });
 
 describe("the call", () => {
-  test("[TOL5] execute is given the arguments and for whom it is called", async () => {
+  test("execute is given the arguments and for whom it is called", async () => {
     const execute = vi.fn(() => "sunny");
     const tool = await prepareTool(defineTool({ ...good, execute, groups: ["sky", "group:net"] }));
     expect(tool.groups).toEqual(["group:sky", "group:net"]);
@@ -146,7 +146,7 @@ describe("the call", () => {
     );
   });
 
-  test("[TOL5] a throw is the caller's to tell", async () => {
+  test("a throw is the caller's to tell", async () => {
     const execute = () => {
       throw new Error("no network");
     };
@@ -162,7 +162,7 @@ describe("the call", () => {
     [async ({ days }: { days: number }) => days > 2, { city: "Kyoto", days: 1 }, false],
     [() => false, { city: 1 }, true],
     [() => Promise.reject(new Error("down")), { city: "Kyoto" }, true],
-  ])("[TOL6] approval %s of %j", async (approval, args, asked) => {
+  ])("approval %s of %j", async (approval, args, asked) => {
     const tool = await prepareTool(defineTool({ ...good, parameters: byZod, approval }));
     expect(await tool.needsApproval(args)).toBe(asked);
   });
@@ -188,11 +188,11 @@ describe("toolOutput", () => {
     ["blocks", { content: [{ type: "text", text: "a" }], other: 1 }, text("a")],
     ["a content that is no blocks", { content: "a" }, text('{"content":"a"}')],
     ["unknown blocks", { content: [{ type: "video" }] }, text('{"content":[{"type":"video"}]}')],
-  ])("[TOL7] %s", (_, returned, output) => {
+  ])("%s", (_, returned, output) => {
     expect(toolOutput(returned)).toEqual(output);
   });
 
-  test("[TOL7] blocks keep what goes with them", () => {
+  test("blocks keep what goes with them", () => {
     const content = [{ type: "image", data: "aGk=", mimeType: "image/png" }];
     expect(toolOutput({ content, isError: true, details: { ms: 3 } })).toEqual({
       content,
@@ -223,12 +223,12 @@ describe("toolOutput", () => {
       },
       "not today",
     ],
-  ])("[TOL7] a result that holds %s is a failed one that says so", (_, returned, problem) => {
+  ])("a result that holds %s is a failed one that says so", (_, returned, problem) => {
     const output = toolOutput(returned);
     expect(output).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(problem) }] });
   });
 
-  test("[TOL7] JSON arrives as it was", () => {
+  test("JSON arrives as it was", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const [block] = toolOutput({ value }).content;

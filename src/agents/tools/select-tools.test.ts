@@ -40,11 +40,11 @@ describe("selectTools", () => {
       all.slice(1, 3),
     ],
     ["a deny of any layer", [{ allow: ["*"] }, { deny: ["*_*"] }, {}], ["weather"]],
-  ])("[TOL8] %s", (_, rules, expected) => {
+  ])("[POL1] %s", (_, rules, expected) => {
     expect(names(...rules)).toEqual(expected);
   });
 
-  test("[TOL8] another layer never adds a tool, and the order of layers does not matter", () => {
+  test("[POL1] another layer never adds a tool, and the order of layers does not matter", () => {
     const entry = fc.constantFrom("*", "weather", "group:sessions", "group:mcp*", "*__read", "none");
     const rule = fc.record(
       { allow: fc.array(entry, { maxLength: 3 }), deny: fc.array(entry, { maxLength: 2 }) },
@@ -60,7 +60,7 @@ describe("selectTools", () => {
     );
   });
 
-  test("[TOL9] an entry of allow that fits nothing is told, with whose it is; one of deny is not", () => {
+  test("an entry of allow that fits nothing is told, with whose it is; one of deny is not", () => {
     const { unmatched } = selectTools(tools, [
       { of: "agent main", allow: ["wether", "weather", "group:nope"], deny: ["gone"] },
       { of: "this run", allow: ["*"] },

@@ -48,12 +48,12 @@ const running = (url = peer.url) => claimRunning(folder.path, { url, exclusively
 const reach = (env?: Terminal["env"]) => connectToGateway(terminal(env), {}, folder.path);
 
 describe("the gateway that runs on a folder", () => {
-  test("[CLT12] none: the folder itself, without a word", async () => {
+  test("none: the folder itself, without a word", async () => {
     expect(await reach()).toBeNull();
     expect(printed.err).toBe("");
   });
 
-  test("[CLT12] is called with SKEIN_TOKEN, and commands need not know", async () => {
+  test("is called with SKEIN_TOKEN, and commands need not know", async () => {
     running();
     peer.answer = ({ ok, params }) => ok({ count: 1, sessions: [], asked: params });
     const env = { SKEIN_TOKEN: goodToken };
@@ -65,7 +65,7 @@ describe("the gateway that runs on a folder", () => {
     await soon(() => peer.sockets.size).toBe(0);
   });
 
-  test("[CLT12] is called with the token of the folder where none is set", async () => {
+  test("is called with the token of the folder where none is set", async () => {
     running();
     writeFileSync(tokenPath(folder.path), `${fileToken}\n`, { mode: 0o600 });
     const shown: unknown[] = [];
@@ -79,7 +79,7 @@ describe("the gateway that runs on a folder", () => {
     await calls?.close();
   });
 
-  test("[CLT12] a token that it does not take is an error that says which, and what to do", async () => {
+  test("a token that it does not take is an error that says which, and what to do", async () => {
     running();
     await expect(reach({ SKEIN_TOKEN: "skein_bad" })).rejects.toMatchObject({
       code: "unauthorized",
@@ -89,7 +89,7 @@ describe("the gateway that runs on a folder", () => {
     await expect(reach()).rejects.toMatchObject({ message: expect.stringContaining("Remove that file") });
   });
 
-  test("[CLT12] one that cannot be reached, or without a token, is told of", async () => {
+  test("one that cannot be reached, or without a token, is told of", async () => {
     const { url } = peer;
     running();
     expect(await reach()).toBeNull();
@@ -101,7 +101,7 @@ describe("the gateway that runs on a folder", () => {
     await peer.listen();
   });
 
-  test("[CLT12] the loopback of another machine is passed by", async () => {
+  test("the loopback of another machine is passed by", async () => {
     running();
     const path = runningPath(folder.path);
     const written = JSON.parse(readFileSync(path, "utf8"));
@@ -140,19 +140,19 @@ describe("the gateway that runs on a folder", () => {
 describe("what a gateway refuses", () => {
   const report = (error: unknown, json = false) => reportFailure(error, terminal(), json);
 
-  test("[CLT13] is one line with its code", () => {
+  test("is one line with its code", () => {
     const error = new CallError({ code: "rate_limited", message: "Too many\nrequests." });
     expect(report(error)).toBe(1);
     expect(printed.err).toBe("error: Too many\\u000arequests. (rate_limited)\n");
   });
 
-  test("[CLT13] with --json has the code that it has without a gateway", () => {
+  test("with --json has the code that it has without a gateway", () => {
     const details = { reason: "invalid_arguments" };
     expect(report(new CallError({ code: "invalid_request", message: "No.", details }), true)).toBe(2);
     expect(JSON.parse(printed.out)).toEqual({ status: "error", code: "invalid_arguments", error: "No." });
   });
 
-  test("[CLT13] params that do not fit are told alike without a gateway", () => {
+  test("params that do not fit are told alike without a gateway", () => {
     const wire = invalidRequest([{ path: "label", problem: "is too long" }]);
     for (const error of [new RequestRefusedError(wire), new CallError(wire)]) {
       printed.err = "";

@@ -32,23 +32,20 @@ describe("what is heard of a run", () => {
     ["said anew", [delta("goo"), retry, delta("good morning")], true],
     ["with a piece lost", [delta("good "), gap], false],
     ["not at all", [], false],
-  ])(
-    "[CLG2] an answer that came %s: all of it is there, or it is known to be missing",
-    async (_, events, all) => {
-      const heard = new RunEvents(streamOf(events), undefined, () => undefined);
-      await heard.waitForEnd("r");
-      expect(heard.hasWholeReply("r", "good morning")).toBe(all);
-    },
-  );
+  ])("an answer that came %s: all of it is there, or it is known to be missing", async (_, events, all) => {
+    const heard = new RunEvents(streamOf(events), undefined, () => undefined);
+    await heard.waitForEnd("r");
+    expect(heard.hasWholeReply("r", "good morning")).toBe(all);
+  });
 
-  test("[CLG2] who may not hear is ready at once, and waits for nothing", async () => {
+  test("who may not hear is ready at once, and waits for nothing", async () => {
     const heard = new RunEvents(streamOf([], new Error("forbidden")), undefined, () => undefined);
     await heard.ready;
     await heard.waitForEnd("r");
     expect(heard.hasWholeReply("r", "x")).toBe(false);
   });
 
-  test("[CLG2] what happens to other users is not heard", async () => {
+  test("what happens to other users is not heard", async () => {
     const events: SkeinEvent[] = [];
     const theirs = { ...asked, payload: { ...asked.payload, userId: "bob" } };
     const hers = { ...asked, payload: { ...asked.payload, userId: "ann" } };

@@ -124,7 +124,7 @@ describe("a start", () => {
     expect(pieces.opened).toHaveLength(1);
   });
 
-  test("[GKL6] the port is that of one that listens and has not yet said so: it is waited for, and is the one", async () => {
+  test("[GST2] the port is that of one that listens and has not yet said so: it is waited for, and is the one", async () => {
     const gate = Promise.withResolvers<void>();
     const listening = Promise.withResolvers<string>();
     const { listen } = smallPieces();
@@ -165,7 +165,7 @@ describe("a start", () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
   });
 
-  test("[GST3] a port that somebody else has is told with what to do, and nothing is left behind", async () => {
+  test("a port that somebody else has is told with what to do, and nothing is left behind", async () => {
     const other = createServer((socket) => socket.destroy());
     others.push(other);
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -181,7 +181,7 @@ describe("a start", () => {
     expect((await open()).isMine).toBe(true);
   });
 
-  test("[GST3] listening where others reach it needs to be asked for", async () => {
+  test("listening where others reach it needs to be asked for", async () => {
     await expect(open({ port: 0, host: "0.0.0.0" })).rejects.toThrow(/--expose/);
     await expect(open({ port: 0, host: "192.0.2.1", expose: true })).rejects.toThrow(
       "This machine has no address 192.0.2.1.",
@@ -217,7 +217,7 @@ describe("a stop", () => {
 });
 
 describe("a stop in the midst of something", () => {
-  test("[GST18] while it does maintenance: from that moment on nothing is taken", async () => {
+  test("while it does maintenance: from that moment on nothing is taken", async () => {
     const [begun, held] = [Promise.withResolvers<AbortSignal>(), Promise.withResolvers<void>()];
     const { handlers } = smallPieces();
     const slow = async (_: unknown, { signal }: Call) => {
@@ -235,7 +235,7 @@ describe("a stop in the midst of something", () => {
     expect(await closing).toBe(true);
   });
 
-  test("[GST18] gateway.json cannot be removed: that is told, and port and folder are let go of", async () => {
+  test("gateway.json cannot be removed: that is told, and port and folder are let go of", async () => {
     const gateway = await mine();
     const unlink = vi.spyOn(realDisk, "unlink").mockImplementation((path) => {
       throw new Error(`${path} is held`);
@@ -252,7 +252,7 @@ describe("a stop in the midst of something", () => {
 describe("a configuration that is written meanwhile", () => {
   const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
 
-  test("[GST16] between the reading and the opening: the Skein and what is told of it are of one reading", async () => {
+  test("between the reading and the opening: the Skein and what is told of it are of one reading", async () => {
     const { listen } = pieces;
     pieces = smallPieces({
       listen: async (parts) => {
@@ -267,7 +267,7 @@ describe("a configuration that is written meanwhile", () => {
     expect(served).toEqual(["main"]);
   });
 
-  test("[GST17] while it starts: it is taken in as soon as it has started", async () => {
+  test("while it starts: it is taken in as soon as it has started", async () => {
     const { listen } = pieces;
     pieces = smallPieces({
       listen: async (parts) => {
@@ -279,7 +279,7 @@ describe("a configuration that is written meanwhile", () => {
     await expect.poll(agents(url)).toEqual(["main", "second"]);
   });
 
-  test("[GST17] while it reloads: it is taken in behind that", async () => {
+  test("while it reloads: it is taken in behind that", async () => {
     const { handlers } = smallPieces();
     let opens = 0;
     pieces = smallPieces({
@@ -324,7 +324,7 @@ describe("a reload", () => {
     await expect.poll(effective).toContain("SKEIN_AGENTS__OTHER__SYSTEM in ");
   });
 
-  test("[GST5] a call that is under way gets its answer from what it was put to", async () => {
+  test("a call that is under way gets its answer from what it was put to", async () => {
     const held = Promise.withResolvers<void>();
     pieces.hold = held.promise;
     const gateway = await mine();
@@ -343,7 +343,7 @@ describe("a reload", () => {
   });
 
   test.each(["a message of a channel", "a tool over MCP"])(
-    "[GST5] so does %s, whose Skein is not closed under it",
+    "so does %s, whose Skein is not closed under it",
     async (what) => {
       pieces = smallPieces({ openMcp: gatewayPieces.openMcp });
       const gateway = await mine();
@@ -399,7 +399,7 @@ describe("a reload", () => {
     expect(pieces.opened.at(-1)?.root).toBe(dir);
   });
 
-  test("[GST13] metrics of the gateway stand behind those of its Skein, and count on over reloads", async () => {
+  test("metrics of the gateway stand behind those of its Skein, and count on over reloads", async () => {
     const gateway = await mine();
     await call(gateway.url, "agents.list");
     await gateway.reload();

@@ -19,7 +19,7 @@ describe("why a gateway cannot listen", () => {
     ["EACCES", "Port 80 at 127.0.0.1 needs more rights than this user has."],
     ["EADDRNOTAVAIL", "This machine has no address 127.0.0.1."],
     ["ENOTFOUND", "The name 127.0.0.1 has no address."],
-  ])("[NWU5] %s, whichever check finds it", async (code, text) => {
+  ])("%s, whichever check finds it", async (code, text) => {
     for (const error of [system(code), wrapped(code)]) {
       const told = (await portError(error, place)) as SkeinError;
       expect(told.message.startsWith(text)).toBe(true);
@@ -27,7 +27,7 @@ describe("why a gateway cannot listen", () => {
     }
   });
 
-  test("[NWU5] everything else is as it was", async () => {
+  test("everything else is as it was", async () => {
     const others = [
       system("ESTRANGE"),
       wrapped("ESTRANGE"),
@@ -44,12 +44,12 @@ function config(root: string, gateway: object) {
 }
 
 describe("doctor and the port", () => {
-  test("[GST12] one that is free is fine", async () => {
+  test("one that is free is fine", async () => {
     using folder = temporaryFolder();
     expect(await checkPort(config(folder.path, { port: 0 }))).toEqual([]);
   });
 
-  test("[GST12] one that is taken is told, unless it is taken by the gateway of this folder", async () => {
+  test("one that is taken is told, unless it is taken by the gateway of this folder", async () => {
     using folder = temporaryFolder();
     const other = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -77,7 +77,7 @@ describe("doctor and the port", () => {
     }
   });
 
-  test("[GST12] an address that others reach is told before it is tried", async () => {
+  test("an address that others reach is told before it is tried", async () => {
     using folder = temporaryFolder();
     const [found] = await checkPort(config(folder.path, { host: "0.0.0.0" }));
     expect(found).toMatchObject({ severity: "warning", remedy: expect.stringContaining("--expose") });

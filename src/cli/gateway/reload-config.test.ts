@@ -28,7 +28,7 @@ const at = (name: string) => join(folder.path, name);
 const heard = () => expect.poll(() => changes);
 
 describe("files that are watched", () => {
-  test("[GST10] written, replaced, taken away and put back: each is heard", async () => {
+  test("written, replaced, taken away and put back: each is heard", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("skein.yaml"), at(".env")]));
     writeFileSync(at("skein.yaml"), "b");
@@ -44,7 +44,7 @@ describe("files that are watched", () => {
     await heard().toBe(5);
   });
 
-  test("[GST10] what is written as it was, and other files, are not", async () => {
+  test("what is written as it was, and other files, are not", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("skein.yaml")]));
     writeFileSync(at("skein.yaml"), "a");
@@ -55,7 +55,7 @@ describe("files that are watched", () => {
     await heard().toBe(2);
   });
 
-  test("[GST10] a folder that is exchanged whole by a link is heard too", async () => {
+  test("a folder that is exchanged whole by a link is heard too", async () => {
     for (const [name, text] of [
       ["one", "a"],
       ["two", "b"],
@@ -71,7 +71,7 @@ describe("files that are watched", () => {
     await heard().toBe(1);
   });
 
-  test("[GST10] a folder that is not there is told, and hinders nobody", async () => {
+  test("a folder that is not there is told, and hinders nobody", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("gone/skein.yaml"), at("skein.yaml")]));
     expect(failures).toEqual([at("gone")]);

@@ -31,7 +31,7 @@ function parts(report: () => unknown) {
 }
 
 describe("what a gateway does by itself", () => {
-  test("[GST11] tokens that were over long ago are forgotten", async () => {
+  test("tokens that were over long ago are forgotten", async () => {
     const all = parts(() => ({ mode: "warn", decisions: [], done: [] }));
     const { books, tokens, lines } = all;
     tokens.create({ name: "long", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
@@ -44,7 +44,7 @@ describe("what a gateway does by itself", () => {
     expect(lines).toEqual([]);
   });
 
-  test("[GST11] maintenance is done by the method that people call, and told; a warning once", async () => {
+  test("maintenance is done by the method that people call, and told; a warning once", async () => {
     let given: unknown = { mode: "warn", decisions: [decision], done: [] };
     const all = parts(() => given);
     const said = await runMaintenance(all, never);
@@ -57,7 +57,7 @@ describe("what a gateway does by itself", () => {
     expect(all.lines.at(-1)).toBe("info: maintenance changed 1 of 2 sessions");
   });
 
-  test("[GST11] what fails is told, and tried again", async () => {
+  test("what fails is told, and tried again", async () => {
     const all = parts(() => {
       throw new Error("the disk is full");
     });
@@ -65,7 +65,7 @@ describe("what a gateway does by itself", () => {
     expect(all.lines).toEqual(["error: maintenance failed: the disk is full"]);
   });
 
-  test("[GST11] what fails each second is logged once, and does not end the gateway", async () => {
+  test("what fails each second is logged once, and does not end the gateway", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const all = parts(() => null);
@@ -86,12 +86,12 @@ describe("what a gateway does by itself", () => {
     }
   });
 
-  test("[GST11] it ends at once, and leaves no timer", async () => {
+  test("it ends at once, and leaves no timer", async () => {
     const end = startUpkeep(parts(() => null));
     await end();
   });
 
-  test("[GST11] a gateway.json that was taken away is written anew, unless another gateway has come", () => {
+  test("a gateway.json that was taken away is written anew, unless another gateway has come", () => {
     const made: string[] = [];
     const claim = (name: string, ...lives: boolean[]) => ({
       startedAt: 0,

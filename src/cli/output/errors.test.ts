@@ -17,14 +17,14 @@ describe("what the system refuses", () => {
     ["EROFS", "write_failed", /it can only be read .*--dir\.$/],
     ["ENOSPC", "write_failed", /the disk is full .*Free some space/],
     ["EMFILE", "unreadable_file", /too many files are open/],
-  ])("[NWU4] %s is told with what to do", (code, as, text) => {
+  ])("[ATF12] %s is told with what to do", (code, as, text) => {
     expect(fileSystemError(system(code, "/x/work.db"))).toMatchObject({
       code: as,
       message: expect.stringMatching(text),
     });
   });
 
-  test("[NWU4] a file in the place of a folder, as the system says it", () => {
+  test("[ATF12] a file in the place of a folder, as the system says it", () => {
     const folder = temporaryFolder();
     const file = join(folder.path, "file");
     writeFileSync(file, "");
@@ -41,7 +41,7 @@ describe("what the system refuses", () => {
     folder.remove();
   });
 
-  test("[NWU4] what is not about a file stays what it was", () => {
+  test("[ATF12] what is not about a file stays what it was", () => {
     for (const error of [new Error("no"), system("EACCES"), system("ESTRANGE", "/x"), "no", null])
       expect(fileSystemError(error)).toBe(null);
   });

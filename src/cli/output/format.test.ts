@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SafeStream, safeText } from "./format.ts";
 
 describe("text that arrives in pieces", () => {
-  test("[CLI5] is the same, and as harmless, however it was cut", () => {
+  test("[ATK18] is the same, and as harmless, however it was cut", () => {
     const piece = fc.string({
       unit: fc.constantFrom("a", "\r", "\n", "\u001b", "\u009b", "😀", "é", "\ud83d"),
     });
@@ -18,7 +18,7 @@ describe("text that arrives in pieces", () => {
     );
   });
 
-  test("[CLI5] keeps lines, whichever way they end", () => {
+  test("[ATK18] keeps lines, whichever way they end", () => {
     expect(safeText("one\r\ntwo\nthree\rfour")).toBe("one\ntwo\nthree\\u000dfour");
   });
 });

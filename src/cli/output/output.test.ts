@@ -42,7 +42,7 @@ describe("tables", () => {
     { title: "SIZE", text: ([, size]: string[]) => size ?? "", align: "right" as const },
   ];
 
-  test("[CLI19] columns are aligned, and one without contents is left out", () => {
+  test("columns are aligned, and one without contents is left out", () => {
     const { terminal, printed } = fake();
     printTable(terminal, columns, [
       ["a", "1"],
@@ -52,7 +52,7 @@ describe("tables", () => {
     expect(printed.out).toBe("NAME    SIZE\na          1\nlonger  1000\n西阵      20\n");
   });
 
-  test("[CLI19] no line is wider than the terminal, whatever is in it", () => {
+  test("no line is wider than the terminal, whatever is in it", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.string({ unit: "grapheme", maxLength: 80 }), fc.string({ maxLength: 12 })), {
@@ -80,7 +80,7 @@ describe("tables", () => {
     .array(fc.constantFrom(..."abz09-.%_"), { minLength: 1, maxLength: 90, size: "max" })
     .map((part) => `agent:x:acp:${part.join("")}`);
 
-  test("[CLI58] a name is whole at every width, and what stands beside it gives way", () => {
+  test("a name is whole at every width, and what stands beside it gives way", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(key, fc.string({ unit: "grapheme", maxLength: 80 })), {
@@ -100,7 +100,7 @@ describe("tables", () => {
     );
   });
 
-  test("[CLI58] where no terminal is, nothing is cut or left out", () => {
+  test("where no terminal is, nothing is cut or left out", () => {
     const { terminal, printed } = fake({ columns: 20 });
     const name = `agent:x:acp:${"0".repeat(90)}`;
     const text = "gardens and food ".repeat(20).trim();
@@ -115,7 +115,7 @@ describe("tables", () => {
     expect(second).toBe(`${"main".padEnd(name.length)}  ${"short".padEnd(60)}   2d`);
   });
 
-  test("[CLI19] [CLI5] text that would control the terminal is shown, not obeyed", () => {
+  test("[ATK18] text that would control the terminal is shown, not obeyed", () => {
     const { terminal, printed } = fake();
     printTable(terminal, columns, [["\u001b[2J\nx", "\u0007"]]);
     expect(printed.out).not.toContain("\u001b");
@@ -130,9 +130,9 @@ describe("amounts", () => {
     [1024, "1.0 KB"],
     [1024 * 1023.99, "1.0 MB"],
     [150 * 1024 * 1024, "150 MB"],
-  ])("[CLI19] %d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
+  ])("%d bytes are %s", (bytes, text) => expect(formatBytes(bytes)).toBe(text));
 
-  test("[CLI19] counts, costs and ages", () => {
+  test("counts, costs and ages", () => {
     expect([999, 1000, 12_345, 3_400_000].map(formatCount)).toEqual(["999", "1.0k", "12.3k", "3.4M"]);
     expect([null, 0, 0.001, 1.234].map(formatCost)).toEqual(["?", "", "<$0.01", "$1.23"]);
     const minute = 60_000;
@@ -145,7 +145,7 @@ describe("amounts", () => {
     ]);
   });
 
-  test("[CLI14] a time is a date, or a span back from now", () => {
+  test("[SNM1] a time is a date, or a span back from now", () => {
     expect(parseTime("2026-03-01T00:00:00Z", 0)).toBe(Date.UTC(2026, 2, 1));
     expect(parseTime("90m", 100 * 60_000)).toBe(10 * 60_000);
     for (const text of ["yesterday", "5", "7y", "2026-99-99", ""]) {
@@ -181,7 +181,7 @@ describe("asking", () => {
 });
 
 describe("progress", () => {
-  test("[CLI24] is drawn on stderr, over itself, and is gone at the end", async () => {
+  test("is drawn on stderr, over itself, and is gone at the end", async () => {
     const { terminal, printed } = fake({ redraws: true });
     await withProgress(terminal, "Copying", async (update) => {
       update(0, 4);
@@ -197,7 +197,7 @@ describe("progress", () => {
     ]);
   });
 
-  test("[CLI24] is not drawn where a line cannot be drawn over", () => {
+  test("is not drawn where a line cannot be drawn over", () => {
     const { terminal, printed } = fake();
     progressBar(terminal, "Copying").update(1, 2);
     expect(printed).toEqual({ out: "", err: "" });
@@ -205,7 +205,7 @@ describe("progress", () => {
 });
 
 describe("what to type next", () => {
-  test("[CLI15] has the folder, user and agent of the call, quoted for a shell", () => {
+  test("has the folder, user and agent of the call, quoted for a shell", () => {
     const { terminal } = fake();
     const options = { dir: "/my files", user: "o'neil", agent: "main", json: true };
     expect(commandLine(terminal, options, ["sessions", "show", "trip"])).toBe(

@@ -48,7 +48,7 @@ describe("what happens in a turn", () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
   });
 
-  test("[CLI58] the key of a child is whole, however narrow the terminal is", () => {
+  test("the key of a child is whole, however narrow the terminal is", () => {
     const printed: string[] = [];
     const terminal = { ...silentTerminal("/"), columns: 20, err: (text: string) => void printed.push(text) };
     const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false });
@@ -61,7 +61,7 @@ describe("what happens in a turn", () => {
     [["One ", "line."], "│ One line.\n"],
     [["Two\n", "lines\n"], "│ Two\n│ lines\n"],
     [["A\n\nparagraph", "\n\n", "more"], "│ A\n│ \n│ paragraph\n│ \n│ more\n"],
-  ])("[CLI61] asides %j go to stderr, each line behind a mark", (pieces, expected) => {
+  ])("asides %j go to stderr, each line behind a mark", (pieces, expected) => {
     const printed = { out: [] as string[], err: [] as string[] };
     const terminal = {
       ...silentTerminal("/"),

@@ -14,7 +14,7 @@ function read(text: string) {
 }
 
 describe("the settings of the gateway", () => {
-  test("[GSA18] it listens on this machine alone unless it is told otherwise", () => {
+  test("it listens on this machine alone unless it is told otherwise", () => {
     expect(read("")).toEqual({
       value: { gateway: { host: "127.0.0.1", port: 18790, expose: false, allowedHosts: [], trustProxy: [] } },
       problems: 0,
@@ -33,7 +33,7 @@ describe("the settings of the gateway", () => {
     ['trustProxy: ["10.0.0.0/33"]', 1],
     ['trustProxy: ["999.0.0.1"]', 1],
     ['trustProxy: ["proxy.lan"]', 1],
-  ])("[GSA18] %s: %d mistakes", (line, problems) => {
+  ])("%s: %d mistakes", (line, problems) => {
     expect(read(`gateway:\n  ${line}\n`).problems).toBe(problems);
   });
 });

@@ -43,7 +43,7 @@ describe("visibility as it is written", () => {
     [sessions("~"), all("tree")],
     [sessions("{}"), all("tree")],
     [sessions("{ send: all, list: self }"), { ...all("tree"), send: "all", list: "self" }],
-  ])("[ACC12] %j", (text, visibility) => {
+  ])("%j", (text, visibility) => {
     const { config, told } = read(text);
     expect(told).toEqual([]);
     expect(config.tools.sessions.visibility).toEqual(visibility);
@@ -51,7 +51,7 @@ describe("visibility as it is written", () => {
     expect(accepts(parse(text) ?? {})).toBe(true);
   });
 
-  test("[ACC12] an agent says nothing, a word, or a word for some, and a policy comes of it", () => {
+  test("an agent says nothing, a word, or a word for some, and a policy comes of it", () => {
     const text = `${sessions("agent")}\nagents: { a: {}, b: { visibility: self }, c: { visibility: { send: all, list: ~ } } }`;
     const { config, told } = read(text);
     expect(told).toEqual([]);
@@ -86,14 +86,14 @@ describe("visibility as it is written", () => {
       "{ send: al }",
       '1:42: tools.sessions.visibility.send: found "al", expected "self", "tree", "agent" or "all" (did you mean "all"?)',
     ],
-  ])("[ACC12] %j is a mistake, told once", (text, problem) => {
+  ])("%j is a mistake, told once", (text, problem) => {
     const { told, config } = read(sessions(text));
     expect(told).toEqual([problem]);
     expect(config.tools.sessions.visibility).toEqual(all("tree"));
     expect(accepts(parse(sessions(text)))).toBe(false);
   });
 
-  test("[ACC12] the environment may say a word, a word for an action, or both", () => {
+  test("the environment may say a word, a word for an action, or both", () => {
     const name = "SKEIN_TOOLS__SESSIONS__VISIBILITY";
     const visibilityOf = (env: Record<string, string>, text = sessions("{ send: self, list: self }")) => {
       const { told, config } = read(text, env);
@@ -123,7 +123,7 @@ describe("visibility as it is written", () => {
     ]);
   });
 
-  test("[ACC12] it is shown with where it comes from, hides a variable, and reads back the same", () => {
+  test("it is shown with where it comes from, hides a variable, and reads back the same", () => {
     const written = read(`${sessions("agent")}\nagents: { b: { visibility: '\${V}' } }`, { V: "self" });
     expect(written.told).toEqual([]);
     const shown = effectiveText(sections, written.config, written.sources);
@@ -140,7 +140,7 @@ describe("visibility as it is written", () => {
 });
 
 describe("pairs of agents as they are written", () => {
-  test("[ACC13] off and without a list, unless said", () => {
+  test("[ACC9] off and without a list, unless said", () => {
     expect(read("").config.tools.agentToAgent).toEqual({ enabled: false, allow: [] });
     const text = 'tools: { agentToAgent: { enabled: true, allow: ["main -> research", "planner->*", a] } }';
     const { config, told } = read(text);
@@ -157,13 +157,13 @@ describe("pairs of agents as they are written", () => {
     expect(read("", env).config.tools.agentToAgent).toEqual({ enabled: true, allow: ["a -> b", "c"] });
   });
 
-  test("[ACC13] a malformed one is a mistake at its place", () => {
+  test("[ACC9] a malformed one is a mistake at its place", () => {
     expect(read('tools: { agentToAgent: { allow: ["a -> b", "a <-> b"] } }').told).toEqual([
       '1:44: tools.agentToAgent.allow.1: found "a <-> b", expected a pair such as "main -> research", or an agent id; * stands for any characters',
     ]);
   });
 
-  test("[ACC13] what the configuration takes is what the policy understands", () => {
+  test("[ACC9] what the configuration takes is what the policy understands", () => {
     const some = fc.constantFrom("a", "B", "*", "-", "->", ">", " ", "\t", "_", "?", "é", "x".repeat(62));
     const any = fc.oneof(
       fc.string(),

@@ -16,7 +16,7 @@ describe("amounts", () => {
     ["30d", 30 * day],
     ["30 d", 30 * day],
     ["2w", 14 * day],
-  ])("[CFG8] the length of time %s", (text, ms) => {
+  ])("the length of time %s", (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
 
@@ -33,7 +33,7 @@ describe("amounts", () => {
     "1..5h",
     "30d ",
     "9999999999999w",
-  ])("[CFG8] %j is no length of time", (text) => {
+  ])("%j is no length of time", (text) => {
     expect(parseDuration(text)).toBeNull();
   });
 
@@ -43,18 +43,15 @@ describe("amounts", () => {
     ["1.5MB", 1_500_000],
     ["512MiB", 512 * 1024 ** 2],
     ["2 TB", 2e12],
-  ])("[CFG8] the size %s", (text, bytes) => {
+  ])("the size %s", (text, bytes) => {
     expect(parseBytes(text)).toBe(bytes);
   });
 
-  test.each(["", "10", "10gb", "10G", "-1KB", "0GB", "1e3B", "9999999999TB"])(
-    "[CFG8] %j is no size",
-    (text) => {
-      expect(parseBytes(text)).toBeNull();
-    },
-  );
+  test.each(["", "10", "10gb", "10G", "-1KB", "0GB", "1e3B", "9999999999TB"])("%j is no size", (text) => {
+    expect(parseBytes(text)).toBeNull();
+  });
 
-  test("[CFG8] what is written is read back", () => {
+  test("what is written is read back", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: mostAmount }),

@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 
 describe("the first token", () => {
-  test("[GSA7] is made once, for its owner alone, with every right", () => {
+  test("[GST1] is made once, for its owner alone, with every right", () => {
     const first = ensureAdminToken(root, books.tokens);
     expect(first.isNew).toBe(true);
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
@@ -45,7 +45,7 @@ describe("the first token", () => {
     expect(readdirSync(root)).toEqual(["token"]);
   });
 
-  test("[GSA7] processes that start at once get the same one", async () => {
+  test("[GST1] processes that start at once get the same one", async () => {
     new TokenBooks(join(root, "work.db")).db.close();
     const said = await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -61,14 +61,14 @@ describe("the first token", () => {
     db.close();
   });
 
-  test("[GSA7] a file that others may read is made private", () => {
+  test("[GST1] a file that others may read is made private", () => {
     const { secret } = ensureAdminToken(root, books.tokens);
     chmodSync(tokenPath(root), 0o644);
     expect(ensureAdminToken(root, books.tokens).secret).toBe(secret);
     expect(statSync(tokenPath(root)).mode & 0o777).toBe(0o600);
   });
 
-  test("[GSA7] its file goes on counting after work.db was lost, but not beside other tokens", () => {
+  test("[GST1] its file goes on counting after work.db was lost, but not beside other tokens", () => {
     const { secret } = ensureAdminToken(root, books.tokens);
     const lost = new TokenBooks();
     expect(ensureAdminToken(root, lost.tokens)).toMatchObject({ secret, isNew: false });
@@ -78,7 +78,7 @@ describe("the first token", () => {
     expect(() => ensureAdminToken(root, other.tokens)).toThrow(/not known here. Remove the file/);
   });
 
-  test("[GSA7] a file that cannot be used is told, and stays as it is", () => {
+  test("[GST1] a file that cannot be used is told, and stays as it is", () => {
     const path = tokenPath(root);
     for (const held of ["", "not a token\n", `skein_${"a".repeat(42)}`]) {
       writeFileSync(path, held);
@@ -104,7 +104,7 @@ describe("the first token", () => {
 describe("a link code", () => {
   const maker = () => books.tokens.create({ name: "admin", scopes: tokenScopes, user: "*" }, null).token;
 
-  test("[GSA8] is exchanged once, for a token that can be revoked alone", () => {
+  test("is exchanged once, for a token that can be revoked alone", () => {
     const by = maker();
     const code = createLinkCode(books.tokens, by);
     expect(books.tokens.verify(code)).toBe(null);
@@ -122,7 +122,7 @@ describe("a link code", () => {
     expect(books.tokens.current(by.tokenId)).not.toBe(null);
   });
 
-  test("[GSA8] is over after ten minutes, and with its maker", () => {
+  test("is over after ten minutes, and with its maker", () => {
     const by = maker();
     const [late, inTime] = [createLinkCode(books.tokens, by), createLinkCode(books.tokens, by)];
     books.now += 599_999;
@@ -135,7 +135,7 @@ describe("a link code", () => {
     expect(books.db.sql("SELECT * FROM gateway_codes").all()).toEqual([]);
   });
 
-  test("[GSA8] gives no more than its maker has, and no longer", () => {
+  test("gives no more than its maker has, and no longer", () => {
     const expiresAt = books.now + 1000;
     const by = books.tokens.create({ name: "n", scopes: ["read"], user: "ann", expiresAt }, null).token;
     const given = exchangeLinkCode(books.tokens, createLinkCode(books.tokens, by));
@@ -143,7 +143,7 @@ describe("a link code", () => {
   });
 
   test.each([[undefined], [""], ["skein_code_"], [`skein_code_${"a".repeat(43)}`], [7]])(
-    "[GSA8] %j is none",
+    "%j is none",
     (code) => {
       createLinkCode(books.tokens, maker());
       expect(exchangeLinkCode(books.tokens, code)).toBe(null);

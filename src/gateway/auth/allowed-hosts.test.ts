@@ -114,7 +114,7 @@ describe("under which names and from which pages", () => {
 });
 
 describe("headers of answers", () => {
-  test("[GSA15] pages run our files alone", () => {
+  test("pages run our files alone", () => {
     for (const { "content-security-policy": policy = "" } of [pageHeaders, assetHeaders]) {
       expect(policy).toContain("default-src 'none'; script-src 'self';");
       expect(policy).toContain("frame-ancestors 'none'");
@@ -122,7 +122,7 @@ describe("headers of answers", () => {
     }
   });
 
-  test("[GSA15] data is sandboxed and kept nowhere, and nobody else's pages may read anything", () => {
+  test("data is sandboxed and kept nowhere, and nobody else's pages may read anything", () => {
     for (const headers of [apiHeaders, downloadHeaders]) {
       expect(headers["content-security-policy"]).toMatch(/^default-src 'none';.*; sandbox$/);
       expect(headers["cache-control"]).toBe("no-store");

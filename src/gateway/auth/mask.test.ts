@@ -7,7 +7,7 @@ const redactor = withoutTranscriptPaths(createRedactor());
 const rows = { sessions: [{ key: "main", transcriptPath: "/srv/skein/main.jsonl", kind: "main" }] };
 
 describe("where session files lie", () => {
-  test("[WLK8] is taken out of values, and of their texts, however often one was written into another", () => {
+  test("is taken out of values, and of their texts, however often one was written into another", () => {
     let text = JSON.stringify(rows);
     for (let depth = 0; depth < 5; depth++) {
       const safe = redactor.redact(text).text;
@@ -24,7 +24,7 @@ describe("where session files lie", () => {
     expect(redactor.redact(windows).text).toBe('{"transcriptPath":""}');
   });
 
-  test("[WLK8] nothing else is touched", () => {
+  test("nothing else is touched", () => {
     const words = fc
       .array(fc.constantFrom("transcript", "Path", '"', "\\", ":", "/srv/x", " "))
       .map((parts) => parts.join(""));
@@ -36,7 +36,7 @@ describe("where session files lie", () => {
     );
   });
 
-  test("[WLK8] a long text of backslashes costs no more than its length", () => {
+  test("a long text of backslashes costs no more than its length", () => {
     const text = `"transcriptPath":"${"\\".repeat(1_000_000)}`;
     expect(redactor.redact(text).text.length).toBe(text.length);
   });

@@ -84,7 +84,7 @@ describe("a token", () => {
     ]);
   });
 
-  test("[GSA2] gives its principal, in another process too, until it is over", () => {
+  test("[GBN6] gives its principal, in another process too, until it is over", () => {
     const path = join(folder, "shared.db");
     const [one, two] = [new TokenBooks(path), new TokenBooks(path)];
     const { secret, token } = one.tokens.create({ ...reader, expiresAt: one.now + 10 }, null);
@@ -113,12 +113,12 @@ describe("a token", () => {
     ["a megabyte", `skein_${"a".repeat(1_000_000)}`],
     ["SQL", "skein_' OR 1=1 --"],
     ["nobody's", `skein_${"A".repeat(43)}`],
-  ])("[GSA2] %s is no token", (_, secret) => {
+  ])("[GBN6] %s is no token", (_, secret) => {
     books.tokens.create(admin, null);
     expect(books.tokens.verify(secret)).toBe(null);
   });
 
-  test("[GSA2] exactly its own secret is taken: no other one, and none that differs anywhere", () => {
+  test("[GBN6] exactly its own secret is taken: no other one, and none that differs anywhere", () => {
     const made = [reader, admin, { ...reader, user: null }].map((each) => books.tokens.create(each, null));
     fc.assert(
       fc.property(
@@ -134,7 +134,7 @@ describe("a token", () => {
     );
   });
 
-  test("[GSA2] a row whose hash only begins alike is not taken", () => {
+  test("[GBN6] a row whose hash only begins alike is not taken", () => {
     const wanted = hashSecret("a");
     const alike = { hash: `${wanted.hash.slice(0, 63)}${wanted.hash.endsWith("0") ? "1" : "0"}`, id: 1 };
     expect(findByHash([alike], wanted)).toBe(null);
@@ -202,7 +202,7 @@ describe("minting and revoking", () => {
 });
 
 describe("the last use of a token", () => {
-  test("[GSA5] is written at most once a minute", () => {
+  test("is written at most once a minute", () => {
     const { secret, token } = books.tokens.create(reader, null);
     const used = () => books.tokens.get(token.tokenId)?.lastUsedAt;
     expect(used()).toBe(null);
@@ -217,7 +217,7 @@ describe("the last use of a token", () => {
     expect(used()).toBe(first + 60_000);
   });
 
-  test("[GSA5] a disk that does not take it keeps nobody out", () => {
+  test("a disk that does not take it keeps nobody out", () => {
     const { secret } = books.tokens.create(reader, null);
     const unsynced = () => {
       throw new Error("disk full");
@@ -245,7 +245,7 @@ test("[HLT3] the tokens that a lost database takes along are counted without the
 });
 
 describe("the tables of tokens", () => {
-  test("[GSA6] go forward once, all of it or nothing, and those of a newer Skein are refused", () => {
+  test("[FS18] go forward once, all of it or nothing, and those of a newer Skein are refused", () => {
     const db = openBooks();
     migrateTokens(db);
     migrateTokens(db);

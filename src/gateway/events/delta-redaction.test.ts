@@ -39,7 +39,7 @@ function textOf({ frames }: TestSink, kind = "text", runId = "r1"): string {
 const retry = { ...ended(), type: "run.retry" as const, attempt: 1, delayMs: 0, code: "x", error: "y" };
 
 describe("texts that come in pieces", () => {
-  test("[GEV12] whoever is no admin gets the redacted whole, however it was cut, and all of it before it counts", () => {
+  test("whoever is no admin gets the redacted whole, however it was cut, and all of it before it counts", () => {
     const words = fc.array(
       fc.constantFrom("Here ", "it is: ", secret, "\n", "password=hunter2hunter2 ", "sk-"),
       {
@@ -65,7 +65,7 @@ describe("texts that come in pieces", () => {
     );
   });
 
-  test("[GEV12] what happens in the middle of a secret does not show its second half", () => {
+  test("what happens in the middle of a secret does not show its second half", () => {
     const middles: SkeinEvent[] = [
       updated(),
       appended("user", "and one more thing"),
@@ -85,7 +85,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe(`${redactor.redact(secret).text} done`);
   });
 
-  test("[GEV13] what was held back of an answer that does not count is not sent", () => {
+  test("what was held back of an answer that does not count is not sent", () => {
     const { emit, plain } = readers();
     emit(delta("sk-ant-"));
     emit(retry);
@@ -94,7 +94,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe("fresh words");
   });
 
-  test("[GEV13] what was held back is kept for who resumes, and for admins it never was", () => {
+  test("what was held back is kept for who resumes, and for admins it never was", () => {
     const { hub, emit, settle } = readers();
     emit(delta("sk-ant-"));
     emit(ended());
@@ -106,7 +106,7 @@ describe("texts that come in pieces", () => {
     expect(admin.said).toEqual(["run.delta 1", "run.ended 3"]);
   });
 
-  test("[GEV23] a session is deleted while half of a secret is held back: neither half is sent behind it", () => {
+  test("a session is deleted while half of a secret is held back: neither half is sent behind it", () => {
     for (const end of [ended(), toolCall({}), appended("assistant", "all of it")]) {
       const { emit, plain } = readers();
       emit(delta(`Here: ${secret.slice(0, 20)}`));
@@ -120,7 +120,7 @@ describe("texts that come in pieces", () => {
     }
   });
 
-  test("[GEV23] an older session of the key is deleted, or another user's: whoever speaks now is heard to the end", () => {
+  test("an older session of the key is deleted, or another user's: whoever speaks now is heard to the end", () => {
     const { emit, plain } = readers();
     emit(delta("It begins with sk-ant-"));
     emit({ ...updated({ sessionId: "s-before" }), type: "session.deleted" });
@@ -129,7 +129,7 @@ describe("texts that come in pieces", () => {
     expect(textOf(plain)).toBe("It begins with sk-ant-");
   });
 
-  test("[GEV14] streams end with their answers, and are bounded where nobody tells of an end", () => {
+  test("streams end with their answers, and are bounded where nobody tells of an end", () => {
     const deltas = new DeltaRedaction(redactor, 2);
     const speak = (runId: string, sessionKey = `agent:main:session:${runId}`) =>
       deltas.take(delta("sk-", { runId, sessionKey }));

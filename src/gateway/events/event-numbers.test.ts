@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "skein-numbers-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("numbers over restarts", () => {
-  test("[GEV15] never go back, whatever was left of a block, and of two processes none is given twice", () => {
+  test("never go back, whatever was left of a block, and of two processes none is given twice", () => {
     const path = join(folder, "work.db");
     const given: number[] = [];
     for (let start = 0; start < 4; start += 1) {
@@ -30,7 +30,7 @@ describe("numbers over restarts", () => {
     expect(new Set(given).size).toBe(given.length);
   });
 
-  test("[GEV15] cost one write for a block, ahead of time and outside of what goes on", () => {
+  test("cost one write for a block, ahead of time and outside of what goes on", () => {
     const db = openBooks();
     const later: (() => void)[] = [];
     const numbers = createDurableNumbers({
@@ -51,7 +51,7 @@ describe("numbers over restarts", () => {
     db.close();
   });
 
-  test("[GEV15] a disk that is full for a while stops nothing before the block is used up", () => {
+  test("a disk that is full for a while stops nothing before the block is used up", () => {
     const db = openBooks();
     let isFull = false;
     const ledger: Ledger = {
@@ -77,7 +77,7 @@ describe("numbers over restarts", () => {
     db.close();
   });
 
-  test("[GEV16] who resumes from before this process, or from elsewhere, is told of a gap and gets what is kept", () => {
+  test("[GEV3] who resumes from before this process, or from elsewhere, is told of a gap and gets what is kept", () => {
     const db = openBooks();
     const before = hubWorld({ numbers: createDurableNumbers({ ledger: db }) });
     before.emit(updated());

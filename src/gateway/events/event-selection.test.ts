@@ -35,13 +35,13 @@ describe("what is asked for", () => {
     ["a key before there is one", "agent:main:cron:daily", "agent:main:cron:daily"],
     ["a display key before there is one", "cron:daily", "agent:main:cron:daily"],
     ["another user's key: a key of one's own", "agent:main:session:bobs", "agent:main:session:bobs"],
-  ])("[GEV21] sessions may be named by %s", async (_, reference, key) => {
+  ])("sessions may be named by %s", async (_, reference, key) => {
     const wanted = await selectEvents({ keys: [reference, reference] }, ann, "ann", deps());
     expect(wanted).toEqual({ keys: new Set([key]), events: [], of: { userId: "ann" }, agentId: null });
   });
 
   test.each(["no such label", "secret plan", "bobs", "subagent:nobody", "unknown", "current"])(
-    "[GEV21] %s names nothing of this user's",
+    "%s names nothing of this user's",
     async (reference) => {
       await expect(selectEvents({ keys: [reference] }, ann, "ann", deps())).rejects.toMatchObject({
         code: "not_found",
@@ -49,7 +49,7 @@ describe("what is asked for", () => {
     },
   );
 
-  test("[GEV21] references are read for the agent that is named, and main as the configuration says", async () => {
+  test("references are read for the agent that is named, and main as the configuration says", async () => {
     const other = await selectEvents({ keys: ["holiday", "main"], agentId: "Other" }, ann, "ann", deps());
     expect([...(other.keys ?? [])]).toEqual(["agent:other:session:work", "agent:other:main"]);
     expect(other.agentId).toBe(null);
@@ -62,12 +62,12 @@ describe("what is asked for", () => {
     ["the unnamed user", readerOf(null), null, { agentId: "Other" }, { userId: null }, "other"],
     ["everybody", adminOfAll, null, { keys: [] }, "everybody", null],
     ["whom a token for all users names", adminOfAll, "ann", { userId: "ann" }, { userId: "ann" }, null],
-  ] as const)("[GEV21] without keys it is all of %s", async (_, principal, userId, params, of, agentId) => {
+  ] as const)("without keys it is all of %s", async (_, principal, userId, params, of, agentId) => {
     const wanted = await selectEvents({ ...params, events: ["run.*"] }, principal, userId, deps());
     expect(wanted).toEqual({ keys: null, events: ["run.*"], of, agentId });
   });
 
-  test("[GEV21] keys that a token for all users names without a user are the unnamed user's", async () => {
+  test("keys that a token for all users names without a user are the unnamed user's", async () => {
     const wanted = await selectEvents({ keys: ["main"] }, adminOfAll, null, deps());
     expect(wanted.of).toEqual({ userId: null });
   });

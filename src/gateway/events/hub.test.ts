@@ -19,7 +19,7 @@ import { storeEvents } from "../../app/engine.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 
 describe("numbers and what is kept", () => {
-  test("[GEV1] every event has the next number, heard or not", () => {
+  test("every event has the next number, heard or not", () => {
     const { hub, emit } = hubWorld();
     emit(updated());
     const sink = new TestSink();
@@ -30,7 +30,7 @@ describe("numbers and what is kept", () => {
     expect(hub.seq).toBe(3);
   });
 
-  test("[GEV2] so many are kept, and no more bytes than allowed; what is older is a gap", () => {
+  test("[GEV3] so many are kept, and no more bytes than allowed; what is older is a gap", () => {
     const few = hubWorld({ limits: { events: 3 } });
     for (let count = 0; count < 5; count += 1) few.emit(updated());
     const sink = new TestSink();
@@ -74,7 +74,7 @@ describe("numbers and what is kept", () => {
     ]);
   });
 
-  test("[GEV4] an event that comes while another is sent comes behind it for everybody", () => {
+  test("an event that comes while another is sent comes behind it for everybody", () => {
     const { hub, emit } = hubWorld();
     const [first, second] = [new TestSink(), new TestSink()];
     const echo = {
@@ -94,7 +94,7 @@ describe("numbers and what is kept", () => {
     ]);
   });
 
-  test("[GEV4] who comes while an event is sent begins behind all that has come by then", () => {
+  test("who comes while an event is sent begins behind all that has come by then", () => {
     const { hub, emit } = hubWorld();
     const late = new TestSink();
     const welcoming = {
@@ -112,7 +112,7 @@ describe("numbers and what is kept", () => {
     expect(late.seqs).toEqual([3]);
   });
 
-  test("[GEV5] what a store redacts is kept no longer", async () => {
+  test("[ERZ3] what a store redacts is kept no longer", async () => {
     const { hub, emit, settle } = hubWorld();
     const store = createMemoryStore();
     store.watch.subscribe(
@@ -138,7 +138,7 @@ describe("numbers and what is kept", () => {
     await store.close();
   });
 
-  test("[GEV5] what was said in a session is not kept when it is deleted or redacted; a gap stands for it", () => {
+  test("[ERZ3] what was said in a session is not kept when it is deleted or redacted; a gap stands for it", () => {
     for (const last of [
       { ...updated(), type: "session.deleted" as const },
       { ...updated(), isRedacted: true as const },
@@ -202,7 +202,7 @@ describe("who hears what", () => {
     expect(hub.size).toBe(0);
   });
 
-  test("[GEV7] by keys, kinds and agent; by key also after a reset", () => {
+  test("by keys, kinds and agent; by key also after a reset", () => {
     const { hub, emit } = hubWorld();
     const [byKey, byKind, byAgent] = [new TestSink(), new TestSink(), new TestSink()];
     hub.subscribe(adminOfAll, want({ keys: new Set([key("main")]), ...ofUser(null) }), byKey);
@@ -221,7 +221,7 @@ describe("who hears what", () => {
     ]);
   });
 
-  test("[GEV8] all readers of a kind get one and the same frame; whose it is shows to tokens for all users", () => {
+  test("all readers of a kind get one and the same frame; whose it is shows to tokens for all users", () => {
     let redactions = 0;
     const ours = createRedactor();
     const redactJson: typeof ours.redactJson = (value) => {
@@ -250,7 +250,7 @@ describe("who hears what", () => {
     expect(sinks[0]?.frames).toHaveLength(1);
   });
 
-  test("[GEV9] after a reload its redactor is asked, and what is held back is sent when the hub closes", () => {
+  test("after a reload its redactor is asked, and what is held back is sent when the hub closes", () => {
     let current = createRedactor();
     const redactor: Redactor = {
       redact: (text) => current.redact(text),
@@ -273,7 +273,7 @@ describe("who hears what", () => {
     expect(sink.frames.slice(3)).toMatchObject([{ event: "run.delta", payload: { delta: "sk-ant-api" } }]);
   });
 
-  test("[GEV10] an event that cannot be sent is a gap, and a sink that fails hinders nobody", () => {
+  test("an event that cannot be sent is a gap, and a sink that fails hinders nobody", () => {
     const { hub, emit, tick, problems } = hubWorld();
     let isDropped = false;
     const failing = {
@@ -300,7 +300,7 @@ describe("who hears what", () => {
     expect(problems).toHaveLength(2);
   });
 
-  test("[GEV11] the numbers for metrics", () => {
+  test("the numbers for metrics", () => {
     const { hub, emit } = hubWorld({ limits: { softBytes: 10, hardBytes: 1000 } });
     const [fast, slow] = [new TestSink(), new TestSink(false)];
     hub.subscribe(adminOfAll, want(), fast).close();

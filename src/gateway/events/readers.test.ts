@@ -54,7 +54,7 @@ describe("slow readers", () => {
     expect(sink.said).toEqual(["gap 0-2 slow", "run.delta 3"]);
   });
 
-  test("[GEV18] a reader far behind is given up, whether it reads what comes or what is kept", () => {
+  test("a reader far behind is given up, whether it reads what comes or what is kept", () => {
     for (const after of [undefined, 0]) {
       const { hub, emit, tick } = hubWorld({ limits });
       const sink = new TestSink(false);
@@ -66,7 +66,7 @@ describe("slow readers", () => {
     }
   });
 
-  test("[GEV19] what is kept is fed by what the reader has read, and new events wait behind it", () => {
+  test("what is kept is fed by what the reader has read, and new events wait behind it", () => {
     const { hub, emit, tick, settle } = hubWorld({ limits: { ...limits, hardBytes: 1_000_000 } });
     for (let count = 0; count < 2000; count += 1) emit(appended("user", "x".repeat(300)));
     const sink = new TestSink(false);
@@ -83,7 +83,7 @@ describe("slow readers", () => {
     expect(sink.seqs.at(-1)).toBe(2101);
   });
 
-  test("[GEV19] who does not read while what it is to get is no longer kept is told so", () => {
+  test("who does not read while what it is to get is no longer kept is told so", () => {
     const { hub, emit, settle } = hubWorld({ limits: { ...limits, events: 5 } });
     emit(updated());
     emit(updated());
@@ -161,7 +161,7 @@ function expected(told: readonly SkeinEvent[], { wanted, after, from, to }: Read
 }
 
 describe("in order, nothing lost and nothing twice", () => {
-  test("[GEV20] fast readers that come, resume and go get exactly what a list of all events says", () => {
+  test("fast readers that come, resume and go get exactly what a list of all events says", () => {
     const step = fc.oneof({ weight: 5, arbitrary: emitStep }, subscribeStep(true), closeStep);
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
@@ -188,7 +188,7 @@ describe("in order, nothing lost and nothing twice", () => {
     );
   });
 
-  test("[GEV20] slow readers with little kept get each event once, or a gap in its place", () => {
+  test("slow readers with little kept get each event once, or a gap in its place", () => {
     const step = fc.oneof(
       { weight: 5, arbitrary: emitStep },
       tickStep,

@@ -13,7 +13,7 @@ const keep = (seq: number, event = updated()) =>
 describe("frames", () => {
   const [reader, admin] = readerKinds as [(typeof readerKinds)[0], (typeof readerKinds)[0]];
 
-  test("[GEV8] are remembered within bounds, and one that is larger than these while it is the last", () => {
+  test("are remembered within bounds, and one that is larger than these while it is the last", () => {
     const frames = new FrameCache({ size: 1000, report: () => undefined });
     for (let seq = 1; seq < 100; seq += 1) frames.of(keep(seq), reader);
     expect(frames.size).toBeLessThanOrEqual(1000);
@@ -25,7 +25,7 @@ describe("frames", () => {
     expect(frames.size).toBeLessThanOrEqual(1000);
   });
 
-  test("[GEV5] are not remembered of what is forgotten", () => {
+  test("[ERZ3] are not remembered of what is forgotten", () => {
     const frames = new FrameCache({ size: 10_000, report: () => undefined });
     const kept = keep(1);
     for (const kind of readerKinds) frames.of(kept, kind);
@@ -37,7 +37,7 @@ describe("frames", () => {
 });
 
 describe("who is asked about an event", () => {
-  test("[GEV7] only those of its session, its user, or everything; and nobody who has gone", () => {
+  test("only those of its session, its user, or everything; and nobody who has gone", () => {
     const index = new SubscriberIndex<{ readonly wanted: ReturnType<typeof want> }>();
     const keys = new Set(["agent:main:main", "agent:main:session:a"]);
     const all = [
@@ -60,7 +60,7 @@ describe("who is asked about an event", () => {
 });
 
 describe("feeding", () => {
-  test("[GEV19] serves in turn and in parts, at once while there is work, else after a while", () => {
+  test("serves in turn and in parts, at once while there is work, else after a while", () => {
     const due: { act: () => void; ms: number }[] = [];
     const feeding = new ReplayQueue((act, ms) => void due.push({ act, ms }));
     const served: number[] = [];
@@ -98,7 +98,7 @@ describe("feeding", () => {
 });
 
 describe("the size of an event", () => {
-  test("[GEV2] is about that of its JSON, and comes to an end in a circle", () => {
+  test("[GEV3] is about that of its JSON, and comes to an end in a circle", () => {
     const circle: unknown[] = [];
     circle.push(circle, circle);
     expect(estimateSize(circle)).toBeGreaterThan(0);

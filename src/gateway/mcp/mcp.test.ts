@@ -82,7 +82,7 @@ describe("URIs of sessions", () => {
     for (const uri of none) expect(referenceIn(uri)).toBeNull();
   });
 
-  test("[GMC8] a session has one for every way to name it, the short one first", () => {
+  test("a session has one for every way to name it, the short one first", () => {
     const { app } = world(() => ({}));
     const keyed = { sessionKey: "agent:main:cron:daily", sessionId: "d1" };
     expect(urisOf(app, asker, keyed)).toEqual([
@@ -94,7 +94,7 @@ describe("URIs of sessions", () => {
 });
 
 describe("progress", () => {
-  test("[GMC5] follows the runs that are waited for and those that they set off, and no others", () => {
+  test("follows the runs that are waited for and those that they set off, and no others", () => {
     const told: [number, string][] = [];
     const follower = new RunFollower((...each) => told.push(each));
     follower.hear(event("run.started", { runId: "r1", attempt: 1 }));
@@ -117,7 +117,7 @@ describe("progress", () => {
 describe("calls", () => {
   const request = { name: "sessions_list", args: {}, signal: new AbortController().signal };
 
-  test("[GMC3] what nobody foresaw is reported, and told without its insides", async () => {
+  test("what nobody foresaw is reported, and told without its insides", async () => {
     const { app, reported } = world(() => {
       throw new Error("disk of /home/ann is full");
     });
@@ -127,7 +127,7 @@ describe("calls", () => {
     expect(reported).toHaveLength(1);
   });
 
-  test("[GMC5] nobody listens to events any more once a call is over", async () => {
+  test("nobody listens to events any more once a call is over", async () => {
     const { app, listeners } = world(() => ({ count: 0, sessions: [] }));
     await callTool(app, sessionToolTable, asker, { ...request, tell: () => undefined });
     expect(listeners.size).toBe(0);
@@ -156,7 +156,7 @@ describe("notices", () => {
     return { ...made, notices, heard, asked, settled, seen };
   }
 
-  test("[GMC8] a session that the asker may not read is not told of", async () => {
+  test("a session that the asker may not read is not told of", async () => {
     const { emit, heard, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
     emit(event("entry.appended"));
     emit(event("entry.appended", { sessionKey: "agent:main:session:hidden" }));
@@ -164,7 +164,7 @@ describe("notices", () => {
     expect(heard).toEqual(["skein://sessions/session%3Atrip"]);
   });
 
-  test("[GMC8] many changes at once are few notices, and the last one is behind the last change", async () => {
+  test("many changes at once are few notices, and the last one is behind the last change", async () => {
     const { emit, heard, asked, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
     for (let count = 0; count < 100; count++) emit(event("entry.appended"));
     await settled();
@@ -175,7 +175,7 @@ describe("notices", () => {
     expect(heard).toHaveLength(3);
   });
 
-  test("[GMC8] the list has changed where a session that may be listed came or went", async () => {
+  test("the list has changed where a session that may be listed came or went", async () => {
     const { emit, heard, settled, seen } = listening({ reads: [], lists: ["a"] });
     await settled();
     emit(event("session.created", { sessionId: "hidden" }));
@@ -196,7 +196,7 @@ describe("notices", () => {
     expect(heard).toHaveLength(3);
   });
 
-  test("[GMC19] a token that is revoked or over hears nothing more", async () => {
+  test("a token that is revoked or over hears nothing more", async () => {
     const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
     revoke();
     emit(event("entry.appended"));
@@ -205,7 +205,7 @@ describe("notices", () => {
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
   });
 
-  test("[GMC19] a token that is revoked while it is looked what it may read is told nothing", async () => {
+  test("a token that is revoked while it is looked what it may read is told nothing", async () => {
     const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
     await settled();
     emit(event("entry.appended"));
@@ -214,7 +214,7 @@ describe("notices", () => {
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
   });
 
-  test("[GMC20] a thousand pieces of an answer are no look at the token", async () => {
+  test("a thousand pieces of an answer are no look at the token", async () => {
     const { emit, settled, lookups } = listening({ reads: [at.sessionKey], lists: [] });
     await settled();
     const before = lookups();
@@ -226,7 +226,7 @@ describe("notices", () => {
     expect(lookups() - before).toBeLessThan(10);
   });
 
-  test("[GMC8] once it is closed nothing is heard or asked", async () => {
+  test("once it is closed nothing is heard or asked", async () => {
     const { notices, emit, heard, listeners, settled } = listening({ reads: [at.sessionKey], lists: [] });
     emit(event("entry.appended"));
     notices.close();

@@ -24,7 +24,7 @@ describe("maintenance.run", () => {
   test.each([
     ["warn", {}],
     ["enforce", { dryRun: true }],
-  ])("[GCH6] in mode %s with %j it only says what is to be done, of every user", async (mode, params) => {
+  ])("in mode %s with %j it only says what is to be done, of every user", async (mode, params) => {
     const folder = await openFolderCalls(rules(mode));
     const before = await folder.everything(null, "alice");
     const calls = await laterThan(31 * day, folder);
@@ -36,7 +36,7 @@ describe("maintenance.run", () => {
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("[GCH6] in mode enforce it is done, but to no session with an open run", async () => {
+  test("in mode enforce it is done, but to no session with an open run", async () => {
     const folder = await openFolderCalls(rules("enforce"));
     await withRuns(folder.root, async (runs, store) => {
       const session = await store.sessions.get({}, "daily");
@@ -52,7 +52,7 @@ describe("maintenance.run", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).toBe(null);
   });
 
-  test("[GST18] nobody waits for it any more: it leaves off, and nothing is done", async () => {
+  test("nobody waits for it any more: it leaves off, and nothing is done", async () => {
     const folder = await openFolderCalls(rules("enforce"));
     const before = await folder.everything(null, "alice");
     const calls = await laterThan(31 * day, folder);
@@ -61,7 +61,7 @@ describe("maintenance.run", () => {
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("[GCH6] is for tokens for every user alone", async () => {
+  test("is for tokens for every user alone", async () => {
     const folder = await openFolderCalls();
     const calls = folder.as({ tokenId: "a", user: null });
     for (const method of ["maintenance.run", "config.get"] as const)
@@ -73,7 +73,7 @@ describe("maintenance.run", () => {
 });
 
 describe("config.get", () => {
-  test("[GCH7] tells the configuration with its sources, and no secret of it", async () => {
+  test("tells the configuration with its sources, and no secret of it", async () => {
     const folder = await openFolderCalls(
       'models: { providers: { anthropic: { apiKey: "sk-ant-hidden-7" } } }\nlanes: { main: 3 }\n',
     );
@@ -87,7 +87,7 @@ describe("config.get", () => {
 });
 
 describe("users.remove", () => {
-  test("[GCH8] everything of a user goes, with its tokens, and nothing of anybody else", async () => {
+  test("[ERZ7] everything of a user goes, with its tokens, and nothing of anybody else", async () => {
     const folder = await openFolderCalls();
     const make = (user: string | null) =>
       folder.tokens.create({ name: "x", scopes: ["read", "admin"], user }, null).secret;
@@ -102,7 +102,7 @@ describe("users.remove", () => {
     expect(await folder.as().call("users.remove", { userId: "alice" })).toMatchObject({ sessions: 0 });
   });
 
-  test("[GCH8] tokens end first: a removal that fails lets nobody in", async () => {
+  test("[ERZ7] tokens end first: a removal that fails lets nobody in", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["read"], user: "alice" }, null);
     const store = {
@@ -116,7 +116,7 @@ describe("users.remove", () => {
     expect(folder.tokens.verify(secret)).toBe(null);
   });
 
-  test("[GCH8] a user called as everybody is written takes nobody's token along", async () => {
+  test("[ERZ7] a user called as everybody is written takes nobody's token along", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["admin"], user: "*" }, null);
     expect(await folder.as().call("users.remove", { userId: "*" })).toEqual({

@@ -19,7 +19,7 @@ const said = (content: string) => ({
 
 describe("what one call reads", () => {
   test.each(["all", "branch"] as const)(
-    "[GSA21] pages by bytes reach everything once, in both directions: %s",
+    "pages by bytes reach everything once, in both directions: %s",
     async (along) => {
       const { sessions, upkeep } = { ...folder.store, upkeep: folder.store.upkeep };
       const texts = Array.from({ length: 30 }, () => said("x".repeat(100_000)));
@@ -50,7 +50,7 @@ describe("what one call reads", () => {
     },
   );
 
-  test("[GSA21] an entry that is larger than a page is one", async () => {
+  test("an entry that is larger than a page is one", async () => {
     const [first = "", second] = await folder.append(
       {},
       "long",
@@ -65,7 +65,7 @@ describe("what one call reads", () => {
     expect(page?.hasLater).toBe(true);
   });
 
-  test("[GSA22] a context that would not fit into a frame is refused, and no request made of it", async () => {
+  test("a context that would not fit into a frame is refused, and no request made of it", async () => {
     await folder.append({}, "long", ...Array.from({ length: 26 }, () => said("y".repeat(mib))));
     const call = folder.admin("sessions.context", { key: "long", model: "anthropic/claude-sonnet-4-5" });
     await expect(call).rejects.toMatchObject({ code: "too_large" });

@@ -16,7 +16,7 @@ const trip = "agent:main:session:trip";
 
 describe("speaking to a session", () => {
   test.each(["agent:main:session:trip", "session:trip", "main"])(
-    "[GTK1] what reads as a key, as %s does, makes its session for the call's user alone",
+    "what reads as a key, as %s does, makes its session for the call's user alone",
     async (sessionKey) => {
       const { skein, as } = await openTalking({ script: answering() });
       const sent = await as(ann).call("chat.send", { sessionKey, message: "Hello", idempotencyKey: "1" });
@@ -27,7 +27,7 @@ describe("speaking to a session", () => {
     },
   );
 
-  test("[GTK1] ids and labels have to be there, and other methods make nothing", async () => {
+  test("ids and labels have to be there, and other methods make nothing", async () => {
     const { as } = await openTalking({ script: answering() });
     const said = { message: "Hello", idempotencyKey: "1" };
     expect(await codeOf(as(ann).call("chat.send", { sessionKey: "nothing", ...said }))).toBe("not_found");
@@ -39,7 +39,7 @@ describe("speaking to a session", () => {
     expect((await as(ann).call("runs.list", {})).count).toBe(0);
   });
 
-  test("[GTK2] the same idempotency key of a user is the same run, also after a restart and without its session", async () => {
+  test("[LIB4] the same idempotency key of a user is the same run, also after a restart and without its session", async () => {
     const first = await openTalking({ script: answering() });
     const params = { sessionKey: trip, message: "Hello", idempotencyKey: "order-17" };
     const sent = await first.as(ann).call("chat.send", params);
@@ -98,7 +98,7 @@ describe("speaking to a session", () => {
     });
   });
 
-  test("[GTK4] an agent alone is its main session, and the run has settings of its own", async () => {
+  test("an agent alone is its main session, and the run has settings of its own", async () => {
     const { skein, as } = await openTalking({ script: answering() });
     const image = { mimeType: "image/png", data: pngOf(4, 3).toString("base64") };
     const said = { message: "Look at /etc/passwd.png", idempotencyKey: "1" };
@@ -129,7 +129,7 @@ describe("speaking to a session", () => {
       );
   });
 
-  test("[GTK4] deliver sends the reply to the session's channel, and is refused where there is none", async () => {
+  test("deliver sends the reply to the session's channel, and is refused where there is none", async () => {
     const told: string[] = [];
     const desk = { id: "desk", deliver: async ({ text }: { text: string }) => void told.push(text) };
     const { skein, as } = await openTalking({ script: answering(), channels: [desk as never] });
@@ -179,7 +179,7 @@ describe("waiting for a run", () => {
     return { gate, ...(await openTalking({ script, tools: [wait] })) };
   };
 
-  test("[GTK5] the end of a run is its outcome; before it, how it stands when the time is over", async () => {
+  test("the end of a run is its outcome; before it, how it stands when the time is over", async () => {
     const { gate, as } = await held();
     const sent = await as(ann).call("sessions.send", { key: trip, message: "Go", idempotencyKey: "1" });
     expect(sent).toMatchObject({ finished: false, sessionKey: trip });
@@ -196,7 +196,7 @@ describe("waiting for a run", () => {
     expect(await as(ann).call("agent.wait", { runId, timeoutMs: 0 })).toEqual(await end);
   });
 
-  test("[GTK5] whoever leaves is not waited for", async () => {
+  test("whoever leaves is not waited for", async () => {
     const { gate, as } = await held();
     const { runId } = await as(ann).call("chat.send", {
       sessionKey: trip,
@@ -211,7 +211,7 @@ describe("waiting for a run", () => {
     gate.pass();
   });
 
-  test("[GTK5] a run that fails is told with its code, and the wait of a run that is not there with not_found", async () => {
+  test("a run that fails is told with its code, and the wait of a run that is not there with not_found", async () => {
     const { as } = await openTalking({ script: [{ error: { message: "no such key", status: 401 } }] });
     const message = { message: "Go", idempotencyKey: "1", timeoutMs: 60_000 };
     const failed = await as(ann).call("sessions.send", { key: trip, ...message });

@@ -44,7 +44,7 @@ async function opened(hooks = new HookRegistry()) {
 }
 
 describe("tools from outside", () => {
-  test("[GTK11] a session tool acts for the session, and tells what it set off", async () => {
+  test("a session tool acts for the session, and tells what it set off", async () => {
     const { as, invoke } = await opened();
     const status = await invoke("session_status");
     expect(status).toMatchObject({ name: "session_status", isError: false });
@@ -67,7 +67,7 @@ describe("tools from outside", () => {
     });
   });
 
-  test("[GTK11] a tool of the agent's own is called with what it would know in a run", async () => {
+  test("a tool of the agent's own is called with what it would know in a run", async () => {
     const { invoke } = await opened();
     const rain = await invoke("weather", { city: "Kyoto" }, annAdmin);
     const text = `It rains in Kyoto for ann: ${secret}`;
@@ -79,14 +79,14 @@ describe("tools from outside", () => {
     ["weather", { city: 5 }, /do not fit.*city/],
     ["pay", {}, /needs a person's approval/],
     ["fail", {}, /The disk is full/],
-  ])("[GTK11] %s with %j fails by its result", async (name, args, why) => {
+  ])("%s with %j fails by its result", async (name, args, why) => {
     const { invoke } = await opened();
     const { isError, result } = await invoke(name, args);
     expect(isError).toBe(true);
     expect(JSON.stringify(result)).toMatch(why);
   });
 
-  test("[GTK11] a tool that rules deny is refused, an unknown one is not found, and hooks have their say", async () => {
+  test("a tool that rules deny is refused, an unknown one is not found, and hooks have their say", async () => {
     const hooks = new HookRegistry();
     const after: unknown[] = [];
     hooks.on("before_tool_call", ({ toolName }) =>
@@ -109,7 +109,7 @@ describe("tools from outside", () => {
 });
 
 describe("who there is, and who may what", () => {
-  test("[GTK12] agents are those that are defined and those that only have sessions, with what they may", async () => {
+  test("agents are those that are defined and those that only have sessions, with what they may", async () => {
     const agents = [
       defineAgent({
         id: "main",
@@ -140,7 +140,7 @@ describe("who there is, and who may what", () => {
     expect((await as().call("agents.list", {})).count).toBe(2);
   });
 
-  test("[GTK12] models are those that the code or an agent names, with what is known of them", async () => {
+  test("models are those that the code or an agent names, with what is known of them", async () => {
     const { as } = await openTalking({ script: answering() });
     const { models } = await as(ann).call("models.list", {});
     expect(models).toMatchObject([
@@ -153,7 +153,7 @@ describe("who there is, and who may what", () => {
     ]);
   });
 
-  test("[GTK13] access is explained for any session of the user as the asker, by every rule", async () => {
+  test("access is explained for any session of the user as the asker, by every rule", async () => {
     const { as } = await opened();
     const all = await as(ann).call("access.explain", { asker: "trip", target: "current" });
     expect(all.asker).toMatchObject({ key: trip, userId: "ann", sandboxed: false });
@@ -164,7 +164,7 @@ describe("who there is, and who may what", () => {
 });
 
 describe("compacting", () => {
-  test("[GTK14] the older part is summarised by the session's model; where nothing can be, that is told", async () => {
+  test("the older part is summarised by the session's model; where nothing can be, that is told", async () => {
     const { skein, as } = await openTalking({ agent: { model: "rehearsal/basic" } });
     const { sessionId } = await skein.session({ userId: "ann", sessionKey: trip, sessionId: "trip" }).open();
     expect(await codeOf(as(annAdmin).call("sessions.compact", { key: "trip" }))).toBe("conflict");

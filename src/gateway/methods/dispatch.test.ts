@@ -20,7 +20,7 @@ function world(act: (params: unknown, call: Call) => unknown = () => ({})) {
 }
 
 describe("the one way to a handler", () => {
-  test("[GSV27] a handler gets checked params with their defaults, and on whose behalf it is called", async () => {
+  test("a handler gets checked params with their defaults, and on whose behalf it is called", async () => {
     const seen: unknown[] = [];
     const { dispatch } = world((params, { userId, isAdmin, principal, signal }) => {
       seen.push([params, userId, isAdmin, principal.tokenId, signal === never]);
@@ -54,7 +54,7 @@ describe("the one way to a handler", () => {
       "forbidden",
     ],
     ["what is called on sockets alone", one, "sessions.subscribe", {}, "invalid_request"],
-  ] as const)("[GSV27] %s is refused, and no handler asked", async (_, principal, name, params, code) => {
+  ] as const)("%s is refused, and no handler asked", async (_, principal, name, params, code) => {
     let asked = 0;
     const { dispatch, reported } = world(() => ++asked);
     expect(await dispatch.answer(principal as Principal, name, params, never)).toMatchObject({
@@ -69,7 +69,7 @@ describe("the one way to a handler", () => {
       throw error;
     });
 
-  test("[GSV27] what a handler throws is told as a client may see it, and reported where nobody foresaw it", async () => {
+  test("what a handler throws is told as a client may see it, and reported where nobody foresaw it", async () => {
     const foreseen = failing(new SkeinError("not_found", { what: "Session", name: "x", advice: "Look" }));
     const told = await foreseen.dispatch.answer(one, "sessions.get", { key: "x" }, never);
     expect([told, foreseen.reported]).toMatchObject([{ error: { code: "not_found" } }, []]);
@@ -87,7 +87,7 @@ describe("the one way to a handler", () => {
     });
   });
 
-  test("[GSV27] what its signal ended is told as the signal says; a mistake meanwhile stays one", async () => {
+  test("what its signal ended is told as the signal says; a mistake meanwhile stays one", async () => {
     const controller = new AbortController();
     controller.abort(new SkeinError("unavailable", { problem: "It stops", advice: "Wait" }));
     const ask = (error: unknown) => failing(error).dispatch.answer(one, "agents.list", {}, controller.signal);

@@ -86,11 +86,11 @@ describe("what a call reads and writes is done in slices", () => {
       () => change("sessions.import", { files: [{ name: "a.jsonl", content: piLines() }] }),
     ],
     ["a redaction", 3 * whole, () => change("sessions.redact", { key, entryIds: ids.slice(0, 100) })],
-  ])("[GSA19] %s", async (_, turns, act) => {
+  ])("%s", async (_, turns, act) => {
     expect(await turnsOf(act)).toBeGreaterThanOrEqual(turns);
   });
 
-  test("[GSA19] a cheap call that comes in the middle of heavy ones is answered before any of them", async () => {
+  test("a cheap call that comes in the middle of heavy ones is answered before any of them", async () => {
     const answered: string[] = [];
     const original = Slices.prototype.turn;
     let turns = 0;

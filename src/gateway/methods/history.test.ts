@@ -47,7 +47,7 @@ async function texts({ admin }: Pick<Watched, "admin">, name = sessionKey): Prom
 }
 
 describe("a page of history that is asked for again", () => {
-  test("[GBN7] is not read again where nothing has changed, but for each that asks otherwise", async () => {
+  test("is not read again where nothing has changed, but for each that asks otherwise", async () => {
     const { admin, reader, as, reads } = await watched(`It is ${secret}`);
     const first = await admin("chat.history", { sessionKey });
     expect(await admin("chat.history", { sessionKey })).toEqual(first);
@@ -63,7 +63,7 @@ describe("a page of history that is asked for again", () => {
     expect(reads()).toBe(3);
   });
 
-  test("[GBN7] shows what this process has changed since", async () => {
+  test("shows what this process has changed since", async () => {
     const made = await watched();
     const { append, store, ids } = made;
     const { sessions } = store;
@@ -82,7 +82,7 @@ describe("a page of history that is asked for again", () => {
     expect(await texts(made)).toEqual([]);
   });
 
-  test("[GBN7] shows what another process has changed since", async () => {
+  test("shows what another process has changed since", async () => {
     const made = await watched();
     const { admin, anew, dir, ids } = made;
     const child = fork(changer, [dir], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
@@ -112,7 +112,7 @@ describe("a page of history that is asked for again", () => {
     }
   });
 
-  test("[GBN7] shows input that another process has taken in, and that it was aborted", async () => {
+  test("shows input that another process has taken in, and that it was aborted", async () => {
     const made = await readingFolder();
     folder = made;
     const session = await made.store.sessions.create(
@@ -130,7 +130,7 @@ describe("a page of history that is asked for again", () => {
     });
   });
 
-  test("[GBN7] shows what another program has written into the log, though no database was told", async () => {
+  test("shows what another program has written into the log, though no database was told", async () => {
     const made = await watched();
     expect(await texts(made)).toEqual(["Kyoto", "Nara"]);
     const log = logIn(made.dir);
@@ -144,7 +144,7 @@ describe("a page of history that is asked for again", () => {
     expect(await texts(made)).toEqual(["Kyoto", "Nara", "Kobe"]);
   });
 
-  test("[GBN7] a name that is no key is looked for each time: a file may lie there meanwhile", async () => {
+  test("a name that is no key is looked for each time: a file may lie there meanwhile", async () => {
     const made = await watched();
     await made.store.sessions.patch({}, "a", { label: "trip" });
     expect(await texts(made, "trip")).toEqual(["Kyoto", "Nara"]);

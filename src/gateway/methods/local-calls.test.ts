@@ -69,7 +69,7 @@ async function namesOf(stream: LocalEvents): Promise<readonly string[]> {
 }
 
 describe("events in this process", () => {
-  test("[GTK16] a run is seen from its acceptance to its end, in the form of the wire", async () => {
+  test("a run is seen from its acceptance to its end, in the form of the wire", async () => {
     const { calls } = await watching();
     const stream = calls.events({ keys: ["session:trip"] });
     await stream.ready;
@@ -97,7 +97,7 @@ describe("events in this process", () => {
     expect(seen.at(-1)?.payload).toMatchObject({ runId, state: "ok" });
   });
 
-  test("[GTK16] what a hub would send, and in its order; leaving the loop, and closing all, ends it", async () => {
+  test("what a hub would send, and in its order; leaving the loop, and closing all, ends it", async () => {
     const bus = new EventBus();
     const closed: unknown[] = [];
     const open = (filter: EventFilter) =>
@@ -145,7 +145,7 @@ describe("events in this process", () => {
     ["before it is known what is wanted", false],
     ["behind that", true],
   ])(
-    "[GTK16] a reader that is far behind holds no more than it may, and is told by a gap: %s",
+    "a reader that is far behind holds no more than it may, and is told by a gap: %s",
     async (_, isReady) => {
       const bus = new EventBus();
       const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };
@@ -167,7 +167,7 @@ describe("events in this process", () => {
     },
   );
 
-  test("[GTK16] a session that is not there is told to whoever waits or reads, and all ends with its calls", async () => {
+  test("a session that is not there is told to whoever waits or reads, and all ends with its calls", async () => {
     const { calls } = await watching();
     const wrong = calls.events({ keys: ["nothing"] });
     await expect(wrong.ready).rejects.toMatchObject({ code: "not_found" });

@@ -83,7 +83,7 @@ const asked: readonly (readonly [ReadMethod, object])[] = [
 ];
 
 describe("whoever is no admin", () => {
-  test.each(asked)("[GRE8] %s %j: no secret, no half of one, no path", async (method, params) => {
+  test.each(asked)("[WLK7] %s %j: no secret, no half of one, no path", async (method, params) => {
     const shown = JSON.stringify(await folder.reader(method, params as never));
     for (const told of [secret, secret.slice(0, 8), "opensesame", cwd, folder.dir])
       expect([told, shown.includes(told)]).toEqual([told, false]);
@@ -92,7 +92,7 @@ describe("whoever is no admin", () => {
     expect(whole.includes(secret)).toBe(true);
   });
 
-  test("[GRE8] input that waits is masked too", async () => {
+  test("[WLK7] input that waits is masked too", async () => {
     const run = { runId: "r1", state: "queued", createdAt: 7, message: { role: "user", content: secret } };
     const waiting = await readingFolder({ store: folder.store, pending: async () => [run as never] });
     const { pending } = await waiting.reader("chat.history", { sessionKey: key, limit: 1 });
@@ -100,7 +100,7 @@ describe("whoever is no admin", () => {
     expect(pending).toMatchObject([{ runId: "r1", content: maskOfSecret }]);
   });
 
-  test("[GRE8] an admin is told of paths", async () => {
+  test("[WLK7] an admin is told of paths", async () => {
     const { sessions, path } = await folder.admin("sessions.list", {});
     expect([path, sessions[0]?.transcriptPath?.startsWith(folder.dir)]).toEqual([folder.dir, true]);
     expect((await folder.admin("sessions.get", { key })).cwd).toBe(cwd);
@@ -115,7 +115,7 @@ describe("whoever is no admin", () => {
     expect(await folder.reader("sessions.trash", {})).not.toHaveProperty("path");
   });
 
-  test("[GRE8] what a client goes by stays as it is", async () => {
+  test("[WLK7] what a client goes by stays as it is", async () => {
     const entries = async (call: typeof folder.admin) => call("sessions.entries", { key, along: "all" });
     const [theirs, ours] = [await entries(folder.reader), await entries(folder.admin)];
     const places = ({ entries: all }: typeof ours) =>
@@ -125,14 +125,14 @@ describe("whoever is no admin", () => {
     expect(JSON.stringify(theirs)).toContain(sha256);
   });
 
-  test("[GRE8] what was found only in a secret is no hit", async () => {
+  test("[WLK7] what was found only in a secret is no hit", async () => {
     const hits = async (call: typeof folder.admin) =>
       (await call("sessions.search", { query: "lily" })).hits.length;
     expect(await hits(folder.admin)).toBeGreaterThan(0);
     expect(await hits(folder.reader)).toBe(0);
   });
 
-  test("[GRE9] a text blob is masked whole before a piece is cut out of it, in any pieces", async () => {
+  test("a text blob is masked whole before a piece is cut out of it, in any pieces", async () => {
     const read = async (call: typeof folder.admin, length: number) => {
       const pieces: Buffer[] = [];
       for (let offset: number | undefined = 0; offset !== undefined; ) {
@@ -157,7 +157,7 @@ describe("whoever is no admin", () => {
     });
   });
 
-  test("[GRE8] whatever a value is made of, and however deep", () => {
+  test("[WLK7] whatever a value is made of, and however deep", () => {
     const redactor = createRedactor({ secrets: [secret] });
     const leaf = fc.oneof(fc.constantFrom(secret, `a ${secret} b`, "plain"), fc.integer(), fc.constant(null));
     const name = fc.constantFrom("content", "message", "text", "skein", "blob", "data", "__proto__", secret);

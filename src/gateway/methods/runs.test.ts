@@ -50,7 +50,7 @@ function nextOf(skein: Skein, type: string): Promise<void> {
 }
 
 describe("runs and approvals", () => {
-  test("[GTK9] runs are listed the last first, with the approvals that are open, and page", async () => {
+  test("runs are listed the last first, with the approvals that are open, and page", async () => {
     const { as, runId } = await asking();
     const waiting = {
       sessionKey: trip,
@@ -72,7 +72,7 @@ describe("runs and approvals", () => {
     expect((await as(ann).call("runs.list", { rootId: runId })).count).toBe(1);
   });
 
-  test("[GTK17] a list asks once for what all of its runs wait for, and for no more approvals than it shows", async () => {
+  test("a list asks once for what all of its runs wait for, and for no more approvals than it shows", async () => {
     const { as, skein } = await asking();
     for (const idempotencyKey of ["2", "3", "4"])
       await as(ann).call("chat.send", { sessionKey: trip, message: "And?", idempotencyKey });
@@ -89,7 +89,7 @@ describe("runs and approvals", () => {
     expect(approvals.mock.lastCall).toEqual([{ open: false, limit: 7, sessionUid }, "ann"]);
   });
 
-  test("[GTK9] the first answer stands, by the token's name, and a run keeps every approval that it asked for", async () => {
+  test("the first answer stands, by the token's name, and a run keeps every approval that it asked for", async () => {
     const { as, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     const approvalId = asked?.approvalId ?? "";
@@ -107,7 +107,7 @@ describe("runs and approvals", () => {
     });
   });
 
-  test("[GTK3] another user's session, run and approval are as those that are not there", async () => {
+  test("[WLK3] another user's session, run and approval are as those that are not there", async () => {
     const { as, skein, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     const approvalId = asked?.approvalId ?? "";
@@ -151,7 +151,7 @@ describe("runs and approvals", () => {
     expect(await as().call("runs.get", { runId, userId: "ann" })).toMatchObject({ run: { runId } });
   });
 
-  test("[GTK15] whoever is no admin gets what was said, asked and answered without its secrets", async () => {
+  test("[WLK7] whoever is no admin gets what was said, asked and answered without its secrets", async () => {
     const { as, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     await as(ann).call("approvals.resolve", { approvalId: asked?.approvalId ?? "", answer: "approved" });
@@ -169,7 +169,7 @@ describe("runs and approvals", () => {
     for (const payload of await shown(annAdmin)) expect(JSON.stringify(payload)).toContain(secret);
   });
 
-  test("[GTK15] nor are there any in the error of a run", async () => {
+  test("[WLK7] nor are there any in the error of a run", async () => {
     const { as } = await openTalking({ script: [{ error: { message: `bad key ${secret}`, status: 400 } }] });
     const said = { key: trip, message: "Go", idempotencyKey: "1", timeoutMs: 60_000 };
     const { error } = await as(ann).call("sessions.send", said);
@@ -191,7 +191,7 @@ describe("aborting", () => {
     return { ...opened, first, send };
   };
 
-  test("[GTK7] chat.abort ends all of a session that is open, or one run of it", async () => {
+  test("chat.abort ends all of a session that is open, or one run of it", async () => {
     const { as, first, send } = await held();
     const second = await send(trip, "2");
     const third = await send(trip, "3");
@@ -205,7 +205,7 @@ describe("aborting", () => {
     expect(await as(ann).call("chat.abort", { sessionKey: trip })).toMatchObject({ runs: [] });
   });
 
-  test("[GTK7] a run of another session is not the session's to abort, and a reason is told", async () => {
+  test("a run of another session is not the session's to abort, and a reason is told", async () => {
     const { as, first, send } = await held();
     const other = await send("agent:main:session:other", "2");
     const wrong = as(ann).call("chat.abort", { sessionKey: "other", runId: first.runId });
@@ -240,7 +240,7 @@ describe("the outbox", () => {
     return { ...opened, runId, deps, outboxId: row?.outboxId ?? "" };
   };
 
-  test("[GTK10] messages are listed, dropped and sent again by their own user alone", async () => {
+  test("messages are listed, dropped and sent again by their own user alone", async () => {
     const { as, runId, outboxId } = await closed();
     const listed = await as(ann).call("outbox.list", { states: ["queued"] });
     expect(listed.messages).toMatchObject([{ outboxId, runId, state: "queued", attempts: 1 }]);
@@ -253,7 +253,7 @@ describe("the outbox", () => {
     expect(await as(ann).call("outbox.retry", { outboxId })).toMatchObject({ outboxId, attempts: 0 });
   });
 
-  test("[GTK15] what a channel said is told without its secrets", async () => {
+  test("[WLK7] what a channel said is told without its secrets", async () => {
     const { as, outboxId } = await closed();
     const error = async (who: typeof ann) => (await as(who).call("outbox.list", {})).messages[0]?.lastError;
     expect(await error(ann)).toContain("closed for");

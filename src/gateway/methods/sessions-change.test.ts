@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(closeFolderCalls);
 
 describe("sessions that come to be", () => {
-  test("[GCH1] create makes what is named, with what is said of it", async () => {
+  test("create makes what is named, with what is said of it", async () => {
     const here = folder.as();
     const cwd = join(dirname(folder.root), "work");
     const made = await here.call("sessions.create", {
@@ -35,7 +35,7 @@ describe("sessions that come to be", () => {
     expect((await folder.store.sessions.get({ userId: "alice" }, hers.sessionId))?.userId).toBe("alice");
   });
 
-  test("[GCH1] a session works where its agent does, unless it is said", async () => {
+  test("a session works where its agent does, unless it is said", async () => {
     const cwd = join(folder.root, "lab");
     const configured = await openFolderCalls(`agents: { main: {}, research: { cwd: ${cwd} } }`);
     const made = await configured.as().call("sessions.create", { key: "agent:research:session:notes" });
@@ -43,7 +43,7 @@ describe("sessions that come to be", () => {
     expect((await configured.as().call("sessions.create", { key: "elsewhere" })).cwd).toBe(process.cwd());
   });
 
-  test("[GCH1] fork takes the path to an entry, to the leaf, or to nothing", async () => {
+  test("fork takes the path to an entry, to the leaf, or to nothing", async () => {
     const here = folder.as();
     const part = await here.call("sessions.fork", { key: "holiday", entryId, label: "by car" });
     expect(part).toMatchObject({ label: "by car", forkedFrom: { key: tripKey, sessionId: "trip", entryId } });
@@ -55,7 +55,7 @@ describe("sessions that come to be", () => {
     expect((await folder.store.sessions.get({}, empty.sessionId))?.leafId).toBe(null);
   });
 
-  test("[GCH1] branch moves the leaf, also to before the root", async () => {
+  test("branch moves the leaf, also to before the root", async () => {
     const here = folder.as();
     const moved = await here.call("sessions.branch", { key: "trip", entryId });
     expect(moved).toEqual({ key: tripKey, sessionId: "trip", leafId: entryId });
@@ -72,7 +72,7 @@ describe("a session of somebody else's agent", () => {
     ["sessions.patch", { key, model: "openai/gpt-5" }],
     ["sessions.patch", { key, thinkingLevel: "high" }],
     ["sessions.create", { key: "agent:twin:acp:2" }],
-  ])("[GCH13] %s %j is refused, because that agent's memory does not follow", async (method, params) => {
+  ])("%s %j is refused, because that agent's memory does not follow", async (method, params) => {
     await folder.store.sessions.create({ agentId: "twin" }, { key, cwd: folder.root, meta: { acp: {} } });
     const before = await folder.store.sessions.find({}, { by: "key", key });
     await expect(folder.as().call(method, params)).rejects.toMatchObject({ code: "acp_unsupported" });
@@ -82,7 +82,7 @@ describe("a session of somebody else's agent", () => {
 });
 
 describe("what is known of sessions", () => {
-  test("[GCH1] rename sets and takes away a label or a name; a name that was patched in gives way", async () => {
+  test("rename sets and takes away a label or a name; a name that was patched in gives way", async () => {
     const here = folder.as();
     expect((await here.call("sessions.rename", { key: "trip", label: "spring" })).label).toBe("spring");
     expect((await here.call("sessions.rename", { key: "spring", label: null })).label).toBeUndefined();
@@ -92,14 +92,14 @@ describe("what is known of sessions", () => {
     expect((await here.call("sessions.rename", { key: "trip", name: null })).displayName).toBeUndefined();
   });
 
-  test("[GCH1] archive hides, and shows again", async () => {
+  test("archive hides, and shows again", async () => {
     const here = folder.as();
     expect((await here.call("sessions.archive", { key: "trip" })).archived).toBe(true);
     const back = await here.call("sessions.archive", { key: "trip", archived: false });
     expect(back.archived).toBeUndefined();
   });
 
-  test("[GCH1] patch changes what it is given, null takes away, and the version goes up", async () => {
+  test("patch changes what it is given, null takes away, and the version goes up", async () => {
     const here = folder.as();
     const before = await folder.store.sessions.get({}, "trip");
     const fields = {
@@ -119,7 +119,7 @@ describe("what is known of sessions", () => {
 });
 
 describe("what takes away and brings back", () => {
-  test("[GCH1] reset moves the key on", async () => {
+  test("reset moves the key on", async () => {
     const done = await folder.as().call("sessions.reset", { key: "main" });
     expect(done).toMatchObject({
       key: "agent:main:main",
@@ -128,7 +128,7 @@ describe("what takes away and brings back", () => {
     expect((await folder.store.sessions.get({}, done.sessionId))?.key).toBe("agent:main:main");
   });
 
-  test("[GCH1] delete puts into the trash, restore takes out of it, purge is for good", async () => {
+  test("delete puts into the trash, restore takes out of it, purge is for good", async () => {
     const here = folder.as();
     const named = { key: tripKey, sessionId: "trip" };
     expect(await here.call("sessions.delete", { key: "trip" })).toEqual({ ...named, state: "trashed" });
@@ -140,7 +140,7 @@ describe("what takes away and brings back", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).not.toBe(null);
   });
 
-  test("[GCH1] redact makes tombstones, in copies too", async () => {
+  test("redact makes tombstones, in copies too", async () => {
     const here = folder.as();
     await here.call("sessions.fork", { key: "trip", sessionId: "copy" });
     const { key, sessions } = await here.call("sessions.redact", { key: "trip", entryIds: [entryId] });
@@ -171,7 +171,7 @@ const told = (call: Promise<unknown>) =>
   call.then(String, (error: Error & { code: string }) => `${error.code}: ${error.message}`);
 
 describe("whose sessions they are", () => {
-  test("[GCH2] another user's session is exactly as one that is not there, and stays as it was", async () => {
+  test("[WLK3] another user's session is exactly as one that is not there, and stays as it was", async () => {
     await folder.store.sessions.create({}, { key: "agent:main:session:gone", sessionId: "gone", cwd: "/" });
     await folder.store.sessions.remove({}, "gone");
     const before = await folder.everything(null, "alice", "bob");
@@ -188,7 +188,7 @@ describe("whose sessions they are", () => {
     expect(await folder.everything(null, "alice", "bob")).toEqual(before);
   });
 
-  test("[GCH2] of two users with a session of one name, each changes the own one", async () => {
+  test("[WLK3] of two users with a session of one name, each changes the own one", async () => {
     const before = await folder.everything(null);
     const alice = folder.as({ tokenId: "a", user: "alice" });
     expect((await alice.call("sessions.rename", { key: "trip", label: "kyoto" })).label).toBe("kyoto");
@@ -225,18 +225,18 @@ describe("what is refused", () => {
     ["sessions.restore", { key: "trip" }, "not_found"],
     ["sessions.redact", { key: "trip", entryIds: ["nope"] }, "not_found"],
   ];
-  test.each(refusals)("[GCH3] %s %j is %s, and nothing has changed", async (method, params, code) => {
+  test.each(refusals)("%s %j is %s, and nothing has changed", async (method, params, code) => {
     const before = await folder.everything(null, "alice");
     await expect(folder.as().call(method, params)).rejects.toMatchObject({ code });
     expect(await folder.everything(null, "alice")).toEqual(before);
   });
 
-  test("[GCH3] lineage is no field of a patch", async () => {
+  test("lineage is no field of a patch", async () => {
     const params = { key: "trip", spawnedBy: "agent:main:main" } as Params<"sessions.patch">;
     await expect(folder.as().call("sessions.patch", params)).rejects.toThrow(/spawnedBy is not known/);
   });
 
-  test("[GCH3] where all senders share one session, that one is not deleted either", async () => {
+  test("where all senders share one session, that one is not deleted either", async () => {
     const global = await openFolderCalls("session: { scope: global }");
     await global.as().call("sessions.create", { key: "main" });
     const refused = global.as().call("sessions.delete", { key: "global" });
@@ -245,7 +245,7 @@ describe("what is refused", () => {
 });
 
 describe("who is told what", () => {
-  test("[GCH4] folders of the machine are an admin's to know", async () => {
+  test("folders of the machine are an admin's to know", async () => {
     const writer = folder.as({ tokenId: "w", scopes: ["read", "write"], user: null });
     const made = await writer.call("sessions.create", { key: "porto" });
     const forked = await writer.call("sessions.fork", { key: "trip" });

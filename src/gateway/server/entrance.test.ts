@@ -33,19 +33,19 @@ describe("who is let in", () => {
     ["a page without a place", ["Host: localhost", "Origin: null"]],
     ["another port of this machine", ["Host: localhost", "Origin: http://localhost:1"]],
     ["a stray request of another site", ["Host: localhost", "Sec-Fetch-Site: cross-site"]],
-  ])("[GSV8] %s is refused on every path, sockets too", async (_, headers) => {
+  ])("[GSA14] %s is refused on every path, sockets too", async (_, headers) => {
     const gateway = await start();
     for (const place of places)
       expect([place, await ask(gateway, place, ...headers)]).toEqual([place, "HTTP/1.1 403 Forbidden"]);
     expect(await ask(gateway, "/ws", ...upgrade, key, ...headers)).toBe("HTTP/1.1 403 Forbidden");
   });
 
-  test("[GSV8] a whole address is no path", async () => {
+  test("[GSA14] a whole address is no path", async () => {
     const gateway = await start();
     expect(await ask(gateway, "http://localhost/healthz", "Host: localhost")).toBe("HTTP/1.1 403 Forbidden");
   });
 
-  test("[GSV8] its own pages, local names and allowed hosts come in", async () => {
+  test("[GSA14] its own pages, local names and allowed hosts come in", async () => {
     const settings = {
       host: "127.0.0.1",
       port: 0,
@@ -77,7 +77,7 @@ describe("who is let in", () => {
       400,
     ],
     ["subprotocols that are none", "GET /ws", [...socket, key, "Sec-WebSocket-Protocol: ,,"], 400],
-  ])("[SOK1] %s gets the gateway's own answer", async (_, line, headers, status) => {
+  ])("%s gets the gateway's own answer", async (_, line, headers, status) => {
     const gateway = await start();
     const { text } = await gateway.raw(`${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`);
     const [head = "", body = ""] = (await text).split("\r\n\r\n");
@@ -85,12 +85,12 @@ describe("who is let in", () => {
     expect(JSON.parse(body)).toEqual({ error: expect.objectContaining({ message: expect.any(String) }) });
   });
 
-  test.each(["/other", "/healthz"])("[GSV8] nothing is upgraded at %s", async (place) => {
+  test.each(["/other", "/healthz"])("[GSA14] nothing is upgraded at %s", async (place) => {
     const gateway = await start();
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
   });
 
-  test("[GSV8] whoever offers another protocol is answered in this one", async () => {
+  test("[GSA14] whoever offers another protocol is answered in this one", async () => {
     const gateway = await start();
     const offer = [
       "Host: localhost",
@@ -148,7 +148,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(401);
   });
 
-  test("[GSV10] a thousand wrong tokens are held back or refused, and a good one is served meanwhile", async () => {
+  test("a thousand wrong tokens are held back or refused, and a good one is served meanwhile", async () => {
     const gateway = await start({ handlers, tuning: { requestsPerSecond: 2000 } });
     const tries = Array.from({ length: 1000 }, () => gateway.rpc("agents.list", {}, wrong));
     const early = await Promise.race(tries);
@@ -170,7 +170,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("[GSV11] a token has so many requests a second, and others have theirs", async () => {
+  test("a token has so many requests a second, and others have theirs", async () => {
     const gateway = await start({ handlers, tuning: { requestsPerSecond: 3 } });
     for (let index = 0; index < 3; index += 1) expect((await gateway.rpc("agents.list")).status).toBe(200);
     const refused = await gateway.rpc("agents.list");
@@ -182,7 +182,7 @@ describe("who is let in", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("[GSV11] and so many under way", async () => {
+  test("and so many under way", async () => {
     const gate = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const slow = async () => {
@@ -202,7 +202,7 @@ describe("who is let in", () => {
     await eventually(async () => (await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("[GSV12] a code of a link is good for one token; a wrong one is slowed as wrong tokens are", async () => {
+  test("a code of a link is good for one token; a wrong one is slowed as wrong tokens are", async () => {
     let books: TestGateway["books"] | null = null;
     const exchange = (code: unknown) => (books === null ? null : exchangeLinkCode(books.tokens, code));
     const gateway = await start({ handlers, parts: { exchange } });
@@ -228,7 +228,7 @@ describe("who is let in", () => {
     expect(await codeOf(await held)).toEqual([401, "unauthorized"]);
   });
 
-  test("[GSV13] a port that is taken is told, and other machines are let in only where that was said", async () => {
+  test("a port that is taken is told, and other machines are let in only where that was said", async () => {
     const gateway = await start();
     const taken = {
       host: "127.0.0.1",

@@ -39,7 +39,7 @@ class Target {
 }
 
 describe("events over an answer", () => {
-  test("[GEV22] an event is its number, its name and the frame in one line", () => {
+  test("an event is its number, its name and the frame in one line", () => {
     const frame = JSON.stringify({ type: "event", event: "x", payload: { text: "a\nb\r\u2028" }, seq: 7 });
     const lines = sseEvent(frame, 7, "x").split("\n");
     expect(lines).toEqual(["id: 7", "event: x", `data: ${frame}`, "", ""]);
@@ -55,11 +55,11 @@ describe("events over an answer", () => {
     ["1e3", 0],
     ["9999999999999999", 0],
     ["abc", 0],
-  ])("[GEV22] Last-Event-ID %j resumes behind %j", (header, after) => {
+  ])("Last-Event-ID %j resumes behind %j", (header, after) => {
     expect(lastEventId(header)).toBe(after);
   });
 
-  test("[GEV22] a heartbeat comes while nothing waits, and nothing once it is closed", () => {
+  test("a heartbeat comes while nothing waits, and nothing once it is closed", () => {
     const [target, timers] = [new Target(), new HandTimers()];
     const sink = sseSink(target, { ...patience, timers });
     timers.fire(15);
@@ -73,7 +73,7 @@ describe("events over an answer", () => {
     expect(target.written).not.toContain("{}");
   });
 
-  test("[GEV22] a stream that is ended says nothing more, and whoever does not read the rest is let go", () => {
+  test("a stream that is ended says nothing more, and whoever does not read the rest is let go", () => {
     const [target, timers] = [new Target(), new HandTimers()];
     const sink = sseSink(target, { ...patience, timers });
     sink.end();
@@ -89,7 +89,7 @@ describe("events over an answer", () => {
     expect([others.count(15), others.count(2)]).toEqual([0, 0]);
   });
 
-  test("[GEV22] a reader over HTTP gets what is kept and what comes", async () => {
+  test("a reader over HTTP gets what is kept and what comes", async () => {
     const { hub, emit, settle } = hubWorld();
     emit(updated());
     const server = createServer((_, answer) => {

@@ -13,7 +13,7 @@ describe("HTTP", () => {
   test.each([
     ["chunked", "HTTP/1.1 200 OK"],
     ["gzip, chunked", "HTTP/1.1 400 Bad Request"],
-  ])("[SOK2] a body that is %s on its way is answered with %s", async (encoding, status) => {
+  ])("a body that is %s on its way is answered with %s", async (encoding, status) => {
     const gateway = await start({ handlers: agents });
     const head = [
       "POST /rpc/agents.list HTTP/1.1",
@@ -73,7 +73,7 @@ describe("HTTP", () => {
     ["params that do not fit", { body: '{"x":1}', headers: json }, 400, "invalid_request"],
     ["a key of a prototype", { body: '{"__proto__":{"x":1}}', headers: json }, 400, "invalid_request"],
     ["no object", { body: "[]", headers: json }, 400, "invalid_request"],
-  ])("[GSV2] %s is refused", async (_, init, status, code) => {
+  ])("%s is refused", async (_, init, status, code) => {
     const gateway = await start({ handlers: agents });
     const response = await gateway.get("/rpc/agents.list", gateway.admin, { method: "POST", ...init });
     expect(await errorOf(response)).toMatchObject({ status, code });
@@ -93,12 +93,12 @@ describe("HTTP", () => {
     ["POST", "/rpc%2Fagents.list", 404, "not_found"],
     ["GET", "/healthz/", 404, "not_found"],
     ["GET", "/HEALTHZ", 404, "not_found"],
-  ])("[GSV2] %s %s is %i", async (method, path, status, code) => {
+  ])("%s %s is %i", async (method, path, status, code) => {
     const gateway = await start();
     expect(await errorOf(await gateway.get(path, gateway.admin, { method }))).toMatchObject({ status, code });
   });
 
-  test("[GSV2] a path may be percent-encoded, and HEAD is not served", async () => {
+  test("a path may be percent-encoded, and HEAD is not served", async () => {
     const gateway = await start({ handlers: agents });
     const init = { method: "POST", body: "{}", headers: { "content-type": "application/json" } };
     expect((await gateway.get("/%72pc/agents%2Elist?x=1", gateway.admin, init)).status).toBe(200);
@@ -137,7 +137,7 @@ describe("HTTP", () => {
     expect((await gateway.rpc("agents.list")).status).toBe(200);
   });
 
-  test("[GSV5] a handler's signal comes when its client goes away", async () => {
+  test("a handler's signal comes when its client goes away", async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const waiting = async (_: unknown, { signal }: Call) => {
       begun.resolve(signal);
@@ -156,7 +156,7 @@ describe("HTTP", () => {
     expect(gateway.log).toEqual([]);
   });
 
-  test("[GSV6] answers say what browsers may not do with them", async () => {
+  test("answers say what browsers may not do with them", async () => {
     const gateway = await start({ handlers: agents });
     for (const response of [await gateway.rpc("agents.list"), await gateway.get("/nowhere", null)]) {
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");
@@ -169,7 +169,7 @@ describe("HTTP", () => {
     expect(await page.text()).toContain("Skein gateway");
   });
 
-  test("[GSV7] what is no HTTP, and whoever never ends its headers or body, is let go", async () => {
+  test("what is no HTTP, and whoever never ends its headers or body, is let go", async () => {
     const gateway = await start({
       tuning: { headersMs: 1000, requestMs: 1500, checkMs: 50 },
       handlers: agents,
@@ -188,7 +188,7 @@ describe("HTTP", () => {
     expect((await gateway.get("/healthz", null)).status).toBe(200);
   });
 
-  test("[GSV7] a long answer that nobody reads is given up", async () => {
+  test("a long answer that nobody reads is given up", async () => {
     const asked = Promise.withResolvers<void>();
     const answer = async () => {
       asked.resolve();

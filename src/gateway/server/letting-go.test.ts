@@ -28,7 +28,7 @@ async function unreadStream() {
 }
 
 describe("streams of events that nobody reads", () => {
-  test("[GSV17] the token of a stalled reader ends: nothing is written behind the end, and it is let go", async () => {
+  test("the token of a stalled reader ends: nothing is written behind the end, and it is let go", async () => {
     const { gateway, hub, emit, tokenId } = await unreadStream();
     const broken = vi.fn();
     process.once("uncaughtException", broken);
@@ -45,14 +45,14 @@ describe("streams of events that nobody reads", () => {
     expect(gateway.timers.count(2000)).toBe(0);
   });
 
-  test("[GSV17] a stalled reader does not hold up a server that stops", async () => {
+  test("a stalled reader does not hold up a server that stops", async () => {
     const { gateway } = await unreadStream();
     const drained = gateway.server.drain(30_000);
     gateway.timers.fire(2000);
     await drained;
   });
 
-  test("[GSV17] a reader with too much unread is given up, by the hub", async () => {
+  test("a reader with too much unread is given up, by the hub", async () => {
     const { hub, emit, socket } = await unreadStream();
     const large = updated({ sessionKey: `agent:main:session:${"x".repeat(mebi)}` });
     for (let sent = 0; sent < 24; sent += 1) emit(large);
@@ -62,7 +62,7 @@ describe("streams of events that nobody reads", () => {
 });
 
 describe("the end of a request", () => {
-  test("[GSV28] one end that fails keeps no other from its end, nor the server from shuttingDown", async () => {
+  test("one end that fails keeps no other from its end, nor the server from shuttingDown", async () => {
     class FailingHub extends HandHub {
       override subscribe(...given: Parameters<HandHub["subscribe"]>) {
         const close = () => {
@@ -81,7 +81,7 @@ describe("the end of a request", () => {
     await gateway.server.drain(30_000);
   });
 
-  test("[GSV16] an answer of MCP that nobody reads is given up, and one that is silent is not", async () => {
+  test("an answer of MCP that nobody reads is given up, and one that is silent is not", async () => {
     const cancelled: string[] = [];
     const silent = () =>
       new ReadableStream<Uint8Array>({
@@ -144,7 +144,7 @@ describe("connections", () => {
     expect(busy.map(isClosed)).toEqual([false, false]);
   });
 
-  test("[BDY13] a call that finds no file descriptor is unavailable, and worth another try", async () => {
+  test("[BDY11] a call that finds no file descriptor is unavailable, and worth another try", async () => {
     const cause = Object.assign(new Error("too many open files"), { code: "EMFILE" });
     const fails = async () => {
       throw new SkeinError("write_failed", { file: "a", problem: "b", advice: "c" }, { cause });
@@ -160,7 +160,7 @@ describe("bodies that are under way", () => {
   const head = (path: string, token: string, length: number) =>
     `${ask(path, token, "POST")}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
-  test("[GSV29] strangers send large messages without end: what they hold has a bound, and small messages are taken", async () => {
+  test("strangers send large messages without end: what they hold has a bound, and small messages are taken", async () => {
     const faults: unknown[] = [];
     const take = async (request: Request) => {
       try {
@@ -196,7 +196,7 @@ describe("bodies that are under way", () => {
     await eventually(async () => (await send(200_000)).status).toBe(200);
   });
 
-  test("[GSV29] a token has so many bytes of bodies under way, over /rpc and /mcp; another is served meanwhile", async () => {
+  test("a token has so many bytes of bodies under way, over /rpc and /mcp; another is served meanwhile", async () => {
     const gateway = await start({
       handlers: { "agents.list": async () => ({ count: 0, agents: [] }) } as never,
       parts: { mcp: async (request) => new Response(await request.text()) },
@@ -220,7 +220,7 @@ describe("bodies that are under way", () => {
     expect((await send("/mcp", gateway.admin)).status).toBe(200);
   });
 
-  test("[GSV29] whoever sends too much is told so, in the middle of sending", async () => {
+  test("whoever sends too much is told so, in the middle of sending", async () => {
     const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
     const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: mebi } });
     const { socket, text } = await gateway.raw(

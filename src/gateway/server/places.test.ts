@@ -20,13 +20,13 @@ async function readUntil(response: Response, wanted: string): Promise<string> {
 }
 
 describe("the places beside the methods", () => {
-  test("[GSV14] the OpenAPI document is there for whoever has a token", async () => {
+  test("the OpenAPI document is there for whoever has a token", async () => {
     const gateway = await start();
     const document = (await (await gateway.get("/openapi.json", gateway.token(reader))).json()) as object;
     expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
   });
 
-  test("[GSV14] figures are for a token of all users with admin", async () => {
+  test("figures are for a token of all users with admin", async () => {
     const gateway = await start();
     const figures = await gateway.get("/metrics");
     expect([figures.headers.get("content-type"), await figures.text()]).toEqual([
@@ -40,7 +40,7 @@ describe("the places beside the methods", () => {
     expect((await without.get("/metrics")).status).toBe(404);
   });
 
-  test("[GSV14] readyz answers without a token, and tells admins alone why it is not ready", async () => {
+  test("readyz answers without a token, and tells admins alone why it is not ready", async () => {
     let problems: string[] = [];
     const gateway = await start({ parts: { problems: async () => problems } });
     for (const token of [null, undefined, gateway.token(reader)])
@@ -58,7 +58,7 @@ describe("the places beside the methods", () => {
 });
 
 describe("what is answered by other parts", () => {
-  test("[GSV15] a channel gets its message as it came, and its answer goes back as it is", async () => {
+  test("a channel gets its message as it came, and its answer goes back as it is", async () => {
     const seen: unknown[] = [];
     const take = async (request: Request) => {
       seen.push([request.method, request.url, request.headers.get("x-signature"), await request.text()]);
@@ -83,7 +83,7 @@ describe("what is answered by other parts", () => {
     expect(seen).toEqual([["POST", `${gateway.server.url}/channels/desk/inbound?a=1`, "s", body]]);
   });
 
-  test("[GSV15] what a channel is sent has a bound, and what it throws is internal", async () => {
+  test("what a channel is sent has a bound, and what it throws is internal", async () => {
     const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
     const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: 1000 } });
     const send = (length: number, isStreamed: boolean) => {
@@ -100,7 +100,7 @@ describe("what is answered by other parts", () => {
     expect((await send(1001, true)).status).toBe(413);
   });
 
-  test("[GSV16] MCP gets the request and who asks, streams as it goes, and ends with its client", async () => {
+  test("MCP gets the request and who asks, streams as it goes, and ends with its client", async () => {
     const seen: unknown[] = [];
     const cancelled = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<void>();
@@ -135,7 +135,7 @@ describe("what is answered by other parts", () => {
     expect(gateway.log).toEqual([]);
   });
 
-  test("[GSV16] a long body waits for its reader, and a stream ends whole when the server stops", async () => {
+  test("a long body waits for its reader, and a stream ends whole when the server stops", async () => {
     let pulled = 0;
     const chunk = new Uint8Array(1024 * 1024);
     const gateway = await start({
@@ -180,7 +180,7 @@ async function settled(figure: () => number): Promise<number> {
 }
 
 describe("events as a stream", () => {
-  test("[GSV17] events go out with their seq as id, from where a reader was cut off", async () => {
+  test("events go out with their seq as id, from where a reader was cut off", async () => {
     const gateway = await start();
     gateway.hub.emit();
     gateway.hub.emit();
@@ -195,7 +195,7 @@ describe("events as a stream", () => {
     expect(await readUntil(response, ": \n\n")).toBe(": \n\n");
   });
 
-  test("[GSV17] a filter is read as sessions.subscribe has it", async () => {
+  test("a filter is read as sessions.subscribe has it", async () => {
     const gateway = await start();
     const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     await gateway.get("/events?keys=a,b&keys=c&events=run.*&agentId=main", token);
@@ -215,7 +215,7 @@ describe("events as a stream", () => {
     ["/events?agentId=a&agentId=b", {}, 400],
     ["/events?userId=bob", {}, 403],
     ["/events", { "last-event-id": "x" }, 200],
-  ])("[GSV17] %s with %j is %i", async (path, headers, status) => {
+  ])("%s with %j is %i", async (path, headers, status) => {
     const gateway = await start();
     const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     expect((await gateway.get(path, token, { headers })).status).toBe(status);
@@ -224,7 +224,7 @@ describe("events as a stream", () => {
     ).toBe(403);
   });
 
-  test("[GSV17] a stream ends with its client, with its token, and where nobody reads it", async () => {
+  test("a stream ends with its client, with its token, and where nobody reads it", async () => {
     const gateway = await start({ tuning: { socketsPerToken: 1 } });
     const client = new AbortController();
     await gateway.get("/events", gateway.admin, { signal: client.signal });

@@ -93,7 +93,7 @@ describe("failed tries", () => {
 });
 
 describe("what a token may do at once", () => {
-  test("[GSA13] two hundred requests a second, and again as time passes", () => {
+  test("two hundred requests a second, and again as time passes", () => {
     let now = 0;
     const rate = new RequestRateLimiter({ clock: { now: () => now } });
     const taken = (count: number) =>
@@ -107,7 +107,7 @@ describe("what a token may do at once", () => {
     expect(taken(300)).toHaveLength(200);
   });
 
-  test("[GSA13] over any time, no more than a second's worth and what came back; waiting as told always helps", () => {
+  test("over any time, no more than a second's worth and what came back; waiting as told always helps", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(40), { minLength: 1, maxLength: 300 }), (gaps) => {
         let now = 0;
@@ -128,7 +128,7 @@ describe("what a token may do at once", () => {
     );
   });
 
-  test("[GSA13] sixty-four sockets, each given back once", () => {
+  test("sixty-four sockets, each given back once", () => {
     const sockets = new OpenCounter();
     const open = Array.from({ length: 64 }, () => sockets.open("a"));
     expect(open.every((each) => each !== null)).toBe(true);
@@ -142,7 +142,7 @@ describe("what a token may do at once", () => {
     expect(sockets.size).toBe(1);
   });
 
-  test("[GSA13] memory is bounded by tokens", () => {
+  test("memory is bounded by tokens", () => {
     const rate = new RequestRateLimiter({ clock: { now: () => 0 }, mostTokens: 3 });
     for (let at = 0; at < 1000; at++) rate.take(`t${at}`);
     expect(rate.size).toBe(3);

@@ -21,7 +21,7 @@ function writeRaw(ws: unknown, ...parts: readonly Buffer[]): void {
 }
 
 describe("a message that has not all arrived", () => {
-  test("[BDY3] counts against its token, on all of its sockets", async () => {
+  test("counts against its token, on all of its sockets", async () => {
     const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
     const token = gateway.token({ name: "a", scopes: ["read"], user: null });
     const sockets = await Promise.all([1, 2].map(() => gateway.connected(token)));
@@ -32,7 +32,7 @@ describe("a message that has not all arrived", () => {
     expect(await other.request("agents.list", {})).toMatchObject({ ok: true });
   });
 
-  test("[BDY3] gives its room back when it is complete, and when its socket closes", async () => {
+  test("gives its room back when it is complete, and when its socket closes", async () => {
     const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
     const padded = { padding: "x".repeat(600_000) };
     const askThrice = async () => {
@@ -50,7 +50,7 @@ describe("a message that has not all arrived", () => {
     await eventually(askThrice).toBe("answered");
   });
 
-  test("[BDY4] has to be complete in time, whatever control frames come in between", async () => {
+  test("has to be complete in time, whatever control frames come in between", async () => {
     const gateway = await start({ handlers, tuning: { headersMs: 70, requestMs: 77 } });
     const socket = await gateway.connected(gateway.admin);
     const idle = await gateway.connected(gateway.admin);
@@ -65,7 +65,7 @@ describe("a message that has not all arrived", () => {
     expect(gateway.timers.count(77)).toBe(0);
   });
 
-  test("[BDY3] before connect counts for what its fragments cost, beside all others without a token", async () => {
+  test("before connect counts for what its fragments cost, beside all others without a token", async () => {
     const gateway = await start({ tuning: { unsignedBytes: 400_000 } });
     const fragments = Buffer.concat(
       Array.from({ length: 3000 }, (_, index) => Buffer.from([index === 0 ? 1 : 0, 0x81, 0, 0, 0, 0, 32])),
@@ -78,7 +78,7 @@ describe("a message that has not all arrived", () => {
 });
 
 describe("the first frame of a socket", () => {
-  test("[GSV18] connect is answered with hello", async () => {
+  test("connect is answered with hello", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
     const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
@@ -105,7 +105,7 @@ describe("the first frame of a socket", () => {
     ["a wrong token", req("1", "connect", connectParams(wrong)), "unauthorized", "unauthorized"],
     ["more than 64 KiB", req("1", "connect", { client: "x".repeat(65_536) }), "tooLarge", null],
     ["bytes", Buffer.from(req("1", "connect")), "badFrame", null],
-  ] as const)("[GSV18] %s is turned away", async (_, frame, reason, code) => {
+  ] as const)("%s is turned away", async (_, frame, reason, code) => {
     const gateway = await start();
     const socket = await gateway.socket();
     socket.ws.send(frame);
@@ -116,7 +116,7 @@ describe("the first frame of a socket", () => {
     );
   });
 
-  test("[GSV18] a stranger's megabytes are not waited for", async () => {
+  test("a stranger's megabytes are not waited for", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
     // The beginning of a frame of 20 MiB, whose end never comes.
@@ -126,7 +126,7 @@ describe("the first frame of a socket", () => {
     expect((await socket.closed).code).toBe(closeCodes.tooLarge.code);
   });
 
-  test("[GSV18] connect comes in time or not at all", async () => {
+  test("connect comes in time or not at all", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
     gateway.timers.fire(10_000);
@@ -135,7 +135,7 @@ describe("the first frame of a socket", () => {
     expect(gateway.timers.count(10_000)).toBe(0);
   });
 
-  test("[GSV18] of too many that say nothing the oldest makes room", async () => {
+  test("of too many that say nothing the oldest makes room", async () => {
     const gateway = await start({ tuning: { waitingSockets: 2 } });
     const [first] = [await gateway.socket(), await gateway.socket()];
     const third = await gateway.connected();
@@ -143,7 +143,7 @@ describe("the first frame of a socket", () => {
     expect(await third.request("sessions.unsubscribe", { subscriptionId: "x" })).toMatchObject({ ok: true });
   });
 
-  test("[GSV18] wrong tokens are slowed as over HTTP, and a good one is not", async () => {
+  test("wrong tokens are slowed as over HTTP, and a good one is not", async () => {
     const gateway = await start({ handlers });
     for (let index = 0; index < 5; index += 1) await gateway.rpc("agents.list", {}, wrong);
     const socket = await gateway.socket();
@@ -155,7 +155,7 @@ describe("the first frame of a socket", () => {
     expect(await answer).toMatchObject({ ok: false, error: { code: "unauthorized" } });
   });
 
-  test("[GSV19] a token has so many sockets, and one that closes makes room", async () => {
+  test("a token has so many sockets, and one that closes makes room", async () => {
     const gateway = await start({ tuning: { socketsPerToken: 2 } });
     const [first] = [await gateway.connected(), await gateway.connected()];
     const third = await gateway.socket();
@@ -171,7 +171,7 @@ describe("the first frame of a socket", () => {
 });
 
 describe("requests of a socket", () => {
-  test("[GSV20] run beside each other, and each has its one answer", async () => {
+  test("run beside each other, and each has its one answer", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -194,14 +194,14 @@ describe("requests of a socket", () => {
     ["connect", {}, "not_found"],
     ["agents.list", { x: 1 }, "invalid_request"],
     ["agents.list", [], "invalid_request"],
-  ])("[GSV20] %s %j is refused as over HTTP", async (method, params, code) => {
+  ])("%s %j is refused as over HTTP", async (method, params, code) => {
     const gateway = await start({ handlers });
     const socket = await gateway.connected();
     expect(await socket.request(method, params)).toMatchObject({ ok: false, error: { code } });
     expect(await socket.request("agents.list")).toMatchObject({ ok: true });
   });
 
-  test("[GSV20] a frame that is none is told under its id, and closes the socket where it has none", async () => {
+  test("a frame that is none is told under its id, and closes the socket where it has none", async () => {
     const gateway = await start();
     const socket = await gateway.connected();
     socket.ws.send('{"type":"req","id":"7"}');
@@ -214,14 +214,14 @@ describe("requests of a socket", () => {
   test.each([
     ["bytes that are no frames", Buffer.from("GET / HTTP/1.1\r\n\r\n"), closeCodes.notFrames.code],
     ["a text that is not UTF-8", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]), closeCodes.notUtf8.code],
-  ])("[SOK3] %s close it with their code", async (_, bytes, code) => {
+  ])("%s close it with their code", async (_, bytes, code) => {
     const gateway = await start();
     const socket = await gateway.connected();
     (socket.ws as unknown as { readonly _socket: Socket })._socket.write(bytes);
     expect(await socket.closed).toMatchObject({ code });
   });
 
-  test("[GSV20] bytes, and a frame of 26 MiB, close it", async () => {
+  test("bytes, and a frame of 26 MiB, close it", async () => {
     const gateway = await start();
     const binary = await gateway.connected();
     binary.ws.send(Buffer.from("{}"));
@@ -231,7 +231,7 @@ describe("requests of a socket", () => {
     expect((await large.closed).code).toBe(closeCodes.tooLarge.code);
   });
 
-  test("[GSV21] more than so many under way, or so many a second, are refused", async () => {
+  test("more than so many under way, or so many a second, are refused", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -249,7 +249,7 @@ describe("requests of a socket", () => {
     expect(await socket.request("agents.list")).toMatchObject(limited);
   });
 
-  test("[GSV21] requests under way come to so many bytes", async () => {
+  test("requests under way come to so many bytes", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -265,7 +265,7 @@ describe("requests of a socket", () => {
     expect(await first).toMatchObject({ ok: true });
   });
 
-  test("[GSV30] an answer is no larger than the frames that hello speaks of, in bytes", async () => {
+  test("an answer is no larger than the frames that hello speaks of, in bytes", async () => {
     const answer = async ({ key }: { readonly key?: string }) => ({
       key: key === "small" ? key : "ü".repeat(1000),
       sessionId: "s",
@@ -280,7 +280,7 @@ describe("requests of a socket", () => {
     expect(await socket.request("sessions.resolve", { key: "small" })).toMatchObject({ ok: true });
   });
 
-  test("[GSV21] whoever reads nothing of what it asks for is let go", async () => {
+  test("whoever reads nothing of what it asks for is let go", async () => {
     const answer = async () => ({ key: "x".repeat(900_000), sessionId: "s", uid: "u" });
     const tuning = { heldBytes: 1_000_000, socketsPerToken: 1 };
     const gateway = await start({ handlers: { "sessions.resolve": answer }, tuning });
@@ -299,7 +299,7 @@ describe("requests of a socket", () => {
     expect(socket.frames.length).toBeLessThan(60);
   });
 
-  test("[GSV5] a handler's signal comes when its socket goes", async () => {
+  test("a handler's signal comes when its socket goes", async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const waiting = (_: unknown, { signal }: Call) => {
       begun.resolve(signal);
@@ -319,7 +319,7 @@ describe("requests of a socket", () => {
 });
 
 describe("a socket that stays", () => {
-  test("[GSV22] one that gives no sign of life is gone, and one that does is not", async () => {
+  test("one that gives no sign of life is gone, and one that does is not", async () => {
     const gateway = await start({ handlers });
     const [dead, living] = [await gateway.connected(), await gateway.connected()];
     dead.ws.pause();
@@ -334,7 +334,7 @@ describe("a socket that stays", () => {
     expect(await living.request("agents.list")).toMatchObject({ ok: true });
   });
 
-  test("[GSV23] it ends with its token: at the next look, and with the next request", async () => {
+  test("[ATG3] it ends with its token: at the next look, and with the next request", async () => {
     const gateway = await start({ handlers });
     const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
     const [idle, busy] = [await gateway.connected(secret), await gateway.connected(secret)];
@@ -349,7 +349,7 @@ describe("a socket that stays", () => {
 });
 
 describe("subscriptions of a socket", () => {
-  test("[GSV24] events come behind the answer, once, and end with it", async () => {
+  test("events come behind the answer, once, and end with it", async () => {
     const gateway = await start();
     gateway.hub.emit();
     gateway.hub.emit();
@@ -377,7 +377,7 @@ describe("subscriptions of a socket", () => {
     });
   });
 
-  test("[GSV31] the pieces of a text that come at once go out in one write, and large ones do not pile up", async () => {
+  test("the pieces of a text that come at once go out in one write, and large ones do not pile up", async () => {
     const gateway = await start();
     const socket = await gateway.connected();
     await socket.request("sessions.subscribe", {});
@@ -395,7 +395,7 @@ describe("subscriptions of a socket", () => {
     writes.mockRestore();
   });
 
-  test("[GSV24] they are checked as a method is, bounded, and end with the socket", async () => {
+  test("they are checked as a method is, bounded, and end with the socket", async () => {
     const gateway = await start({ tuning: { subscriptionsPerSocket: 1 } });
     const socket = await gateway.connected(gateway.token({ name: "a", scopes: ["read"], user: "ann" }));
     expect(await socket.request("sessions.subscribe", { userId: "bob" })).toMatchObject({

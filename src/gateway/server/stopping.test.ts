@@ -34,7 +34,7 @@ function world() {
 }
 
 describe("a server that stops", () => {
-  test("[GSV25] takes nothing new, answers what is under way, and ends what only waits", async () => {
+  test("[GST4] takes nothing new, answers what is under way, and ends what only waits", async () => {
     const { gate, aborted, handlers, begun } = world();
     const gateway = await start({ handlers });
     const [idle, busy] = [await gateway.connected(), await gateway.connected()];
@@ -80,7 +80,7 @@ describe("a server that stops", () => {
     ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 600_000 }],
     ["tools.invoke", { name: "sessions_send", arguments: { message: "m", timeoutSeconds: 600 } }],
   ])(
-    "[GSV25] %s waits for an answer, and holds up no stop, over HTTP and on a socket",
+    "[GST4] %s waits for an answer, and holds up no stop, over HTTP and on a socket",
     async (method, params) => {
       const { aborted, until, begun } = world();
       const gateway = await start({
@@ -98,7 +98,7 @@ describe("a server that stops", () => {
   test.each([
     ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 0 }],
     ["tools.invoke", { name: "own_tool" }],
-  ])("[GSV25] %s that only works is done first", async (method, params) => {
+  ])("[GST4] %s that only works is done first", async (method, params) => {
     const { gate, handlers, begun } = world();
     const work = handlers["agents.list"];
     const gateway = await start({ handlers: { [method]: work } as never });
@@ -112,7 +112,7 @@ describe("a server that stops", () => {
     await drained;
   });
 
-  test("[GSV25] waits no longer than it was told to, and then ends the rest", async () => {
+  test("[GST4] waits no longer than it was told to, and then ends the rest", async () => {
     const { aborted, handlers, begun } = world();
     const gateway = await start({ handlers });
     const socket = await gateway.connected();
@@ -128,7 +128,7 @@ describe("a server that stops", () => {
     expect(overSocket).toMatchObject({ ok: false, error: { code: "unavailable" } });
   });
 
-  test("[GSV26] close lets go of every socket and of the port, under whatever hangs", async () => {
+  test("close lets go of every socket and of the port, under whatever hangs", async () => {
     const { handlers, begun } = world();
     const gateway = await start({ handlers });
     const [socket, silent] = [await gateway.connected(), await gateway.socket()];
@@ -150,7 +150,7 @@ describe("a server that stops", () => {
     ["localhost", "http://localhost:1"],
     ["0.0.0.0", "http://127.0.0.1:1"],
     ["::", "http://[::1]:1"],
-  ])("[GSV13] a server at %s is reached as %s", (host, url) => {
+  ])("a server at %s is reached as %s", (host, url) => {
     expect(urlOf(host, 1)).toBe(url);
   });
 });

@@ -33,7 +33,7 @@ function rowsUnder(heading: string): readonly string[] {
 
 describe("the page of the gateway's methods", () => {
   test.each<Scope>(["read", "write", "tools", "admin"])(
-    "[CLT15] has each method with what it does and takes: %s",
+    "has each method with what it does and takes: %s",
     (scope) => {
       const names = methodNames.filter((name) => methodTable[name].scope === scope);
       expect(rowsUnder(`### Scope \`${scope}\``)).toEqual(

@@ -17,19 +17,19 @@ const document = JSON.parse(JSON.stringify(openApiDocument({ version: "1.2.3" })
 const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
 
 describe("the OpenAPI document", () => {
-  test("[PRT7] has every method but those of a socket, and the other paths", () => {
+  test("has every method but those of a socket, and the other paths", () => {
     const overHttp = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
     const others = ["/events", "/healthz", "/readyz", "/metrics", "/channels/{id}/inbound", "/link"];
     expect(Object.keys(document.paths)).toEqual([...overHttp.map((name) => `/rpc/${name}`), ...others]);
   });
 
-  test("[PRT7] references lead somewhere, and every named schema is referred to", () => {
+  test("references lead somewhere, and every named schema is referred to", () => {
     for (const [, group = "", name = ""] of refs) expect(document.components[group]).toHaveProperty(name);
     const named = new Set(refs.filter(([, group]) => group === "schemas").map(([, , name]) => name));
     expect([...named].toSorted()).toEqual(Object.keys(document.components.schemas ?? {}).toSorted());
   });
 
-  test("[PRT7] every operation has an id of its own, and responses that are described", () => {
+  test("every operation has an id of its own, and responses that are described", () => {
     const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
     const ids = operations.map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
@@ -41,7 +41,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  test("[PRT7] its operations are the pinned ones", async () => {
+  test("its operations are the pinned ones", async () => {
     const lines = Object.entries(document.paths).map(([path, at]) => `${Object.keys(at).join()} ${path}`);
     await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../../test/golden/protocol/operations.txt");
   });

@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "skein-runs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("accepting input", () => {
-  test("[RUN6] accepted input waits, with the entry that it will be, until it is written", async () => {
+  test("accepted input waits, with the entry that it will be, until it is written", async () => {
     const run = await books.accept("s", { provenance: { kind: "external_user" }, options: { model: "a/b" } });
     expect(run).toMatchObject({
       state: "queued",
@@ -42,7 +42,7 @@ describe("accepting input", () => {
     expect(await books.runs.pending("s")).toEqual([]);
   });
 
-  test("[RUN7] the same idempotency key of a user is the same run, also after a restart", async () => {
+  test("[LIB4] the same idempotency key of a user is the same run, also after a restart", async () => {
     const path = join(folder, "restart.db");
     const first = new RunBooks({}, path);
     const run = await first.accept("ann/s", { idempotencyKey: "k" });
@@ -62,13 +62,13 @@ describe("accepting input", () => {
     second.db.close();
   });
 
-  test("[RUN7] a run id that is known is that run, and of another user a conflict", async () => {
+  test("[LIB4] a run id that is known is that run, and of another user a conflict", async () => {
     const run = await books.accept("ann/s", { runId: "r" });
     expect(await books.accept("ann/s", { runId: "r" })).toEqual(run);
     await refused("conflict", () => books.accept("bob/s", { runId: "r" }));
   });
 
-  test("[RUN8] runs are listed newest first, by state, session and root, and only those of a user", async () => {
+  test("runs are listed newest first, by state, session and root, and only those of a user", async () => {
     const a = await books.accept("ann/a");
     const b = await books.accept("bob/b", { root: { rootId: a.runId, hops: 1 } });
     const c = await books.accept("ann/c");
@@ -88,7 +88,7 @@ describe("accepting input", () => {
     expect(await books.runs.get("nowhere")).toBe(null);
   });
 
-  test("[RUN9] interrupt asks the running run to end, and comes next", async () => {
+  test("[LIB10] interrupt asks the running run to end, and comes next", async () => {
     const claim = await books.running("s");
     const later = await books.accept("s", { queueMode: "followup" });
     const now = await books.accept("s", { queueMode: "interrupt" });
@@ -99,7 +99,7 @@ describe("accepting input", () => {
     expect(await books.stateOf(later.runId)).toBe("queued");
   });
 
-  test("[RUN9] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
+  test("[LIB10] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
     const claim = await books.running("s");
     await books.runs.written(claim.held);
     const later = await books.accept("s", { queueMode: "followup" });
@@ -115,7 +115,7 @@ describe("accepting input", () => {
     expect((await books.claim()).run.runId).toBe(now.runId);
   });
 
-  test("[BUD1] a run is reserved when it is accepted; over the limit nothing is written", async () => {
+  test("[FAM13] a run is reserved when it is accepted; over the limit nothing is written", async () => {
     const tight = new RunBooks({ limits: { hops: 2, runs: 2, tokens: null, costUsd: null, pingPong: 1 } });
     const first = await tight.accept("a");
     const root = { rootId: first.runId, hops: 2 };
@@ -135,7 +135,7 @@ describe("accepting input", () => {
     await tight.accept("c");
   });
 
-  test("[BUD4] a pair of sessions that goes on and on is refused, whichever way round", async () => {
+  test("[FAM13] a pair of sessions that goes on and on is refused, whichever way round", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 2 } });
     const { runId: rootId } = await tight.accept("a");
     const root = { rootId, hops: 1 };
@@ -145,7 +145,7 @@ describe("accepting input", () => {
     await tight.accept("c", { root, kind: "send", pair: ["a", "c"] });
   });
 
-  test("[BUD5] a delivery beyond the budget is written, without a model turn", async () => {
+  test("[FAM41] a delivery beyond the budget is written, without a model turn", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 1, tokens: null, costUsd: null, pingPong: 5 } });
     const { runId: rootId } = await tight.accept("a");
     const late = await tight.accept("b", { root: { rootId, hops: 1 }, kind: "announce", isDelivery: true });
@@ -153,7 +153,7 @@ describe("accepting input", () => {
     expect((await tight.runs.budget(rootId))?.runs).toBe(1);
   });
 
-  test("[RUN10] the tables of a newer Skein are refused, and older ones brought forward at once or not at all", () => {
+  test("[FS18] the tables of a newer Skein are refused, and older ones brought forward at once or not at all", () => {
     migrateRuns(books.db);
     const known = runSteps.length;
     const broken = [...runSteps, ["CREATE TABLE more (x)", "CREATE TABLE more (x)"]];

@@ -20,7 +20,7 @@ const texts = ({ run, arrivals }: Claim) =>
   [run, ...arrivals].map(({ message }) => ("content" in message ? message.content : null));
 
 describe("announcements that come within a second", () => {
-  test("[BKS12] wait so long for the others, and no longer", async () => {
+  test("[FAM25] wait so long for the others, and no longer", async () => {
     await endOf(0);
     expect(await books.runs.claim("me")).toBeNull();
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
@@ -34,7 +34,7 @@ describe("announcements that come within a second", () => {
     expect(books.runs.changedByOthers()).toBe(false);
   });
 
-  test("[BKS12] go at once when no other is open, and into one turn, in order", async () => {
+  test("[FAM25] go at once when no other is open, and into one turn, in order", async () => {
     for (const index of [1, 0, 2]) await endOf(index);
     const claim = await books.claim();
     expect(texts(claim)).toEqual(["b: ok", "a: ok", "c: ok"]);
@@ -45,7 +45,7 @@ describe("announcements that come within a second", () => {
       expect(await books.runs.get(runId)).toMatchObject({ state: "merged", outcome: { reply: "thanks" } });
   });
 
-  test("[BKS12] an only child's is not held back", async () => {
+  test("[FAM25] an only child's is not held back", async () => {
     const other = await books.running("q");
     const child = await books.running("d", spawnedBy(other.run));
     await books.runs.end(other.held, { state: "ok" });
@@ -53,7 +53,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["d: ok"]);
   });
 
-  test("[BKS12] other input of the session does not wait for them, and they do not go into its turn", async () => {
+  test("[FAM25] other input of the session does not wait for them, and they do not go into its turn", async () => {
     await endOf(0);
     const asked = await books.running("p");
     expect(asked.arrivals).toEqual([]);
@@ -64,7 +64,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["a: ok", "b: ok", "c: ok"]);
   });
 
-  test("[BKS12] what is to be answered elsewhere or otherwise is a turn of its own", async () => {
+  test("[FAM25] what is to be answered elsewhere or otherwise is a turn of its own", async () => {
     for (const index of [0, 1, 2]) await books.runs.abort(children[index]?.run.runId ?? "");
     const say = (content: string, options: AcceptRequest["options"]) =>
       books.accept("p", {
@@ -84,7 +84,7 @@ describe("announcements that come within a second", () => {
     expect(texts(claim)).toEqual(["one", "three", "five"]);
   });
 
-  test("[BKS12] what announces no run's end, or is written without a turn, takes none along", async () => {
+  test("[FAM25] what announces no run's end, or is written without a turn, takes none along", async () => {
     const tight = new RunBooks({ limits: { hops: 1, runs: 9, tokens: null, costUsd: null, pingPong: 5 } });
     await tight.accept("p", { kind: "announce" });
     await tight.accept("p", { kind: "announce", arrivalOf: "a" });
@@ -98,7 +98,7 @@ describe("announcements that come within a second", () => {
     ]);
   });
 
-  test("[BKS13] those that came with one go with it when its owner is lost, and are free when it ends first", async () => {
+  test("those that came with one go with it when its owner is lost, and are free when it ends first", async () => {
     for (const index of [0, 1, 2]) await endOf(index);
     await books.runs.lose((await books.claim()).held);
     await books.accept("p", { kind: "announce", arrivalOf: "elsewhere" });
@@ -109,7 +109,7 @@ describe("announcements that come within a second", () => {
     expect(texts(await books.claim())).toEqual(["b: ok", "c: ok", "hello"]);
   });
 
-  test("[BKS13] one that is held back is kept for a run that goes to sleep for it", async () => {
+  test("one that is held back is kept for a run that goes to sleep for it", async () => {
     const sleeper = await books.running("p");
     await endOf(0);
     const [first] = children;
@@ -119,7 +119,7 @@ describe("announcements that come within a second", () => {
     expect([woken.how, woken.arrivals.length]).toEqual(["woken", 1]);
   });
 
-  test("[BKS13] one that is aborted, or whose session is reset, holds up nothing", async () => {
+  test("one that is aborted, or whose session is reset, holds up nothing", async () => {
     await endOf(0);
     const [held] = await books.runs.pending("p");
     books.db.exclusively(() => books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false))();

@@ -27,7 +27,7 @@ const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply:
 const due = async () => (await books.runs.toTidy()).map(({ child: { label }, act }) => `${act} ${label}`);
 
 describe("how many", () => {
-  test("[BKS8] parallel spawns never exceed the limit, and an end makes room", async () => {
+  test("[FAM19] parallel spawns never exceed the limit, and an end makes room", async () => {
     const asked = Array.from({ length: 6 }, (_, index) =>
       spawnedBy(parent.run, { label: `${index}`, maxChildren: 4 }),
     );
@@ -48,7 +48,7 @@ describe("how many", () => {
     await books.accept("c9", spawnedBy(parent.run, { maxChildren: 4 }));
   });
 
-  test("[BKS8] the same spawn again is the same child, and another parent's or user's do not count", async () => {
+  test("[FAM19] the same spawn again is the same child, and another parent's or user's do not count", async () => {
     const asked = { ...spawnedBy(parent.run, { maxChildren: 1 }), idempotencyKey: "k" };
     const first = await books.accept("c", asked);
     expect((await books.accept("c", asked)).runId).toBe(first.runId);
@@ -61,7 +61,7 @@ describe("how many", () => {
     });
   });
 
-  test("[BKS8] inside a transaction of the store's: nothing is told before it is committed, and undone with it", async () => {
+  test("[FAM19] inside a transaction of the store's: nothing is told before it is committed, and undone with it", async () => {
     const message = { role: "user" as const, content: "go" };
     const request: AcceptRequest = {
       session: sessionNamed("c"),
@@ -85,7 +85,7 @@ describe("how many", () => {
 });
 
 describe("which", () => {
-  test("[BKS9] the children of a parent, newest first, by whether they are open and when they ended", async () => {
+  test("the children of a parent, newest first, by whether they are open and when they ended", async () => {
     const more = {
       mode: "session",
       cleanup: "delete",
@@ -116,7 +116,7 @@ describe("which", () => {
 describe("tidying", () => {
   const gone = { cleanup: "delete" } as const;
 
-  test("[BKS10] removed once the announcement stands in the parent's session, and only once", async () => {
+  test("[FAM29] removed once the announcement stands in the parent's session, and only once", async () => {
     const claim = await child("c", gone);
     await endIt(claim);
     expect(await due()).toEqual([]);
@@ -131,7 +131,7 @@ describe("tidying", () => {
     expect((await books.runs.children("ann", key()))[0]?.tidiedAt).toBe(books.now);
   });
 
-  test("[BKS10] removed once the waiter who took the result has ended, or had the time to write it", async () => {
+  test("[FAM29] removed once the waiter who took the result has ended, or had the time to write it", async () => {
     const awaitedBy = { by: { runId: parent.run.runId }, until: books.now + 10 };
     for (const label of ["c", "d"]) await endIt(await child(label, gone, { awaitedBy }));
     expect(await due()).toEqual([]);
@@ -142,7 +142,7 @@ describe("tidying", () => {
     expect(await due()).toHaveLength(2);
   });
 
-  test("[BKS10] what nobody has got is not removed; where there is nobody, the letter has it", async () => {
+  test("[FAM29] what nobody has got is not removed; where there is nobody, the letter has it", async () => {
     const { child: asked } = spawnedBy(parent.run, { ...gone, label: "mute" });
     await endIt(
       await books.running("mute", { kind: "spawn", ...(asked === undefined ? {} : { child: asked }) }),
@@ -153,7 +153,7 @@ describe("tidying", () => {
     expect(await due()).toEqual(["remove c"]);
   });
 
-  test("[BKS10] what is kept is archived when its time after the end is over; a session that stays is not", async () => {
+  test("[FAM29] what is kept is archived when its time after the end is over; a session that stays is not", async () => {
     const archiveAfterMs = 1000;
     await endIt(await child("kept", { archiveAfterMs }));
     await endIt(await child("stays", { archiveAfterMs, mode: "session" }));
@@ -167,7 +167,7 @@ describe("tidying", () => {
     expect(await due()).toEqual([]);
   });
 
-  test("[BKS10] one that is archived later than runs are remembered is known until then", async () => {
+  test("[FAM29] one that is archived later than runs are remembered is known until then", async () => {
     const day = 24 * 3_600_000;
     await endIt(await child("late", { archiveAfterMs: 40 * day }));
     await endIt(await child("never"));
@@ -182,7 +182,7 @@ describe("tidying", () => {
     expect(await labels()).toEqual([]);
   });
 
-  test("[BKS10] children that cannot be tidied keep no others from their turn", async () => {
+  test("[FAM29] children that cannot be tidied keep no others from their turn", async () => {
     const archiveAfterMs = 1;
     for (let at = 0; at < 130; at += 1) {
       const request = spawnedBy(parent.run, { label: `c${at}`, archiveAfterMs, maxChildren: 1000 });
@@ -194,7 +194,7 @@ describe("tidying", () => {
     expect(seen.size).toBe(130);
   });
 
-  test("[BKS11] forgotten with its run, and by a purge", async () => {
+  test("forgotten with its run, and by a purge", async () => {
     await endIt(await child("old", {}, { awaitedBy: { by: { owner: "me" }, until: 0 } }));
     await child("purged");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "1" }, sessionNamed("purged").key);

@@ -17,7 +17,7 @@ const claimAll = async (from: RunBooks = books): Promise<string[]> => {
 };
 
 describe("claiming", () => {
-  test("[RUN12] a claim raises the fence under the session's lock, and is told once", async () => {
+  test("a claim raises the fence under the session's lock, and is told once", async () => {
     const run = await books.accept("s", { options: { model: "a/b" } });
     books.told();
     const claim = await books.claim();
@@ -36,7 +36,7 @@ describe("claiming", () => {
     expect(books.runs.isHeld({ runId: run.runId, fence: 0 })).toBe(false);
   });
 
-  test("[RUN12] a session has one run that is running or waiting", async () => {
+  test("a session has one run that is running or waiting", async () => {
     const first = await books.running("s");
     await books.accept("s");
     expect(await books.runs.claim("me")).toBe(null);
@@ -47,7 +47,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.fence).toBe(1);
   });
 
-  test("[RUN13] the deadline counts from the first claim, and 0 is none", async () => {
+  test("[NWC34] the deadline counts from the first claim, and 0 is none", async () => {
     const claim = await books.running("s", { options: { runTimeoutSeconds: 60 } });
     expect(claim.run.deadline).toBe(books.now + 60_000);
     books.now += 1000;
@@ -56,7 +56,7 @@ describe("claiming", () => {
     expect((await books.running("t", { options: { runTimeoutSeconds: 0 } })).run.deadline).toBe(null);
   });
 
-  test("[RUN13] a claimed run whose time is over while it is queued times out; one never claimed does not", async () => {
+  test("[NWC34] a claimed run whose time is over while it is queued times out; one never claimed does not", async () => {
     const claim = await books.running("s");
     await books.runs.release(claim.held);
     const waiting = await books.accept("t");
@@ -69,7 +69,7 @@ describe("claiming", () => {
     });
   });
 
-  test("[RUN14] a session that is gone ends its run, one that is locked is passed by", async () => {
+  test("a session that is gone ends its run, one that is locked is passed by", async () => {
     const gone = await books.accept("gone");
     await books.accept("locked");
     const open = await books.accept("open");
@@ -91,7 +91,7 @@ describe("claiming", () => {
     ]);
   });
 
-  test("[LAN2] each lane has its cap, and a full one hinders no other", async () => {
+  test("[KIL12] each lane has its cap, and a full one hinders no other", async () => {
     for (let at = 0; at < 6; at++) {
       await books.accept(`main-${at}`);
       await books.accept(`cron-${at}`, { kind: "cron" });
@@ -101,7 +101,7 @@ describe("claiming", () => {
     expect(uids.filter((uid) => uid.startsWith("cron")).length).toBe(1);
   });
 
-  test("[LAN3] users take turns, then their sessions", async () => {
+  test("users take turns, then their sessions", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     for (let at = 0; at < 3; at++) for (const uid of ["ann/a", "ann/b"]) await one.accept(uid);
     await one.accept("bob/c");
@@ -113,7 +113,7 @@ describe("claiming", () => {
     expect(uids).toEqual(["ann/a", "bob/c", "ann/b", "ann/a", "ann/b", "ann/a", "ann/b"]);
   });
 
-  test("[LAN4] a slot that comes free is for a run whose wait is over before any new claim", async () => {
+  test("a slot that comes free is for a run whose wait is over before any new claim", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     const waiter = await one.running("a");
     await one.runs.wait(waiter.held, { for: "approval" });
@@ -127,7 +127,7 @@ describe("claiming", () => {
     expect((await one.claim()).run.session.uid).toBe("c");
   });
 
-  test("[LAN5] silent runs take no slot and go before the other input of their session", async () => {
+  test("silent runs take no slot and go before the other input of their session", async () => {
     const one = new RunBooks({ lanes: { main: 0, subagent: 0, cron: 0, nested: 0 } });
     await one.accept("s");
     const note = await one.accept("s", { kind: "note" });
@@ -138,7 +138,7 @@ describe("claiming", () => {
     expect((await one.runs.budget(note.runId))?.runs).toBe(undefined);
   });
 
-  test("[RUN15] a run that lost its owner comes before all other input of its session", async () => {
+  test("a run that lost its owner comes before all other input of its session", async () => {
     const claim = await books.running("s", {}, "other");
     await books.accept("s", { kind: "note" });
     await books.accept("s", { queueMode: "interrupt" });
@@ -155,7 +155,7 @@ describe("claiming", () => {
     expect(again.runs.isHeld(lost.held)).toBe(false);
   });
 
-  test("[RUN16] an owner that says nothing is lost when its lease has run out, and not before", async () => {
+  test("[KIL2] an owner that says nothing is lost when its lease has run out, and not before", async () => {
     const claim = await books.running("s", {}, "other");
     books.now += 29_999;
     expect(await books.runs.claim("me")).toBe(null);
@@ -169,7 +169,7 @@ describe("claiming", () => {
     await refused("fenced", () => books.runs.written(claim.held));
   });
 
-  test("[RUN3] the fourth loss ends it, and says why; giving it back is no loss", async () => {
+  test("[ANS4] the fourth loss ends it, and says why; giving it back is no loss", async () => {
     let claim = await books.running("s");
     for (let at = 0; at < 3; at++) {
       await books.runs.release(claim.held);
@@ -268,7 +268,7 @@ describe("claiming", () => {
     await refused("not_found", () => books.runs.retry(claim.run.runId));
   });
 
-  test("[RUN12] who set a run off is told when it is queued, and when it starts", async () => {
+  test("who set a run off is told when it is queued, and when it starts", async () => {
     const claim = await books.running("s", { startedBy: "parent" });
     const told = books.events.filter(({ runId }) => runId === claim.run.runId);
     expect(told).toMatchObject([
@@ -277,7 +277,7 @@ describe("claiming", () => {
     ]);
   });
 
-  test("[RUN14] a session that cannot be written holds up no other, and what is wrong with it is told", async () => {
+  test("a session that cannot be written holds up no other, and what is wrong with it is told", async () => {
     books.broken.add("bad");
     await books.accept("bad");
     await books.accept("good");
@@ -287,7 +287,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.session.uid).toBe("bad");
   });
 
-  test("[RUN14] a lost run whose session cannot be written holds up no other", async () => {
+  test("a lost run whose session cannot be written holds up no other", async () => {
     await books.running("bad", {}, "dead");
     books.gone.add("dead");
     books.broken.add("bad");
@@ -299,7 +299,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.session.uid).toBe("bad");
   });
 
-  test("[RUN17] a run that somebody wants ended does not go on when its owner is lost", async () => {
+  test("[LIB11] a run that somebody wants ended does not go on when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");
     expect(books.runs.isHeld(claim.held)).toBe(true);
@@ -309,7 +309,7 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("[RUN17] abort ends what nobody owns at once, and knows what is not there", async () => {
+  test("[LIB11] abort ends what nobody owns at once, and knows what is not there", async () => {
     const run = await books.accept("s");
     books.told();
     expect(await books.runs.abort(run.runId)).toBe("aborted");
@@ -319,7 +319,7 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("[RUN17] abort of input that went into another turn ends that turn", async () => {
+  test("[LIB11] abort of input that went into another turn ends that turn", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
     await books.runs.steered(claim.held, more.runId);
@@ -334,7 +334,7 @@ describe("claiming", () => {
     expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);
   });
 
-  test("[LAN6] whatever waits or has ended, no step of a run's life reads a whole table", async () => {
+  test("whatever waits or has ended, no step of a run's life reads a whole table", async () => {
     const seen = new Set<string>();
     const db = books.db;
     const watched = new RunBooks({

@@ -19,7 +19,7 @@ const told = async (uid = "p") =>
   );
 
 describe("whoever ends a run", () => {
-  test("[BKS1] its owner: what follows is there with its end, and once", async () => {
+  test("[FAM28] its owner: what follows is there with its end, and once", async () => {
     const run = await spawn("c");
     const claim = await books.claim();
     await books.runs.end(claim.held, { state: "ok", reply: "done" });
@@ -72,14 +72,14 @@ describe("whoever ends a run", () => {
       },
       "aborted",
     ],
-  ])("[BKS1] %s", async (_name, end, state) => {
+  ])("[FAM28] %s", async (_name, end, state) => {
     const run = await spawn("c");
     await end(run);
     expect((await books.runs.get(run.runId))?.outcome?.state).toBe(state);
     expect(await told()).toEqual([`c: ${state}`]);
   });
 
-  test("[BKS1] the budget, when it wakes", async () => {
+  test("[FAM28] the budget, when it wakes", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
     const starter = await tight.running("p");
     await tight.runs.end(starter.held, { state: "ok" });
@@ -96,7 +96,7 @@ describe("whoever ends a run", () => {
     expect(said).toMatchObject({ message: { content: "c: error" }, isSilent: true });
   });
 
-  test("[BKS1] input that was merged sets off its own, with the outcome that it shares", async () => {
+  test("[FAM28] input that was merged sets off its own, with the outcome that it shares", async () => {
     const turn = await books.running("c");
     const more = await books.accept("c", { ...spawnedBy(parent.run), queueMode: "steer" });
     await books.runs.steered(turn.held, more.runId);
@@ -105,7 +105,7 @@ describe("whoever ends a run", () => {
     expect(await told()).toEqual(["c: ok both"]);
   });
 
-  test("[BKS1] who sleeps for it finds what it says, and wakes once", async () => {
+  test("[FAM28] who sleeps for it finds what it says, and wakes once", async () => {
     const sleeper = await books.running("s");
     await books.accept("c", spawnedBy(sleeper.run));
     await books.runs.sleep(sleeper.held, { wakeAt: books.now + 1000 });
@@ -120,7 +120,7 @@ describe("whoever ends a run", () => {
     ["ends it too", null, ["run.ended", "run.ended"]],
     ["wakes it", { rootId: "another", hops: 0 }, ["run.ended", "run.queued"]],
   ])(
-    "[BKS1] two sleepers that one sweep wakes, where the end of the first %s",
+    "[FAM28] two sleepers that one sweep wakes, where the end of the first %s",
     async (_name, root, expected) => {
       const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
       const outer = await tight.running("s");
@@ -144,7 +144,7 @@ describe("whoever ends a run", () => {
     },
   );
 
-  test("[BKS1] what others are told of is on the disk before they hear of it", async () => {
+  test("[FAM28] what others are told of is on the disk before they hear of it", async () => {
     const syncs: boolean[] = [];
     const { db } = books;
     let isUnsynced = false;
@@ -180,7 +180,7 @@ describe("whoever ends a run", () => {
     expect(syncs).toEqual([true, true, false, true]);
   });
 
-  test("[BKS1] an end that is undone has set off nothing", async () => {
+  test("[FAM28] an end that is undone has set off nothing", async () => {
     const run = await spawn("c");
     expect(() =>
       books.db.exclusively(() => {
@@ -202,12 +202,12 @@ describe("where it goes", () => {
     return run.run;
   };
 
-  test("[BKS2] what was for a sub-agent that is gone is for the session that spawned it", async () => {
+  test("[ATK14] what was for a sub-agent that is gone is for the session that spawned it", async () => {
     await endOf("agent:main:subagent:p:gone");
     expect(await told("p")).toEqual(["c: ok r"]);
   });
 
-  test("[BKS2] the session that spawned it is known by its key, and may have been reset since", async () => {
+  test("[ATK14] the session that spawned it is known by its key, and may have been reset since", async () => {
     const parent = await books.running("p");
     const request = spawnedBy(parent.run, { label: "gone" });
     await books.running("gone", request);
@@ -217,7 +217,7 @@ describe("where it goes", () => {
     expect(await told("p")).toContain("c: ok r");
   });
 
-  test("[BKS2] where nobody is left it is a letter of the run's own session", async () => {
+  test("[ATK14] where nobody is left it is a letter of the run's own session", async () => {
     const run = await endOf("agent:main:session:nobody");
     const [letter, ...more] = await books.runs.outbox.list({});
     expect(more).toEqual([]);
@@ -231,14 +231,14 @@ describe("where it goes", () => {
     });
   });
 
-  test("[BKS2] a session that is just being removed is given nothing more, and its letter is dead", async () => {
+  test("[ATK14] a session that is just being removed is given nothing more, and its letter is dead", async () => {
     const run = await books.accept("c", { options: { sequel: sequelTo(sessionNamed("c").key) } });
     books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
     expect((await books.runs.list({ sessionUid: "c" })).map(({ runId }) => runId)).toEqual([run.runId]);
     expect(await books.runs.outbox.list({})).toMatchObject([{ state: "dead", text: "c: aborted" }]);
   });
 
-  test("[BKS2] sessions of another user are nobody", async () => {
+  test("[ATK14] sessions of another user are nobody", async () => {
     const bob = sessionNamed("bob/p2");
     books.sessions.set(bob.uid, bob);
     await endOf(bob.key);
@@ -246,7 +246,7 @@ describe("where it goes", () => {
     expect(await books.runs.list({ sessionUid: bob.uid })).toEqual([]);
   });
 
-  test("[BKS3] between strangers it counts as a message of the two; beyond the limit it is written without a turn", async () => {
+  test("between strangers it counts as a message of the two; beyond the limit it is written without a turn", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 1 } });
     const asker = await tight.running("a");
     const { key, sessionId } = asker.run.session;
@@ -267,7 +267,7 @@ describe("where it goes", () => {
 });
 
 describe("what is told of a child", () => {
-  test("[BKS4] the run that spawned it hears how it stands, and nobody else's does", async () => {
+  test("the run that spawned it hears how it stands, and nobody else's does", async () => {
     const starter = await books.running("s");
     books.events.splice(0);
     const child = await books.accept("c", spawnedBy(starter.run));

@@ -11,7 +11,7 @@ beforeEach(() => {
 const usage = { input: 5, output: 5, cacheRead: 0, cacheWrite: 0, totalTokens: 10, costUsd: 0.5 };
 
 describe("steering", () => {
-  test("[RUN18] input that was steered is merged, and shares the outcome of the run that took it", async () => {
+  test("[LIB8] input that was steered is merged, and shares the outcome of the run that took it", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s", { root: { rootId: "other", hops: 4 } });
     const next = await books.accept("s", { queueMode: "followup" });
@@ -54,7 +54,7 @@ describe("steering", () => {
     expect(await books.runs.steerable(silent.held)).toEqual([]);
   });
 
-  test("[BUD2] a turn with several inputs charges every root", async () => {
+  test("[LIB21] a turn with several inputs charges every root", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
     await books.runs.steered(claim.held, more.runId);
@@ -72,7 +72,7 @@ describe("steering", () => {
     });
   });
 
-  test("[BUD2] over the tokens a charge is refused, and what was spent is written down", async () => {
+  test("[LIB21] over the tokens a charge is refused, and what was spent is written down", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 15, costUsd: null, pingPong: 5 } });
     const claim = await tight.running("s");
     await tight.runs.charge(claim.held, usage);
@@ -83,7 +83,7 @@ describe("steering", () => {
 });
 
 describe("waiting", () => {
-  test("[RUN11] a wait frees the slot; one that would close a circle is not entered", async () => {
+  test("[FAM6] a wait frees the slot; one that would close a circle is not entered", async () => {
     const a = await books.running("a");
     const b = await books.running("b");
     const toB = await books.accept("b", { kind: "send", startedBy: a.run.runId });
@@ -108,7 +108,7 @@ describe("waiting", () => {
 });
 
 describe("the end", () => {
-  test("[RUN19] what goes with the end is accepted with it, and a second end changes nothing", async () => {
+  test("what goes with the end is accepted with it, and a second end changes nothing", async () => {
     const child = await books.running("child", { kind: "spawn" });
     const { session } = await books.accept("parent");
     books.told();
@@ -133,7 +133,7 @@ describe("the end", () => {
     expect((await books.runs.outbox.list({})).length).toBe(1);
   });
 
-  test("[RUN19] an end that cannot happen writes nothing of what goes with it", async () => {
+  test("an end that cannot happen writes nothing of what goes with it", async () => {
     const claim = await books.running("s");
     await books.runs.wait(claim.held, { for: "approval" });
     books.told();
@@ -143,7 +143,7 @@ describe("the end", () => {
     expect(books.told()).toEqual([]);
   });
 
-  test("[RUN19] what a lost owner had streamed is kept until the run has ended", async () => {
+  test("what a lost owner had streamed is kept until the run has ended", async () => {
     const claim = await books.running("s");
     await books.runs.keepPartial(claim.held, "half an ans");
     await books.runs.lose(claim.held);
@@ -158,7 +158,7 @@ describe("the end", () => {
 describe("approvals", () => {
   const request = { toolCallId: "c", toolName: "rm", arguments: { path: "/" }, expiresAt: 1_120_000 };
 
-  test("[RUN21] the first answer stands, the same call is the same question, and time is a no", async () => {
+  test("[LIB13] the first answer stands, the same call is the same question, and time is a no", async () => {
     const claim = await books.running("s");
     books.told();
     const asked = await books.runs.requestApproval(claim.held, request);
@@ -194,14 +194,14 @@ describe("approvals", () => {
 const graph = (edges: Record<string, readonly string[]>) => (runId: string) => edges[runId] ?? [];
 
 describe("circles of waits", () => {
-  test("[RUN11] a wait that leads back to itself is found, with the way", () => {
+  test("[FAM6] a wait that leads back to itself is found, with the way", () => {
     expect(findCycle("a", ["b"], graph({ b: ["c"], c: ["a"] }))).toEqual(["a", "b", "c", "a"]);
     expect(findCycle("a", ["a"], graph({}))).toEqual(["a", "a"]);
     expect(findCycle("a", ["b", "c"], graph({ b: ["d"], c: ["d"], d: [] }))).toBe(null);
     expect(findCycle("a", ["b"], graph({ b: ["c"], c: ["b"] }))).toBe(null);
   });
 
-  test("[RUN11] found exactly where one can be walked", () => {
+  test("[FAM6] found exactly where one can be walked", () => {
     const node = fc.constantFrom("a", "b", "c", "d", "e");
     fc.assert(
       fc.property(fc.array(fc.tuple(node, node), { maxLength: 10 }), fc.array(node), (pairs, targets) => {

@@ -195,7 +195,7 @@ class Both {
   }
 }
 
-test("[RUN34] two processes and a plain model agree after every step", async () => {
+test("two processes and a plain model agree after every step", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
       const both = new Both();

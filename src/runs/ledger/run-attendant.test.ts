@@ -69,7 +69,7 @@ describe.each([
   ["files", inFiles],
   ["memory", async () => createMemoryStore()],
 ] as const)("the work of sessions in %s", (_name, open) => {
-  test("[RUN12] a claim gives the leaf of the session as it is under its lock", async () => {
+  test("a claim gives the leaf of the session as it is under its lock", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     await append(work.store, scope, "s", "a", "b");
@@ -96,7 +96,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("[RUN30] a reset takes waiting and kept input along, and ends who sleeps", async () => {
+  test("a reset takes waiting and kept input along, and ends who sleeps", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     const other = await create(work.store, scope, "other");
@@ -124,7 +124,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("[RUN31] removing a session ends its runs; what others sent goes to its parent, else it is a dead letter", async () => {
+  test("removing a session ends its runs; what others sent goes to its parent, else it is a dead letter", async () => {
     const work = new Working(await open());
     const parent = await create(work.store, scope, "parent");
     const make = (sessionId: string, meta: { spawnedBy?: string }) =>
@@ -162,7 +162,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("[RUN31] a dead letter is its sender's, is told of as any other, and outlives the session that it was for", async () => {
+  test("a dead letter is its sender's, is told of as any other, and outlives the session that it was for", async () => {
     const work = new Working(await open());
     const sender = await create(work.store, scope, "sender");
     const target = await create(work.store, scope, "target");
@@ -186,7 +186,7 @@ describe.each([
     await work.store.close();
   });
 
-  test("[RUN32] a purge leaves nothing of a session's runs, nor users rm", async () => {
+  test("[ERZ5] a purge leaves nothing of a session's runs, nor users rm", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");
     const other = await create(work.store, scope, "t");

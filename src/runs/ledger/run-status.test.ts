@@ -14,7 +14,7 @@ beforeEach(() => {
 const workIn = async (uid = "s"): Promise<SessionWork | undefined> => (await books.runs.work([uid])).get(uid);
 
 describe("what goes on in a session", () => {
-  test("[BKS14] from nothing over queued, running and asleep to its end", async () => {
+  test("from nothing over queued, running and asleep to its end", async () => {
     const began = books.now;
     expect(await workIn()).toEqual({
       status: "idle",
@@ -51,7 +51,7 @@ describe("what goes on in a session", () => {
     ["timeout", "timeout"],
     ["aborted", "aborted"],
   ] as const)(
-    "[BKS14] a session whose last run ended as %s is %s, whatever notes came later",
+    "a session whose last run ended as %s is %s, whatever notes came later",
     async (state, status) => {
       const first = await books.running("s");
       const more = await books.accept("s");
@@ -66,7 +66,7 @@ describe("what goes on in a session", () => {
     },
   );
 
-  test("[BKS14] of many at once; what is kept for a sleeper is no work of its own", async () => {
+  test("of many at once; what is kept for a sleeper is no work of its own", async () => {
     const sleeper = await books.running("s");
     const child = await books.accept("c", { startedBy: sleeper.run.runId });
     const other = await books.accept("d", { startedBy: sleeper.run.runId });
@@ -84,7 +84,7 @@ describe("what goes on in a session", () => {
 });
 
 describe("what else is asked of the books", () => {
-  test("[BKS15] a budget is asked without reserving anything of it", async () => {
+  test("a budget is asked without reserving anything of it", async () => {
     const tight = new RunBooks({ limits: { hops: 2, runs: 2, tokens: null, costUsd: null, pingPong: 5 } });
     const { runId: rootId } = await tight.accept("a");
     for (let times = 0; times < 3; times++) await tight.runs.checkBudget({ rootId, hops: 2 });
@@ -98,7 +98,7 @@ describe("what else is asked of the books", () => {
     expect((await tight.runs.budget(rootId))?.runs).toBe(2);
   });
 
-  test("[BKS15] runs are listed by the run that started them", async () => {
+  test("runs are listed by the run that started them", async () => {
     const { run } = await books.running("s");
     const made = [
       await books.accept("a", { startedBy: run.runId }),
@@ -110,7 +110,7 @@ describe("what else is asked of the books", () => {
     expect(await books.runs.list({ startedBy: run.runId }, "bob")).toEqual([]);
   });
 
-  test("[BKS15] a thread belongs to the session that it was last bound to, for its user and account", async () => {
+  test("a thread belongs to the session that it was last bound to, for its user and account", async () => {
     const thread = { channel: "desk", threadId: "42" };
     expect(await books.runs.boundTo("ann", thread)).toBeNull();
     await books.runs.bindThread("ann", thread, "agent:main:main");
@@ -121,7 +121,7 @@ describe("what else is asked of the books", () => {
     expect(await books.runs.boundTo(null, { ...thread, accountId: "two" })).toBe("agent:main:session:y");
   });
 
-  test("[BKS15] what a session sends another takes a slot of its own lane, and what it spawns of another", () => {
+  test("what a session sends another takes a slot of its own lane, and what it spawns of another", () => {
     expect((["spawn", "announce", "send", "ping_pong"] as const).map(laneOf)).toEqual([
       "subagent",
       "nested",
@@ -130,7 +130,7 @@ describe("what else is asked of the books", () => {
     ]);
   });
 
-  test("[BKS16] runs of an older Skein are there after it is brought forward, and have no sequel", async () => {
+  test("runs of an older Skein are there after it is brought forward, and have no sequel", async () => {
     const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
     const db = new Database(inMemory, "", [facts]);
     migrateRuns(db, runSteps.slice(0, 1));

@@ -29,7 +29,7 @@ async function finish(child: Run, claimed?: Claim): Promise<void> {
 const hour = 3_600_000;
 
 describe("sleeping", () => {
-  test("[RUN22] a sleeper waits for all that it started; what arrives is kept for it and starts nothing", async () => {
+  test("a sleeper waits for all that it started; what arrives is kept for it and starts nothing", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     books.told();
@@ -56,7 +56,7 @@ describe("sleeping", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("[RUN22] a sleeper blocks nobody: other input of its session runs", async () => {
+  test("a sleeper blocks nobody: other input of its session runs", async () => {
     const { parent } = await parentOf("a");
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     const other = await books.accept("parent");
@@ -64,7 +64,7 @@ describe("sleeping", () => {
     expect(uids).toContain(other.runId);
   });
 
-  test("[RUN23] nothing to wait for is said, and the run goes on; what is there already wakes it at once", async () => {
+  test("nothing to wait for is said, and the run goes on; what is there already wakes it at once", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     expect(await books.runs.sleep(parent.held, { waitFor: [], wakeAt: books.now + hour })).toBe(
@@ -82,7 +82,7 @@ describe("sleeping", () => {
     expect(await books.runs.sleep(woken.held, { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
   });
 
-  test("[RUN24] at the wake time it goes on with what is there, and is told what is still open", async () => {
+  test("[FAM24] at the wake time it goes on with what is there, and is told what is still open", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
@@ -106,7 +106,7 @@ describe("sleeping", () => {
     expect((await books.claim()).how).toBe("recovered");
   });
 
-  test("[RUN24] one that is still open is named, and announces itself as a run of its own later", async () => {
+  test("[FAM24] one that is still open is named, and announces itself as a run of its own later", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
@@ -121,7 +121,7 @@ describe("sleeping", () => {
     expect(late.keptFor).toBe(null);
   });
 
-  test("[RUN25] a child that ends without a word wakes the sleeper too, and is named", async () => {
+  test("a child that ends without a word wakes the sleeper too, and is named", async () => {
     const { parent, started } = await parentOf("a");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
@@ -130,7 +130,7 @@ describe("sleeping", () => {
     expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [], endedSilent: [a.runId] });
   });
 
-  test("[RUN25] what was kept for a sleeper that ends asleep becomes runs of their own", async () => {
+  test("what was kept for a sleeper that ends asleep becomes runs of their own", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a] = started as [Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
@@ -142,7 +142,7 @@ describe("sleeping", () => {
     expect(claims.map(({ run }) => run.runId)).toContain(kept?.runId);
   });
 
-  test("[BUD6] a sleeper whose request is over its budget ends, and what was kept is written", async () => {
+  test("a sleeper whose request is over its budget ends, and what was kept is written", async () => {
     books = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
     const parent = await books.running("parent");
     const child = await books.running("a", {
@@ -171,7 +171,7 @@ describe("sleeping", () => {
 });
 
 describe("sweeping", () => {
-  test("[RUN26] ended runs and outbox rows are known for 30 days", async () => {
+  test("ended runs and outbox rows are known for 30 days", async () => {
     const claim = await books.running("s", { idempotencyKey: "k" });
     const { session } = claim.run;
     const outbox = [{ session, runId: null, target: { channel: "c" }, text: "t", idempotencyKey: "o" }];
@@ -192,7 +192,7 @@ describe("sweeping", () => {
     expect((await books.accept("s", { idempotencyKey: "k" })).state).toBe("queued");
   });
 
-  test("[RUN16] a sweep takes back what was lost, and says when to look again", async () => {
+  test("[KIL2] a sweep takes back what was lost, and says when to look again", async () => {
     const claim = await books.running("s");
     expect(await books.runs.sweep()).toEqual({ nextAt: books.now + 30_000 });
     books.now += 30_000;

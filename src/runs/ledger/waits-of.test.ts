@@ -7,7 +7,7 @@ beforeEach(() => {
 });
 
 describe("many runs at once", () => {
-  test("[GTK17] what they wait for is what each of them waits for, by as many reads for many as for few", async () => {
+  test("what they wait for is what each of them waits for, by as many reads for many as for few", async () => {
     const first = await books.running("a");
     const second = await books.running("b");
     await books.runs.wait(first.held, { for: "run", runIds: [second.run.runId] });
@@ -48,7 +48,7 @@ describe("many runs at once", () => {
     expect(reads.mock.calls.length).toBeLessThanOrEqual(3);
   });
 
-  test("[GTK17] approvals of one session, the newest so many, are read as such", async () => {
+  test("approvals of one session, the newest so many, are read as such", async () => {
     const asked: string[] = [];
     for (const uid of ["a", "b"]) {
       const claim = await books.running(uid);

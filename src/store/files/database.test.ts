@@ -36,7 +36,7 @@ const full = expect.objectContaining({
 });
 
 describe("a database on a disk that is full", () => {
-  test("[ATA11] gives up all of a transaction, says so, and takes the next one", () => {
+  test("[ATF20] gives up all of a transaction, says so, and takes the next one", () => {
     expect(() =>
       db.exclusively(() => {
         add("first");
@@ -48,7 +48,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual(["second"]);
   });
 
-  test("[ATA11] with a part of one goes all that came before it", () => {
+  test("[ATF20] with a part of one goes all that came before it", () => {
     expect(() =>
       db.exclusively(() => {
         add("first");
@@ -58,7 +58,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual([]);
   });
 
-  test("[ATA11] what is wrong otherwise is told as it is, and takes back its part alone", () => {
+  test("[ATF20] what is wrong otherwise is told as it is, and takes back its part alone", () => {
     const wrong = new Error("wrong");
     const part = () =>
       db.exclusively(() => {
@@ -72,7 +72,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual(["whole"]);
   });
 
-  test("[ATA11] one that cannot be made for it says why", () => {
+  test("[ATF20] one that cannot be made for it says why", () => {
     const steps = ["CREATE TABLE texts (text TEXT)", `INSERT INTO texts VALUES ('${large}')`];
     expect(() => new Database(join(folder.path, "other.db"), pragmas, steps)).toThrow("disk is full");
   });
@@ -92,7 +92,7 @@ const writer = `
 `;
 
 describe("a database that another connection is writing to", () => {
-  test("[GKL8] opens a new file as soon as the other one has finished", async () => {
+  test("opens a new file as soon as the other one has finished", async () => {
     const path = join(folder.path, "new.db");
     const opening = new Int32Array(new SharedArrayBuffer(4));
     const worker = new Worker(writer, { eval: true, workerData: { path, opening } });

@@ -49,7 +49,7 @@ const treeOfRoot: SessionReach = { treeOf: "agent:main:session:root", agentIds: 
 const keysOf = (index: IndexDb) =>
   listSessions(index, { userId: "ann" }, { reach: treeOfRoot }, 10, null).map(({ uid }) => uid);
 
-test("[RCH11] an index of the version before is brought forward with the keys of all its sessions", () => {
+test("an index of the version before is brought forward with the keys of all its sessions", () => {
   const index = new IndexDb(path);
   put(index, "root");
   put(index, "child", "root");
@@ -86,7 +86,7 @@ test("[RCH4] more hits out of reach than are ever ranked do not hide the one wit
   index.close();
 });
 
-test("[TLK20] an entry with all words is found behind more entries with one of them than are ever ranked", () => {
+test("[SR1] an entry with all words is found behind more entries with one of them than are ever ranked", () => {
   const index = new IndexDb(path);
   put(index, "root");
   index.exclusively(() => {
@@ -103,7 +103,7 @@ test("[TLK20] an entry with all words is found behind more entries with one of t
   index.close();
 });
 
-test("[ATG24] the index knows how often a term occurs in an entry and how long the entry is", () => {
+test("[SR1] the index knows how often a term occurs in an entry and how long the entry is", () => {
   const index = new IndexDb(path);
   put(index, "root");
   const repeated = (count: number, length: number) =>

@@ -9,7 +9,7 @@ const textsOf = (session: LoneSession) =>
   session.context().messages.map((each) => (each as { readonly content?: unknown }).content);
 
 describe("a session file without a store", () => {
-  test("[LON1] is begun, read, appended to and read again", async () => {
+  test("[SFL13] is begun, read, appended to and read again", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "trip.jsonl");
     const session = await LoneSession.open(path, { create: { cwd: "/home/ann", id: "trip" } });
@@ -24,7 +24,7 @@ describe("a session file without a store", () => {
     expect(existsSync(`${path}.lock`)).toBe(false);
   });
 
-  test("[LON1] one that is not there is refused, and nothing is made", async () => {
+  test("[SFL13] one that is not there is refused, and nothing is made", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "none.jsonl");
     await expect(LoneSession.open(path)).rejects.toMatchObject({ code: "not_found" });
@@ -57,7 +57,7 @@ describe("a session file without a store", () => {
     expect(readFileSync(path, "utf8")).toBe(before);
   });
 
-  test("[LON3] a torn tail is closed before the next entry", async () => {
+  test("[FS4] a torn tail is closed before the next entry", async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, "torn.jsonl");
     const session = await LoneSession.open(path, { create: { cwd: "/" } });

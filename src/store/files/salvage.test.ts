@@ -32,7 +32,7 @@ function damageWork(): void {
   db.close();
 }
 
-test("[HLT9] a salvaged database is not reported as missing, though its facts are lost", async () => {
+test("[HLT3] a salvaged database is not reported as missing, though its facts are lost", async () => {
   await open();
   // As a gateway leaves it.
   writeFileSync(

@@ -71,7 +71,7 @@ const { near } = fc.letrec((tie) => ({
 describe.each(everyApi)("the rules of %s in process", (api) => {
   const request = good(api);
 
-  test("[TWN7] never throw, whatever the body", () => {
+  test("never throw, whatever the body", () => {
     fc.assert(
       fc.property(near, near, near, (first, second, third) => {
         const turns = [first, second, third].map((each, index) => ({
@@ -90,14 +90,14 @@ describe.each(everyApi)("the rules of %s in process", (api) => {
     );
   });
 
-  test("[TWN7] a nest of 100,000 levels is no problem", () => {
+  test("a nest of 100,000 levels is no problem", () => {
     const nest = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
     expect(
       checkRequest(api, { ...request, body: { ...(request.body as object), metadata: { nest } } }),
     ).toBeNull();
   });
 
-  test("[TWN7] another path or method is not found", () => {
+  test("another path or method is not found", () => {
     expect(checkRequest(api, { ...request, path: "/v1/else" })).toMatchObject({
       status: 404,
       rule: "not_served",

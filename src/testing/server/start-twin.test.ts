@@ -28,7 +28,7 @@ describe("start twin", () => {
       : { ...generateRequest(), path: "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse" };
 
   describe.each(everyApi)("a twin of %s", (api) => {
-    test("[TWN1] says what is queued, one for each request, then a fixed text", async () => {
+    test("says what is queued, one for each request, then a fixed text", async () => {
       const twin = await begin({ api, replies: [says("first")] });
       twin.enqueue(says("second"), says("third"));
       const texts: string[] = [];
@@ -44,7 +44,7 @@ describe("start twin", () => {
       }
     });
 
-    test("[ARA1] says what the request makes of it once nothing is queued; nonsense is a status 500", async () => {
+    test("says what the request makes of it once nothing is queued; nonsense is a status 500", async () => {
       const otherwise = ({ path }: TwinRequest) => says(`asked at ${path}`);
       const twin = await begin({ api, replies: [says("first")], otherwise });
       expect(await (await send(twin, good(api))).text()).toContain("first");
@@ -53,13 +53,13 @@ describe("start twin", () => {
       expect((await send(odd, good(api))).status).toBe(500);
     });
 
-    test("[TWN1] listens on loopback alone, at the address that the AI SDK wants", async () => {
+    test("listens on loopback alone, at the address that the AI SDK wants", async () => {
       const twin = await begin({ api });
       expect(twin.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1(?:beta)?$/);
       expect(twin.api).toBe(api);
     });
 
-    test("[TWN1] says it to the letter, in a stream and without", async () => {
+    test("says it to the letter, in a stream and without", async () => {
       const text = '🌿 Kyōto, 京都\n\n"so"'.repeat(50);
       for (const shift of ["", "a"]) {
         const twin = await begin({ api, replies: [says(shift + text), says(shift + text)] });
@@ -72,7 +72,7 @@ describe("start twin", () => {
       }
     });
 
-    test("[TWN1] two twins give no two ids that are the same", async () => {
+    test("two twins give no two ids that are the same", async () => {
       const call: ScriptedReply = { content: [{ type: "toolCall", name: "find", arguments: {} }] };
       const answers: string[] = [];
       for (let round = 0; round < 3; round += 1) {
@@ -86,7 +86,7 @@ describe("start twin", () => {
       expect(new Set(ids).size).toBe(12);
     });
 
-    test("[TWN2] a refused request takes nothing from the queue, and is kept with its refusal", async () => {
+    test("a refused request takes nothing from the queue, and is kept with its refusal", async () => {
       const twin = await begin({ api, replies: [says("first")] });
       const bad = { ...good(api), body: {} };
       expect((await send(twin, bad)).status).toBe(400);
@@ -96,7 +96,7 @@ describe("start twin", () => {
       expect(twin.requests[0]?.refusal).toEqual(checkRequest(api, bad));
     });
 
-    test("[TWN3] what is no JSON, no UTF-8, or goes elsewhere is refused in the provider's shape", async () => {
+    test("what is no JSON, no UTF-8, or goes elsewhere is refused in the provider's shape", async () => {
       const twin = await begin({ api });
       const refused = async (request: TwinRequest, status: number, rule: string) => {
         const response = await send(twin, request);
@@ -117,7 +117,7 @@ describe("start twin", () => {
       expect(twin.requests.at(-1)?.refusal?.rule).toBe("not_utf8");
     });
 
-    test("[TWN3] a body beyond every bound is refused, and the twin goes on", async () => {
+    test("a body beyond every bound is refused, and the twin goes on", async () => {
       const twin = await begin({ api });
       const body = "a".repeat(150 * 1024 * 1024);
       const response = await send(twin, { ...good(api), body });
@@ -127,7 +127,7 @@ describe("start twin", () => {
       expect((await send(twin, good(api))).status).toBe(200);
     });
 
-    test("[TWN4] a status comes with its message and when to try again", async () => {
+    test("a status comes with its message and when to try again", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "status", status: 429, retryAfter: "7", message: "Slow down" }],
@@ -157,7 +157,7 @@ describe("start twin", () => {
       [{ content: [{ type: "thinking", text: "x" }] }, "a thinking block"],
       [{ content: [], stopReason: "end_turn" }, "stopReason to be one of stop, length, toolUse"],
       [{ content: [], usage: { input: "many" } }, "usage with numbers"],
-    ])("[TWN10] a script of another form, %j, is refused when it is queued", async (script, expected) => {
+    ])("a script of another form, %j, is refused when it is queued", async (script, expected) => {
       const scripted = script as unknown as Scripted;
       const refusal = { code: "invalid_arguments", message: expect.stringContaining(expected) };
       await expect(startTwin({ api, replies: [says("x"), scripted] })).rejects.toMatchObject(refusal);
@@ -167,7 +167,7 @@ describe("start twin", () => {
       expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain("nothing to add");
     });
 
-    test("[TWN4] a stream is cut after so many events", async () => {
+    test("a stream is cut after so many events", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "cut", reply: says("far too long to be said"), afterEvents: 2 }],
@@ -177,7 +177,7 @@ describe("start twin", () => {
       expect(error).not.toBeNull();
     });
 
-    test("[TWN4] a stream stalls after so many events, until the client leaves", async () => {
+    test("a stream stalls after so many events, until the client leaves", async () => {
       const twin = await begin({
         api,
         replies: [{ fault: "stall", reply: says("far too long"), afterEvents: 1 }],
@@ -190,7 +190,7 @@ describe("start twin", () => {
       expect((await send(twin, good(api))).status).toBe(200);
     });
 
-    test("[TWN4] garbage comes in the middle of a stream", async () => {
+    test("garbage comes in the middle of a stream", async () => {
       const reply = says("far too long to be said");
       const twin = await begin({ api, replies: [reply, { fault: "garbage", reply, afterEvents: 1 }] });
       const whole = await listen(await send(twin, streamed(api)));
@@ -200,7 +200,7 @@ describe("start twin", () => {
     });
 
     test.each(["cut", "garbage"] as const)(
-      "[TWN4] an answer that is no stream goes wrong too: %s",
+      "an answer that is no stream goes wrong too: %s",
       async (fault) => {
         const twin = await begin({ api, replies: [{ fault, reply: says("far too long"), afterEvents: 1 }] });
         const response = await send(twin, good(api));
@@ -208,7 +208,7 @@ describe("start twin", () => {
       },
     );
 
-    test("[TWN5] close cuts every connection, and nothing listens any more", async () => {
+    test("close cuts every connection, and nothing listens any more", async () => {
       const stalled: Scripted = { fault: "stall", reply: says("far too long"), afterEvents: 1 };
       const twin = await startTwin({ api, replies: [stalled] });
       const idle = connect(Number(new URL(twin.url).port), "127.0.0.1");
@@ -222,7 +222,7 @@ describe("start twin", () => {
       await expect(send(twin, good(api))).rejects.toThrow();
     });
 
-    test("[TWN5] a client that leaves in the middle of its request is no request", async () => {
+    test("a client that leaves in the middle of its request is no request", async () => {
       const twin = await begin({ api });
       const { port } = new URL(twin.url);
       const leaving = httpRequest({ port, host: "127.0.0.1", method: "POST", path: good(api).path });
@@ -239,14 +239,14 @@ describe("start twin", () => {
       expect(twin.requests).toHaveLength(1);
     });
 
-    test("[TWN4] a script that JSON cannot say is an error of the server's", async () => {
+    test("a script that JSON cannot say is an error of the server's", async () => {
       const call = { type: "toolCall", name: "find", arguments: { big: 1n } } as const;
       const twin = await begin({ api, replies: [{ content: [call] }] });
       expect((await send(twin, good(api))).status).toBe(500);
     });
   });
 
-  test("[TWN6] a wire format that has no twin is told", async () => {
+  test("a wire format that has no twin is told", async () => {
     const api = "smoke-signals" as TwinApi;
     await expect(startTwin({ api })).rejects.toThrow(SkeinError);
     expect(() => checkRequest(api, messagesRequest())).toThrow(
@@ -277,7 +277,7 @@ describe("start twin", () => {
 });
 
 describe("request log", () => {
-  test("[TWN2] of very many requests the newest 1,000 are kept", () => {
+  test("of very many requests the newest 1,000 are kept", () => {
     const log = new RequestLog();
     for (let round = 0; round < 1010; round += 1)
       log.add({ ...messagesRequest({ round }), refusal: null }, 10);
@@ -286,7 +286,7 @@ describe("request log", () => {
     expect(log.requests.at(-1)?.body).toMatchObject({ round: 1009 });
   });
 
-  test("[TWN2] of very large ones as many as come to 256 MB, and the last in any case", () => {
+  test("of very large ones as many as come to 256 MB, and the last in any case", () => {
     const log = new RequestLog();
     const mebibyte = 1024 * 1024;
     for (let round = 0; round < 10; round += 1) {

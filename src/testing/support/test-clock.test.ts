@@ -5,7 +5,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 import { testClock } from "./test-clock.ts";
 
 describe("what tests are made with", () => {
-  test("[REH13] a test's clock stands still, and rings what is due in its order", async () => {
+  test("a test's clock stands still, and rings what is due in its order", async () => {
     const clock = testClock(1000);
     const rung: string[] = [];
     const ring = (name: string) => () => rung.push(`${name} ${clock.now()}`);
@@ -22,7 +22,7 @@ describe("what tests are made with", () => {
     expect([clock.now(), clock.timers]).toEqual([1030, 1]);
   });
 
-  test("[REH13] who sleeps by it wakes at the time, or when aborted", async () => {
+  test("who sleeps by it wakes at the time, or when aborted", async () => {
     const clock = testClock();
     const stop = new AbortController();
     const [sound, light] = [clock.sleep(50), clock.sleep(50, stop.signal)];
@@ -34,7 +34,7 @@ describe("what tests are made with", () => {
     expect(clock.timers).toBe(0);
   });
 
-  test("[REH13] a temporary folder is empty, and is gone with all that is in it", () => {
+  test("a temporary folder is empty, and is gone with all that is in it", () => {
     const paths: string[] = [];
     {
       using folder = temporaryFolder();

@@ -33,7 +33,7 @@ describe("turns", () => {
       ],
       [[said("user"), said("assistant", "The answer is ")], "prefill_ends_in_space", "trailing whitespace"],
       [[said("user"), said("assistant", [text("So:\n")])], "prefill_ends_in_space", "trailing whitespace"],
-    ])("[TWA2] refuses %j", (messages, rule, says) =>
+    ])("[TWA1] refuses %j", (messages, rule, says) =>
       expectRefused(twin, messagesRequest({ messages }), { rule, says }),
     );
 
@@ -42,13 +42,13 @@ describe("turns", () => {
       [{ model: "claude-opus-5" }],
       [{ thinking: { type: "enabled", budget_tokens: 1024 } }],
       [{ thinking: { type: "adaptive" } }],
-    ])("[TWA2] refuses a prefill with %j", (body) => {
+    ])("[TWA1] refuses a prefill with %j", (body) => {
       const messages = [said("user"), said("assistant", "The answer is")];
       const says = "The conversation must end with a user message.";
       return expectRefused(twin, messagesRequest({ ...body, messages }), { rule: "prefill", says });
     });
 
-    test("[TWA2] takes turns that alternate, and a prefill where models take one", async () => {
+    test("[TWA1] takes turns that alternate, and a prefill where models take one", async () => {
       await expectTaken(twin, messagesRequest({ messages: [said("user"), said("assistant"), said("user")] }));
       for (const model of ["claude-sonnet-4-5", "claude-3-7-sonnet-20250219", "claude-opus-4-20250514"]) {
         const messages = [said("user"), said("assistant", "The answer is")];
@@ -88,11 +88,11 @@ describe("turns", () => {
         "block_of_other_role",
         "only be in `user` messages",
       ],
-    ])("[TWA3] refuses %j", (messages, rule, says) =>
+    ])("[TWA1] refuses %j", (messages, rule, says) =>
       expectRefused(twin, messagesRequest({ messages }), { rule, says }),
     );
 
-    test("[TWA3] takes an empty last turn of the assistant's", () =>
+    test("[TWA1] takes an empty last turn of the assistant's", () =>
       expectTaken(twin, messagesRequest({ messages: [said("user"), said("assistant", "")] })));
   });
 });
@@ -210,11 +210,11 @@ describe("images", () => {
         "image_dimensions",
         "messages.0.content.0.image.source.base64.data: At least one",
       ],
-    ])("[TWA7] refuses an image with %s", (_, from, rule, says) =>
+    ])("[TWA1] refuses an image with %s", (_, from, rule, says) =>
       expectRefused(twin, showing(image(from)), { rule, says }),
     );
 
-    test("[TWA7] refuses an image whose base64 is over 5 MB", () => {
+    test("[TWA1] refuses an image whose base64 is over 5 MB", () => {
       const bytes = Buffer.concat([
         Buffer.from(imageData("png", 9, 9), "base64"),
         Buffer.alloc(4 * 1024 * 1024),
@@ -223,7 +223,7 @@ describe("images", () => {
       return expectRefused(twin, request, { rule: "image_too_large", says: "image exceeds 5 MB maximum" });
     });
 
-    test("[TWA7] more than 20 images may be of 2,000 pixels each, and more than 100 none may be", async () => {
+    test("[TWA1] more than 20 images may be of 2,000 pixels each, and more than 100 none may be", async () => {
       const twentyOne = Array.from({ length: 21 }, () => image(png(2001)));
       await expectTaken(twin, showing(...twentyOne.slice(1)));
       await expectRefused(twin, showing(...twentyOne), {
@@ -236,14 +236,14 @@ describe("images", () => {
       await expectRefused(twin, showing(...hundred, image(png(2000))), { rule: "too_many_images", says });
     });
 
-    test("[TWA7] takes all four kinds, addresses, and images inside a result", async () => {
+    test("[TWA1] takes all four kinds, addresses, and images inside a result", async () => {
       const kinds = (["png", "jpeg", "gif", "webp"] as const).map((kind) =>
         image(source(`image/${kind}`, imageData(kind, 8000, 4))),
       );
       await expectTaken(twin, showing(...kinds, image({ type: "url", url: "https://example.com/a.png" })));
     });
 
-    test("[TWA7] refuses a bad image inside a result", () => {
+    test("[TWA1] refuses a bad image inside a result", () => {
       const messages = [
         { role: "user", content: "Look" },
         { role: "assistant", content: [{ type: "tool_use", id: "a", name: "look", input: {} }] },
@@ -268,7 +268,7 @@ describe("limits", () => {
   const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 
   describe("limits", () => {
-    test("[TWA8] refuses a fifth breakpoint, wherever the five are", async () => {
+    test("[TWA1] refuses a fifth breakpoint, wherever the five are", async () => {
       const four = {
         tools: [{ name: "find", input_schema: { type: "object" }, cache_control }],
         system: [text("Be brief.", { cache_control })],
@@ -282,7 +282,7 @@ describe("limits", () => {
       });
     });
 
-    test("[TWA8] refuses a prompt that is longer than the window", async () => {
+    test("[TWA1] refuses a prompt that is longer than the window", async () => {
       const long = messagesRequest(user("word ".repeat(200_000)));
       await expectRefused(twin, long, { rule: "prompt_too_long", says: "tokens > 200000 maximum" });
       expect(checkRequest("anthropic-messages", long, { contextWindow: 1_000_000 })).toBeNull();
@@ -292,7 +292,7 @@ describe("limits", () => {
       await small.close();
     });
 
-    test("[TWA8] an image counts by its pixels", () => {
+    test("[TWA1] an image counts by its pixels", () => {
       const shown = (width: number, height: number) => {
         const source = { type: "base64", media_type: "image/png", data: imageData("png", width, height) };
         return messagesRequest(user([{ type: "image", source }]));
@@ -303,13 +303,13 @@ describe("limits", () => {
       expect([fits(shown(8000, 8000), 1600), fits(shown(8000, 8000), 1680)]).toEqual([false, true]);
     });
 
-    test("[TWA8] an image is no text to be counted by its bytes", () => {
+    test("[TWA1] an image is no text to be counted by its bytes", () => {
       const data = Buffer.concat([Buffer.from(imageData("png", 9, 9), "base64"), Buffer.alloc(3_000_000)]);
       const source = { type: "base64", media_type: "image/png", data: data.toString("base64") };
       return expectTaken(twin, messagesRequest(user([{ type: "image", source }])));
     });
 
-    test("[TWA8] refuses more than 32 MB, by what was sent or by what it comes to", async () => {
+    test("[TWA1] refuses more than 32 MB, by what was sent or by what it comes to", async () => {
       const huge = messagesRequest(user("a".repeat(32 * 1024 * 1024)));
       await expectRefused(twin, huge, {
         rule: "request_too_large",
@@ -318,7 +318,7 @@ describe("limits", () => {
       });
     });
 
-    test("[TWA8] what was sent counts, not what it comes to, and whether or not it was said before", async () => {
+    test("[TWA1] what was sent counts, not what it comes to, and whether or not it was said before", async () => {
       const { path, headers, body } = messagesRequest();
       const padded = new Blob([JSON.stringify(body), " ".repeat(33 * 1024 * 1024)]).stream();
       const init = {
@@ -332,7 +332,7 @@ describe("limits", () => {
       expect(twin.requests.at(-1)?.refusal?.rule).toBe("request_too_large");
     });
 
-    test("[TWA8] refuses half a surrogate pair, wherever it stands", async () => {
+    test("[TWA1] refuses half a surrogate pair, wherever it stands", async () => {
       const says = "no low surrogate in string";
       await expectRefused(twin, messagesRequest(user("cut \ud83d")), { rule: "ill_formed_text", says });
       const system = [text("cut \ude00")];

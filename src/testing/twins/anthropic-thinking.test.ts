@@ -95,24 +95,24 @@ describe("thinking that comes back", () => {
       "thinking_last",
       "The final block in an assistant message cannot be `thinking`.",
     ],
-  ])("[TWA6] refuses thinking %s", (_, content, rule, says) =>
+  ])("[TWA1] refuses thinking %s", (_, content, rule, says) =>
     expectRefused(twin, messagesRequest({ model, messages: answered(...content) }), { rule, says }),
   );
 
-  test("[TWA6] takes what the model thought itself, in text or redacted", async () => {
+  test("[TWA1] takes what the model thought itself, in text or redacted", async () => {
     await expectTaken(twin, messagesRequest({ model, messages: answered(signed("Hm"), redacted(), words) }));
     await expectTaken(twin, messagesRequest({ model, messages: answered(signed(""), words) }));
   });
 });
 
 describe("thinking in a tool loop", () => {
-  test("[TWA6] refuses a loop that does not begin with thinking, while it is enabled", () => {
+  test("[TWA1] refuses a loop that does not begin with thinking, while it is enabled", () => {
     const request = messagesRequest({ model, tools, thinking: enabled, messages: looped(words) });
     const says = "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.";
     return expectRefused(twin, request, { rule: "loop_without_thinking", says });
   });
 
-  test("[TWA6] refuses a loop with thinking, while it is disabled", () => {
+  test("[TWA1] refuses a loop with thinking, while it is disabled", () => {
     const request = messagesRequest({
       model,
       tools,
@@ -122,7 +122,7 @@ describe("thinking in a tool loop", () => {
     return expectRefused(twin, request, { rule: "loop_with_thinking", says: "When thinking is disabled" });
   });
 
-  test("[TWA6] takes a loop of several steps that began with thinking, and one that is over", async () => {
+  test("[TWA1] takes a loop of several steps that began with thinking, and one that is over", async () => {
     const second = [{ role: "assistant", content: [call("b")] }, results("b")];
     for (const first of [signed("Hm"), redacted()]) {
       const messages = [...looped(first), ...second];
@@ -156,9 +156,9 @@ describe("what is asked of new thinking", () => {
     [{ thinking: enabled, model: "claude-opus-4-7" }, "thinking_mode", "is not supported for this model"],
     [{ thinking: enabled, temperature: 0.5 }, "thinking_temperature", "may only be set to 1"],
     [{ thinking: enabled, tools, tool_choice: { type: "any" } }, "thinking_forced_tool", "forces tool use"],
-  ])("[TWA6] refuses %j", (body, rule, says) => expectRefused(twin, messagesRequest(body), { rule, says }));
+  ])("[TWA1] refuses %j", (body, rule, says) => expectRefused(twin, messagesRequest(body), { rule, says }));
 
-  test("[TWA6] takes a budget below max_tokens, or above it where thinking is interleaved", async () => {
+  test("[TWA1] takes a budget below max_tokens, or above it where thinking is interleaved", async () => {
     await expectTaken(
       twin,
       messagesRequest({ thinking: { type: "enabled", budget_tokens: 1999 }, temperature: 1 }),

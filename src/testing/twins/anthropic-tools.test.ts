@@ -86,11 +86,11 @@ describe("calls and results", () => {
       "tool_use_id_repeated",
       "messages.3.content.0: `tool_use` ids must be unique",
     ],
-  ])("[TWA4] refuses %s", (_, messages, rule, says) =>
+  ])("[TWA1] refuses %s", (_, messages, rule, says) =>
     expectRefused(twin, messagesRequest({ tools, messages }), { rule, says }),
   );
 
-  test("[TWA4] takes parallel calls with results in any order, then text", async () => {
+  test("[TWA1] takes parallel calls with results in any order, then text", async () => {
     const answered = results(
       result("b"),
       result("a", { content: [{ type: "text", text: "found" }, image] }),
@@ -135,7 +135,7 @@ describe("ids, names and inputs", () => {
       "error_result_not_text",
       'all content must be type "text"',
     ],
-  ])("[TWA5] refuses %j", (messages, rule, says) =>
+  ])("[TWA1] refuses %j", (messages, rule, says) =>
     expectRefused(twin, messagesRequest({ tools, messages }), { rule, says }),
   );
 
@@ -150,17 +150,17 @@ describe("ids, names and inputs", () => {
     [[{ name: "find", input_schema: { type: "array" } }], "tool_schema", "Input should be 'object'"],
     [["find"], "tools_form", "tools.0"],
     [{}, "tools_form", "valid list"],
-  ])("[TWA5] refuses the tools %j", (given, rule, says) =>
+  ])("[TWA1] refuses the tools %j", (given, rule, says) =>
     expectRefused(twin, messagesRequest({ tools: given }), { rule, says }),
   );
 
-  test("[TWA5] refuses a history with calls where no tools are given", () =>
+  test("[TWA1] refuses a history with calls where no tools are given", () =>
     expectRefused(twin, messagesRequest({ messages: loop({}) }), {
       rule: "tools_missing",
       says: "must define tools",
     }));
 
-  test("[TWA5] takes a name of 128 characters, an id however long, and tools of the server's", async () => {
+  test("[TWA1] takes a name of 128 characters, an id however long, and tools of the server's", async () => {
     const id = "a_-9".repeat(50);
     const messages = [ask, calls(call(id, { name: "a".repeat(128) })), results(result(id))];
     const served = { type: "web_search_20250305", name: "web_search" };

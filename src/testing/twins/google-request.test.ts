@@ -40,11 +40,11 @@ describe("turns", () => {
       [[user(hello), model(call("find"))], "last_turn_model", "ends with a user role"],
       [[user(call("find"))], "call_of_user", callTurn],
       [[user(hello), model(response("find")), user(hello)], "response_of_model", responseTurn],
-    ])("[TWA12] refuses %j", (contents, rule, says) =>
+    ])("[TWA1] refuses %j", (contents, rule, says) =>
       expectRefused(twin, generateRequest({ contents }), { rule, says }),
     );
 
-    test("[TWA12] takes turns that alternate, and several of the user's in a row", async () => {
+    test("[TWA1] takes turns that alternate, and several of the user's in a row", async () => {
       await expectTaken(twin, generateRequest({ contents: [user(hello), model(hello), user(hello)] }));
       await expectTaken(twin, generateRequest({ contents: [user(hello), user(hello)] }));
     });
@@ -95,11 +95,11 @@ describe("turns", () => {
         "call_id_repeated",
         "unique",
       ],
-    ])("[TWA13] refuses %s", (_, contents, rule, says) =>
+    ])("[TWA1] refuses %s", (_, contents, rule, says) =>
       expectRefused(twin, generateRequest({ contents }), { rule, says }),
     );
 
-    test("[TWA13] takes responses by id in any order, by name without ids, and with text behind", async () => {
+    test("[TWA1] takes responses by id in any order, by name without ids, and with text behind", async () => {
       const byId = asked(
         [call("find", "a"), call("take", "b")],
         [response("take", "b"), response("find", "a"), hello],
@@ -136,11 +136,11 @@ describe("turns", () => {
         "function_name",
         "function_response.name: Name cannot be empty.",
       ],
-    ])("[TWA14] refuses %j", (contents, rule, says) =>
+    ])("[TWA1] refuses %j", (contents, rule, says) =>
       expectRefused(twin, generateRequest({ contents }), { rule, says }),
     );
 
-    test("[TWA14] refuses declarations with bad or repeated names", async () => {
+    test("[TWA1] refuses declarations with bad or repeated names", async () => {
       const declared = (...names: string[]) => ({
         tools: [{ functionDeclarations: names.map((name) => ({ name })) }],
       });
@@ -154,7 +154,7 @@ describe("turns", () => {
       await expectTaken(twin, generateRequest(declared("find", "mcp:a.b-c_d", "_".padEnd(64, "x"))));
     });
 
-    test("[TWA14] takes a call without arguments", () =>
+    test("[TWA1] takes a call without arguments", () =>
       expectTaken(twin, generateRequest({ contents: called({ name: "find" }) })));
   });
 });
@@ -170,7 +170,7 @@ describe("fields", () => {
   const hello = { text: "Hello" };
 
   describe("fields and parts", () => {
-    test("[TWA11] refuses a caller without a key, and takes one in the query", async () => {
+    test("[TWA1] refuses a caller without a key, and takes one in the query", async () => {
       const request = generateRequest();
       const says = "Method doesn't allow unregistered callers";
       await expectRefused(twin, { ...request, headers: {} }, { rule: "api_key", says, status: 403 });
@@ -207,15 +207,13 @@ describe("fields", () => {
       [{ systemInstruction: { parts: [] } }, "empty_parts", "system_instruction.parts"],
       [{ systemInstruction: { parts: [{ text: "" }] } }, "empty_part", "system_instruction.parts[0].data"],
       [{ systemInstruction: { parts: [{ inlineData: {} }] } }, "system_not_text", "only text is supported"],
-    ])("[TWA11] refuses %j", (body, rule, says) =>
-      expectRefused(twin, generateRequest(body), { rule, says }),
-    );
+    ])("[TWA1] refuses %j", (body, rule, says) => expectRefused(twin, generateRequest(body), { rule, says }));
 
-    test.each(["null", "[]", "4"])("[TWA11] refuses a body that is %s", (body) =>
+    test.each(["null", "[]", "4"])("[TWA1] refuses a body that is %s", (body) =>
       expectRefused(twin, { ...generateRequest(), body }, { rule: "body_form", says: "Expected an object" }),
     );
 
-    test("[TWA11] takes a content without a role, a system instruction, and blank text", async () => {
+    test("[TWA1] takes a content without a role, a system instruction, and blank text", async () => {
       await expectTaken(twin, generateRequest({ contents: [{ parts: [hello] }] }));
       await expectTaken(twin, generateRequest({ systemInstruction: { parts: [{ text: "Be brief." }] } }));
       await expectTaken(twin, generateRequest({ contents: [user({ text: " " })] }));
@@ -258,11 +256,11 @@ describe("signatures", () => {
         "Corrupted",
       ],
       ["forged", "c2tlaW4=", "signature_corrupted", "Corrupted thought signature."],
-    ])("[TWA15] refuses one that is %s", (_, signature, rule, says) =>
+    ])("[TWA1] refuses one that is %s", (_, signature, rule, says) =>
       expectRefused(twin, generateRequest({ contents: [user(hello), ...step(signature)] }), { rule, says }),
     );
 
-    test("[TWA15] takes its own on any part, also alone, and the documented stand-ins", async () => {
+    test("[TWA1] takes its own on any part, also alone, and the documented stand-ins", async () => {
       const thought = model({ text: "Hm", thought: true }, { ...hello, thoughtSignature: sign(flash) });
       await expectTaken(twin, generateRequest({ contents: [user(hello), thought, user(hello)] }));
       const alone = model(hello, { text: "", thoughtSignature: sign(flash) });
@@ -272,7 +270,7 @@ describe("signatures", () => {
       }
     });
 
-    test("[TWA15] from Gemini 3 on, each step of the turn has a signature on its first call", async () => {
+    test("[TWA1] from Gemini 3 on, each step of the turn has a signature on its first call", async () => {
       const refused = (contents: object[], by = pro) =>
         expectRefused(twin, generateRequest({ contents }, by), { rule: "signature_missing", says: missing });
       await refused([user(hello), ...step()]);
@@ -281,7 +279,7 @@ describe("signatures", () => {
       await refused([user(hello), ...step()], "gemini-flash-latest");
     });
 
-    test("[TWA15] it need be on the first call only, not in turns before, and not on older models", async () => {
+    test("[TWA1] it need be on the first call only, not in turns before, and not on older models", async () => {
       const taken = (contents: object[], by = pro) => expectTaken(twin, generateRequest({ contents }, by));
       await taken([user(hello), model(call(sign(pro)), call()), user(response, response)]);
       await taken([user(hello), ...step(), model(hello), user(hello)]);
@@ -326,11 +324,11 @@ describe("inline data", () => {
       ["image/png", undefined, "data_base64", "Base64 decoding failed"],
       ["image/png", "", "data_empty", "data must not be empty"],
       ["image/png", "aGVsbG8gdGhlcmUh", "image_unreadable", "Unable to process input image."],
-    ])("[TWA16] refuses %s of %j", (mimeType, data, rule, says) =>
+    ])("[TWA1] refuses %s of %j", (mimeType, data, rule, says) =>
       expectRefused(twin, showing(mimeType, data), { rule, says }),
     );
 
-    test("[TWA16] looks inside functions' responses", async () => {
+    test("[TWA1] looks inside functions' responses", async () => {
       const answered = (mimeType: string) => [
         { role: "user", parts: [hello] },
         { role: "model", parts: [{ functionCall: { name: "look", args: {} } }] },
@@ -355,7 +353,7 @@ describe("inline data", () => {
       await expectTaken(twin, generateRequest({ contents: answered("image/png") }));
     });
 
-    test("[TWA16] takes images, documents and sound, in either alphabet of base64", async () => {
+    test("[TWA1] takes images, documents and sound, in either alphabet of base64", async () => {
       for (const kind of ["png", "jpeg", "webp"] as const) {
         await expectTaken(twin, showing(`image/${kind}`, imageData(kind, 9000, 9)));
       }
@@ -369,7 +367,7 @@ describe("inline data", () => {
   });
 
   describe("limits", () => {
-    test("[TWA17] refuses a prompt that is longer than the window", async () => {
+    test("[TWA1] refuses a prompt that is longer than the window", async () => {
       const long = said({ text: "word ".repeat(1000) });
       expect(checkRequest("google-generative-ai", long, { contextWindow: 1000 })).toMatchObject({
         rule: "prompt_too_long",
@@ -386,13 +384,13 @@ describe("inline data", () => {
       await expectTaken(twin, long);
     });
 
-    test("[TWA17] refuses more than 20 MB", () => {
+    test("[TWA1] refuses more than 20 MB", () => {
       const huge = showing("video/mp4", "AAAA".repeat(5 * 1024 * 1024));
       const says = "Request payload size exceeds the limit: 20971520 bytes.";
       return expectRefused(twin, huge, { rule: "request_too_large", says });
     });
 
-    test("[TWA17] refuses half a surrogate pair", () =>
+    test("[TWA1] refuses half a surrogate pair", () =>
       expectRefused(twin, said({ text: "cut \ud83d" }), { rule: "ill_formed_text", says: "surrogate" }));
   });
 });

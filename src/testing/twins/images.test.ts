@@ -7,7 +7,7 @@ import { measureRequest, splitInShortPieces, sseEvent } from "./shared.ts";
 
 describe("bytes", () => {
   describe("bytes and texts", () => {
-    test("[TWN9] base64 is read if it is without a slip, in one alphabet or in both", () => {
+    test("base64 is read if it is without a slip, in one alphabet or in both", () => {
       fc.assert(
         fc.property(fc.uint8Array(), fc.nat(), fc.constantFrom(" ", "!", "\n", "é"), (bytes, at, slip) => {
           const text = Buffer.from(bytes).toString("base64");
@@ -26,7 +26,7 @@ describe("bytes", () => {
     });
 
     test.each(["png", "jpeg", "gif", "webp"] as const)(
-      "[TWN9] the head of a %s says what and how large it is",
+      "the head of a %s says what and how large it is",
       (kind) => {
         const bytes = Buffer.from(imageData(kind, 1234, 567), "base64");
         expect(readImageHead(bytes)).toEqual({ mimeType: `image/${kind}`, width: 1234, height: 567 });
@@ -35,7 +35,7 @@ describe("bytes", () => {
       },
     );
 
-    test("[TWN9] no bytes are too strange to be looked at", () => {
+    test("no bytes are too strange to be looked at", () => {
       const starts = ["png", "jpeg", "gif", "webp"].map((kind) =>
         Buffer.from(imageData(kind as "png", 9, 9), "base64"),
       );
@@ -51,7 +51,7 @@ describe("bytes", () => {
       );
     });
 
-    test("[TWN9] a text in pieces is the text, in two or more, and no pair is split", () => {
+    test("a text in pieces is the text, in two or more, and no pair is split", () => {
       fc.assert(
         fc.property(fc.string({ unit: "grapheme" }), (text) => {
           const pieces = splitInShortPieces(text);
@@ -63,7 +63,7 @@ describe("bytes", () => {
       expect(sseEvent({ a: "b\n\nc" }, { name: "x" })).toBe('event: x\ndata: {"a":"b\\n\\nc"}\n\n');
     });
 
-    test("[TWN9] a value is measured near to its JSON, and half a pair is seen wherever it is", () => {
+    test("a value is measured near to its JSON, and half a pair is seen wherever it is", () => {
       fc.assert(
         fc.property(fc.jsonValue(), (value) => {
           const length = Buffer.byteLength(JSON.stringify(value));
@@ -84,12 +84,12 @@ describe("data url", () => {
     ["jpg", images.jpeg.replace("jpeg", "JPG"), "image/jpeg"],
     ["webp", images.webp, "image/webp"],
     ["gif", images.gif, "image/gif"],
-  ])("[TWB6] a %s is read from its data URL", (_, url, type) => {
+  ])("[TWA1] a %s is read from its data URL", (_, url, type) => {
     const bytes = Buffer.from(url.slice(url.indexOf(",") + 1), "base64").length;
     expect(readDataUrl(url)).toEqual({ mediaType: type, actual: type, bytes, isAnimated: false });
   });
 
-  test("[TWB6] what is no image is told by its bytes, an animated GIF by its frames", () => {
+  test("[TWA1] what is no image is told by its bytes, an animated GIF by its frames", () => {
     expect(readDataUrl(images.of("image/png", Buffer.from("hello")))?.actual).toBeNull();
     expect(readDataUrl(images.animatedGif)?.isAnimated).toBe(true);
     const cut = Buffer.from(images.animatedGif.slice(22), "base64").subarray(0, 20);
@@ -102,7 +102,7 @@ describe("data url", () => {
     ["of another length", "data:image/png;base64,AAAAA"],
     ["with other characters", "data:image/png;base64,AA-_"],
     ["with padding alone", "data:image/png;base64,=="],
-  ])("[TWB6] a data URL %s is none", (_, url) => {
+  ])("[TWA1] a data URL %s is none", (_, url) => {
     expect(readDataUrl(url)).toBeNull();
   });
 });

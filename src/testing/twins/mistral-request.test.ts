@@ -75,7 +75,7 @@ describe("messages", () => {
         tools: [{ type: "function", function: { name: "look", parameters: {} } }],
       },
     ],
-  ])("[TWB17] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] what is right is taken: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -219,7 +219,7 @@ describe("messages", () => {
       "missing",
       ["tools", 0, "function", "name"],
     ],
-  ])("[TWB17] what does not fit the schema is answered with 422: %s", (_, body, rule, type, loc) => {
+  ])("[TWA1] what does not fit the schema is answered with 422: %s", (_, body, rule, type, loc) => {
     expectMisfit(body, rule, type, loc);
   });
 
@@ -230,7 +230,7 @@ describe("messages", () => {
     ["no chunks", said([])],
     ["a blank chunk", said([thinking([]), { type: "text", text: "" }])],
     ["no calls", { ...said(""), tool_calls: [] }],
-  ])("[TWB21] an assistant that says nothing and calls nothing is refused: %s", (_, message) => {
+  ])("[TWA1] an assistant that says nothing and calls nothing is refused: %s", (_, message) => {
     const part = "Assistant message must have either content or tool_calls, but not none.";
     expectRefusal(chat(user(), message, user()), "empty_content", part, "3240");
   });
@@ -239,23 +239,23 @@ describe("messages", () => {
     ["an empty text", user("")],
     ["no chunks", user([])],
     ["a blank chunk", user([image(images.png), { type: "text", text: " " }])],
-  ])("[TWB21] a user who says nothing is refused: %s", (_, message) => {
+  ])("[TWA1] a user who says nothing is refused: %s", (_, message) => {
     expectRefusal(chat(message), "empty_content", "User message must have content.");
   });
 
-  test("[TWB21] a prefix stands last", () => {
+  test("[TWA1] a prefix stands last", () => {
     const body = chat(user(), { ...said(), prefix: true }, user());
     expectRefusal(body, "prefix_not_last", "Assistant message with prefix True must be last message", "3240");
   });
 });
 
 describe("requests", () => {
-  test("[TWB1] only a POST on its own path is served", () => {
+  test("only a POST on its own path is served", () => {
     expect(mistral.serves(posted("/v1/chat/completions", {}))).toBe(true);
     expect(mistral.serves({ ...posted("/v1/chat/completions", {}), method: "PUT" })).toBe(false);
   });
 
-  test("[TWB23] a request longer than the context window is refused, with what it may answer", () => {
+  test("[TWA1] a request longer than the context window is refused, with what it may answer", () => {
     const long = chat(user("a".repeat(4_000)));
     expect(check(long, 1_001)).toBeNull();
     const refusal = check(long, 1_000);
@@ -320,7 +320,7 @@ describe("calls", () => {
       "bad_arguments",
       "JSON object",
     ],
-  ])("[TWB20] ids, names and arguments: %s", (_, body, rule, part) => {
+  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part) => {
     expectRefusal(body, rule, part, "3280");
   });
 });
@@ -337,11 +337,11 @@ describe("images", () => {
       images.of("image/jpeg", Buffer.concat([Buffer.from("ffd8ff", "hex"), Buffer.alloc(10.5e6)])),
       "images_too_large",
     ],
-  ])("[TWB22] images: %s", (_, url, rule) => {
+  ])("[TWA1] images: %s", (_, url, rule) => {
     expectRefusal(chat(user([image(url)])), rule, "", "3310");
   });
 
-  test("[TWB22] a request has eight images at most, in results too", () => {
+  test("[TWA1] a request has eight images at most, in results too", () => {
     const many = (count: number) => Array.from({ length: count }, () => image(images.gif));
     expectRefusal(chat(user(many(8))), null);
     expectRefusal(chat(user(many(4)), calls(call(a)), result(a, many(4))), null);
@@ -385,7 +385,7 @@ describe("order", () => {
       "unexpected_role",
       "Unexpected role 'system' after role 'assistant'",
     ],
-  ])("[TWB18] order: %s", (_, body, rule, part) => {
+  ])("[TWA1] order: %s", (_, body, rule, part) => {
     expectRefusal(body, rule, part, "3230");
   });
 });
@@ -446,7 +446,7 @@ describe("pairing", () => {
       "duplicate_call_id",
       "in assistant message",
     ],
-  ])("[TWB19] calls and results: %s", (_, body, rule, part) => {
+  ])("[TWA1] calls and results: %s", (_, body, rule, part) => {
     expectRefusal(body, rule, part, "3230");
   });
 });
@@ -486,11 +486,11 @@ describe("values of other types", () => {
     [{ ...chat(user()), tools: {} }, "bad_tools", "list_type", ["tools"]],
     [tools("x"), "bad_tools", "dictionary_type", ["tools", 0]],
     [tools({ type: "function" }), "bad_tools", "missing", ["tools", 0, "function"]],
-  ])("[TWB17] %#: each place says what is wrong with it", (body, rule, type, loc) => {
+  ])("[TWA1] %#: each place says what is wrong with it", (body, rule, type, loc) => {
     expectMisfit(body, rule, type, loc);
   });
 
-  test("[TWB17] references in thinking and tools of the server's own are taken", () => {
+  test("[TWA1] references in thinking and tools of the server's own are taken", () => {
     expect(check(thought({ type: "reference", reference_ids: [1] }, { type: "text", text: "x" }))).toBeNull();
     expect(check(tools({ type: "web_search" }))).toBeNull();
     expect(

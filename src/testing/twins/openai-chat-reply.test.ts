@@ -47,7 +47,7 @@ const clients: [name: string, model: (fetch: typeof globalThis.fetch) => Languag
   ],
 ];
 
-test.each(clients)("[TWB9] %s reads what is streamed, and its next request is taken", async (_, model) => {
+test.each(clients)("[TWA10] %s reads what is streamed, and its next request is taken", async (_, model) => {
   seen.length = 0;
   const twin = twinFetch(openaiChat, [look, done]);
   const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
@@ -69,7 +69,7 @@ test.each(clients)("[TWB9] %s reads what is streamed, and its next request is ta
   expect(steps[1]?.usage.inputTokens).toBeGreaterThan(10);
 });
 
-test.each(clients)("[TWB9] %s reads what is answered at once", async (_, model) => {
+test.each(clients)("[TWA10] %s reads what is answered at once", async (_, model) => {
   const twin = twinFetch(openaiChat, [look, { ...done, stopReason: "length" }]);
   const options = { prompt: "Plan", tools, stopWhen: isStepCount(3) };
   const { steps } = await generateText({ model: model(twin.fetch), ...options });
@@ -79,7 +79,7 @@ test.each(clients)("[TWB9] %s reads what is answered at once", async (_, model) 
   expect(steps[1]?.finishReason).toBe("length");
 });
 
-test("[TWB9] the chunks are those of the server", () => {
+test("[TWA10] the chunks are those of the server", () => {
   const body = { model: "gpt-5", messages: [{ role: "user", content: "x" }], stream: true };
   const events = (more: object) =>
     openaiChat.events(look, posted("/v1/chat/completions", { ...body, ...more }), countedIds());
@@ -106,7 +106,7 @@ test("[TWB9] the chunks are those of the server", () => {
   expect(openaiChat.streams(posted("/", { ...body, stream: false }))).toBe(false);
 });
 
-test("[TWB9] a refusal reaches the client as the server's", async () => {
+test("[TWA10] a refusal reaches the client as the server's", async () => {
   const twin = twinFetch(openaiChat, [done], 1);
   const model = createOpenAI({ apiKey: "k", baseURL: "http://twin/v1", fetch: twin.fetch }).chat("gpt-5");
   const error = await generateText({ model, prompt: "a longer prompt" }).catch((thrown: unknown) => thrown);

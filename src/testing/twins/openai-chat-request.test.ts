@@ -58,7 +58,7 @@ describe("messages", () => {
         tools: [{ type: "function", function: { name: "look", parameters: {} } }],
       },
     ],
-  ])("[TWB2] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] what is right is taken: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -124,13 +124,13 @@ describe("messages", () => {
       "details",
       "messages[2].details",
     ],
-  ])("[TWB2] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 });
 
 describe("requests", () => {
-  test("[TWB1] only a POST on its own path is served", () => {
+  test("only a POST on its own path is served", () => {
     const request = posted("/v1/chat/completions?a=b", {});
     expect(openaiChat.serves(request)).toBe(true);
     expect(openaiChat.serves({ ...request, method: "GET" })).toBe(false);
@@ -155,11 +155,11 @@ describe("requests", () => {
     ["nothing in it", "data:image/png;base64,", "image_not_base64", "Invalid base64"],
     ["no data URL", "file:///a.png", "image_not_base64", "Invalid base64"],
     ["an animated GIF", images.animatedGif, "image_animated", "unsupported image"],
-  ])("[TWB6] images: %s", (_, url, rule, part) => {
+  ])("[TWA1] images: %s", (_, url, rule, part) => {
     expectRefusal(chat(image(url)), rule, part, "messages[0].content[0].image_url");
   });
 
-  test("[TWB6] images of a request have a number and a size", () => {
+  test("[TWA1] images of a request have a number and a size", () => {
     const many = user(
       Array.from({ length: 1_501 }, () => ({ type: "image_url", image_url: { url: "https://x.org/" } })),
     );
@@ -172,7 +172,7 @@ describe("requests", () => {
     expectRefusal(chat(image(large), image(large)), "images_too_large", "exceeds the allowed limit of 50MB.");
   });
 
-  test("[TWB8] a request does not end in an assistant's turn", () => {
+  test("[TWA1] a request does not end in an assistant's turn", () => {
     expectRefusal(
       chat(user(), { role: "assistant", content: "x" }),
       "last_message_assistant",
@@ -180,7 +180,7 @@ describe("requests", () => {
     );
   });
 
-  test("[TWB8] a request longer than the context window is refused as the server does it", () => {
+  test("[TWA1] a request longer than the context window is refused as the server does it", () => {
     const long = chat(user("a".repeat(4_000)));
     const tools = [{ type: "function", function: { name: "t", description: "d".repeat(4_000) } }];
     expect(check(long, 1_001)).toBeNull();
@@ -201,7 +201,7 @@ describe("requests", () => {
     expect(JSON.stringify(refusal?.body)).toContain("in the functions");
   });
 
-  test("[TWB8] no text is longer than the server takes", () => {
+  test("[TWA1] no text is longer than the server takes", () => {
     const part =
       "Expected a string with maximum length 10485760, but got a string with length 10485761 instead.";
     expectRefusal(chat(user("a".repeat(10_485_761))), "text_too_long", part, "messages[0].content");
@@ -265,7 +265,7 @@ describe("calls", () => {
       chat(user(), calls({ id: "a", type: "custom", custom: { name: "c", input: "x" } }), result("a")),
       null,
     ],
-  ])("[TWB5] ids, names and arguments: %s", (_, body, rule, part = "") => {
+  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part = "") => {
     expectRefusal(body, rule, part);
   });
 });
@@ -356,7 +356,7 @@ describe("content", () => {
       "Image URLs are only allowed for messages with role 'user', but this message with role 'tool'",
       "messages[2]",
     ],
-  ])("[TWB3] contents: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] contents: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 });
@@ -426,7 +426,7 @@ describe("pairing", () => {
       "Duplicate value",
       "messages.[3]",
     ],
-  ])("[TWB4] calls and results: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] calls and results: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 });
@@ -462,7 +462,7 @@ describe("tools", () => {
       "unknown_parameter",
       "stream_options.a",
     ],
-  ])("[TWB7] tools and stream options: %s", (_, more, rule, part) => {
+  ])("[TWA1] tools and stream options: %s", (_, more, rule, part) => {
     expectRefusal({ ...chat(user()), ...more }, rule, part);
   });
 });
@@ -554,7 +554,7 @@ describe("values of other types", () => {
       { ...chat(user()), stream: true, stream_options: "x" },
       "Invalid type for 'stream_options': expected an object, but got a string instead.",
     ],
-  ])("[TWB2] %#: each place says what is wrong with it", (body, message) => {
+  ])("[TWA1] %#: each place says what is wrong with it", (body, message) => {
     expect(check(body)?.body).toMatchObject({ error: { message: expect.stringContaining(message) } });
   });
 });

@@ -104,6 +104,6 @@ test.each([
     "'input[1].id'",
     400,
   ],
-])("[TWB14] reasoning %s is refused", (_, body, rule, part, status) => {
+])("[TWA1] reasoning %s is refused", (_, body, rule, part, status) => {
   expectRefusal(body, rule, part, undefined, status);
 });

@@ -16,7 +16,7 @@ import { wireFormats } from "../server/check-request.ts";
 const openaiResponses = wireFormats["openai-responses"];
 
 describe("requests", () => {
-  test("[TWB1] only a POST on its own path is served", () => {
+  test("only a POST on its own path is served", () => {
     expect(openaiResponses.serves(posted("/v1/responses", {}))).toBe(true);
     expect(openaiResponses.serves(posted("/v1/chat/completions", {}))).toBe(false);
   });
@@ -101,7 +101,7 @@ describe("requests", () => {
         tools: [{ type: "function", name: "look", parameters: {} }, { type: "web_search" }],
       },
     ],
-  ])("[TWB10] what is right is taken: %s", (_, body) => {
+  ])("[TWA1] what is right is taken: %s", (_, body) => {
     expectRefusal(body, null);
   });
 
@@ -170,11 +170,11 @@ describe("requests", () => {
       "details",
       "input[2].details",
     ],
-  ])("[TWB10] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] what does not fit the API is refused: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 
-  test("[TWB10] a conversation is not found, for nothing is stored", () => {
+  test("[TWA1] a conversation is not found, for nothing is stored", () => {
     expectRefusal({ ...ask(user()), conversation: "conv_1" }, "unknown_conversation", "not found", null, 404);
   });
 
@@ -182,22 +182,22 @@ describe("requests", () => {
     ["in a message", image(images.png.replace("png", "gif")), "image_type_mismatch"],
     ["that are animated", image(images.animatedGif), "image_animated"],
     ["that are no base64", image("data:image/png;base64,%%%%"), "image_not_base64"],
-  ])("[TWB6] images %s", (_, item, rule) => {
+  ])("[TWA1] images %s", (_, item, rule) => {
     expectRefusal(ask(item), rule, "", "input[0].content[0].image_url");
   });
 
-  test("[TWB6] images in an output are looked at too", () => {
+  test("[TWA1] images in an output are looked at too", () => {
     const bad = output("a", [
       { type: "input_image", image_url: images.of("image/tiff", Buffer.from("II*")) },
     ]);
     expectRefusal(ask(user(), call("a"), bad), "image_type_unsupported", "", "input[2].output[0].image_url");
   });
 
-  test("[TWB15] a request does not end in an assistant's turn", () => {
+  test("[TWA1] a request does not end in an assistant's turn", () => {
     expectRefusal(ask(user(), said()), "last_item_assistant", "last item");
   });
 
-  test("[TWB15] a request longer than the context window is refused, unless it may be cut", () => {
+  test("[TWA1] a request longer than the context window is refused, unless it may be cut", () => {
     const long = ask(user("a".repeat(4_000)));
     expect(check(long, 1_100)).toBeNull();
     expect(check({ ...long, truncation: "auto" }, 1_000)).toBeNull();
@@ -279,7 +279,7 @@ describe("content", () => {
       "maximum length 10485760",
       "input[2].output",
     ],
-  ])("[TWB11] contents: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] contents: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 });
@@ -349,11 +349,11 @@ describe("items", () => {
       "Duplicate item found with id rs_1.",
       "input",
     ],
-  ])("[TWB12] ids, names and arguments: %s", (_, body, rule, part, param) => {
+  ])("[TWA1] ids, names and arguments: %s", (_, body, rule, part, param) => {
     expectRefusal(body, rule, part, param);
   });
 
-  test("[TWB12] a call id of 64 characters is taken as it is", () => {
+  test("[TWA1] a call id of 64 characters is taken as it is", () => {
     const id = `${"x".repeat(60)}|.é `;
     expectRefusal(ask(user(), call(id), output(id)), null);
   });
@@ -397,11 +397,11 @@ describe("pairing", () => {
       "tool_call_without_result",
       "No tool output found for function call a.",
     ],
-  ])("[TWB13] calls and outputs: %s", (_, body, rule, part) => {
+  ])("[TWA1] calls and outputs: %s", (_, body, rule, part) => {
     expectRefusal(body, rule, part, "input");
   });
 
-  test("[TWB13] a call id means one call in the whole request", () => {
+  test("[TWA1] a call id means one call in the whole request", () => {
     const twice = ask(user(), call("a"), output("a"), call("a"), output("a"));
     expectRefusal(twice, "duplicate_call_id", "duplicate call_id 'a'", "input[3].call_id");
   });
@@ -463,15 +463,15 @@ describe("values of other types", () => {
     ],
     [tools("x"), "Invalid type for 'tools[0]': expected an object, but got a string instead."],
     [tools({ name: "look" }), "Missing required parameter: 'tools[0].type'."],
-  ])("[TWB10] %#: each place says what is wrong with it", (body, message) => {
+  ])("[TWA1] %#: each place says what is wrong with it", (body, message) => {
     expect(check(body)?.body).toMatchObject({ error: { message: expect.stringContaining(message) } });
   });
 
-  test("[TWB14] reasoning without id may stand anywhere", () => {
+  test("[TWA1] reasoning without id may stand anywhere", () => {
     expect(check(ask(user(), reasoning("rs_1", { id: undefined }), user()))).toBeNull();
   });
 
-  test("[TWB11] files are taken as they are", () => {
+  test("[TWA1] files are taken as they are", () => {
     expect(check(part({ type: "input_file", file_id: "file-1" }))).toBeNull();
   });
 });

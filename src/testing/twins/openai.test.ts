@@ -69,7 +69,7 @@ describe("requests", () => {
   );
 
   test.each(formats)(
-    "[TWB25] %s: whatever the body, it is taken or refused, and stays as it is",
+    "%s: whatever the body, it is taken or refused, and stays as it is",
     (_, format, path) => {
       fc.assert(
         fc.property(anyBody, (given) => {
@@ -149,7 +149,7 @@ describe("requests", () => {
       418,
       { object: "error", message: "m", type: "invalid_request_error", param: null, code: null },
     ],
-  ])("[TWB27] the body of an error of the server: %s", (_, format, status, body) => {
+  ])("the body of an error of the server: %s", (_, format, status, body) => {
     expect(format.errorBody(status, "m")).toEqual(body);
   });
 });
@@ -160,7 +160,7 @@ describe("efforts", () => {
     checkChat({ ...chat(chatUser()), model, reasoning_effort: effort }),
   ];
 
-  test("[TWB29] an effort that the model does not take is refused in the server's words", () => {
+  test("[TWA1] an effort that the model does not take is refused in the server's words", () => {
     const [refusal] = refusalsOf("gpt-5.1-codex", "none");
     expect(refusal).toEqual({
       status: 400,
@@ -194,14 +194,14 @@ describe("efforts", () => {
     ["gpt-5.4-mini", "none low medium high xhigh"],
     ["gpt-5.6-sol", "none low medium high xhigh max"],
     ["gpt-9", efforts.join(" ")],
-  ])("[TWB29] %s takes %s", (model, taken) => {
+  ])("[TWA1] %s takes %s", (model, taken) => {
     for (const each of [0, 1]) {
       const found = efforts.filter((effort) => refusalsOf(model, effort)[each] === null);
       expect(found.join(" ")).toBe(taken);
     }
   });
 
-  test("[TWB29] without an effort there is nothing to refuse", () => {
+  test("[TWA1] without an effort there is nothing to refuse", () => {
     for (const effort of [undefined, null]) expect(refusalsOf("gpt-5-pro", effort)).toEqual([null, null]);
   });
 });

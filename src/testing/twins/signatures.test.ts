@@ -14,7 +14,7 @@ describe("signatures", () => {
   const { sign, verify } = signatures;
 
   describe("signatures", () => {
-    test("[TWN8] hold for the provider and model that thought, and are base64", () => {
+    test("hold for the provider and model that thought, and are base64", () => {
       fc.assert(
         fc.property(fc.string(), fc.string({ minLength: 1 }), (thought, model) => {
           for (const api of apis) {
@@ -29,7 +29,7 @@ describe("signatures", () => {
       );
     });
 
-    test("[TWN8] Anthropic's hold for one text, Google's for whatever goes with them", () => {
+    test("Anthropic's hold for one text, Google's for whatever goes with them", () => {
       const own = sign("anthropic-messages", "m", "thought");
       expect(verify("anthropic-messages", "m", "thought.", own)).toBe(false);
       const carried = sign("google-generative-ai", "m", "thought");
@@ -37,7 +37,7 @@ describe("signatures", () => {
       expect(verify("google-generative-ai", "m", "", carried)).toBe(true);
     });
 
-    test("[TWN8] none is forged by chance", () => {
+    test("none is forged by chance", () => {
       fc.assert(
         fc.property(fc.base64String(), (text) => {
           for (const api of apis) expect(verify(api, "m", "thought", text)).toBe(false);
@@ -52,7 +52,7 @@ describe("signatures", () => {
 });
 
 describe("encrypted content", () => {
-  test("[TWB26] what a model of the twin sealed opens for that model alone, as that item", () => {
+  test("what a model of the twin sealed opens for that model alone, as that item", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (model, other, id) => {
         const sealed = sealReasoning(model, id);
@@ -64,7 +64,7 @@ describe("encrypted content", () => {
     );
   });
 
-  test("[TWB26] a seal with another character in it, or one less, does not open", () => {
+  test("a seal with another character in it, or one less, does not open", () => {
     const sealed = sealReasoning("gpt-5", "rs_1");
     fc.assert(
       fc.property(fc.nat(sealed.length - 1), fc.constantFrom(..."AbZ09_-="), (at, character) => {

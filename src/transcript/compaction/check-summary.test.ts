@@ -31,7 +31,7 @@ describe("what is looked for in a summary", () => {
       `${good}${"京".repeat(15_000)}${"都".repeat(800)}`,
       { isTooLong: true },
     ],
-  ])("[CMP8] %s", (_, text, expected) => {
+  ])("%s", (_, text, expected) => {
     expect(checkSummary(text, { ...options, summaryTokens: 6000 })).toMatchObject(expected);
   });
 
@@ -51,11 +51,11 @@ describe("what is looked for in a summary", () => {
     ["in Chinese", "请把京都的行程改成三天", "用户要把京都的行程改为三天", false],
     ["not at all, in Chinese", "请把京都的行程改成三天", "讨论了天气与午饭", true],
     ["an ask of hardly any words", "ok!", "Talked about the weather", false],
-  ])("[CMP8] the latest ask is mentioned: %s", (_, ask, text, lacksAsk) => {
+  ])("the latest ask is mentioned: %s", (_, ask, text, lacksAsk) => {
     expect(checkSummary(`${good}\n${text}`, { ...options, ask }).lacksAsk).toBe(lacksAsk);
   });
 
-  test("[CMP8] fine, good enough and neither", () => {
+  test("fine, good enough and neither", () => {
     const check = (text: string) => checkSummary(text, options);
     const without = (count: number) =>
       sections
@@ -72,7 +72,7 @@ describe("what is looked for in a summary", () => {
     ]);
   });
 
-  test("[CMP8] what is wrong is told by name", () => {
+  test("what is wrong is told by name", () => {
     const check = checkSummary("## Goal\n\n## Decisions\nx", {
       ...options,
       ask: "rename everything everywhere now",
@@ -86,7 +86,7 @@ describe("what is looked for in a summary", () => {
     expect(describeProblems(checkSummary("", options), 16_000)[0]).toContain("empty");
   });
 
-  test("[CMP8] a text that is hard to look through is looked through all the same", () => {
+  test("a text that is hard to look through is looked through all the same", () => {
     for (const hostile of ["#".repeat(1e6), "## ".repeat(3e5), `## ${" *_".repeat(3e5)}`, "京".repeat(1e6)]) {
       expect(checkSummary(hostile, { ...options, ask: hostile }).isTooLong).toBe(true);
     }

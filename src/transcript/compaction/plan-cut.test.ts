@@ -119,11 +119,11 @@ describe("where a context is cut", () => {
     ["what is recent", [summary("x"), ...turn(1000)], { nothing: "all_recent" }],
     ["one message", [user(textOfTokens(9000))], { nothing: "one_turn" }],
     ["one group", [user("go"), ...group("a", 9000)], { nothing: "one_turn" }],
-  ])("[CMP5] %s cannot be cut, and it is said why", (_, messages, expected) => {
+  ])("%s cannot be cut, and it is said why", (_, messages, expected) => {
     expect(planCut(contextOf(messages), { contextWindow })).toEqual(expected);
   });
 
-  test("[CMP2] the previous summary and what it kept come before what came after", () => {
+  test("[CMP19] the previous summary and what it kept come before what came after", () => {
     const messages = [summary("so far"), ...turn(3000), ...turn(3000), ...turn(3000)];
     expect(planCut(contextOf(messages), { contextWindow })).toMatchObject({
       previousSummary: "so far",
@@ -134,7 +134,7 @@ describe("where a context is cut", () => {
     });
   });
 
-  test("[CMP10] of a cut context all may be kept, but nothing that begins in the middle of a group", () => {
+  test("[CMP19] of a cut context all may be kept, but nothing that begins in the middle of a group", () => {
     const recent = [user("a"), assistant("b")];
     expect(planCut(contextOf(recent, "e0"), { contextWindow })).toMatchObject({
       firstKeptEntryId: "e0",
@@ -176,7 +176,7 @@ function ifPlanned(
 }
 
 describe("any context", () => {
-  test("[CMP2] what is summarized and what is kept are all of it, in order", () => {
+  test("[CMP19] what is summarized and what is kept are all of it, in order", () => {
     fc.assert(
       fc.property(conversation, windows, (messages, window) => {
         ifPlanned(messages, window, (plan, place) => {

@@ -51,7 +51,7 @@ const run = (plan: CutPlan, given: Partial<SummaryOptions> & Pick<SummaryOptions
   makeSummary(plan, { ...safeguard, ...given });
 
 describe("making a summary", () => {
-  test("[CMP12] a good one is asked for once", async () => {
+  test("a good one is asked for once", async () => {
     const { requests, summarize } = fake(notes("older ask done"));
     const made = await run(small, { summarize });
     expect(made).toMatchObject({ text: notes("older ask done"), chunks: 1, retried: false, missing: [] });
@@ -61,7 +61,7 @@ describe("making a summary", () => {
     expect(made).toMatchObject({ usage: { requests: 1, output: textTokens(notes("older ask done")) } });
   });
 
-  test("[CMP12] what is missing is asked for once more, by name", async () => {
+  test("what is missing is asked for once more, by name", async () => {
     const { requests, summarize } = fake(notes("x", 2), notes("x"));
     expect(await run(small, { summarize })).toMatchObject({ retried: true, missing: [], text: notes("x") });
     expect(requests).toHaveLength(2);
@@ -87,13 +87,13 @@ describe("making a summary", () => {
     ["too long twice", notes("x".repeat(5000)), notes("x".repeat(5000)), { failure: "too_long" }],
     ["too long, then good", notes("x".repeat(5000)), notes("x"), { text: notes("x"), retried: true }],
     ["nothing, then good", "", notes("x"), { text: notes("x"), retried: true }],
-  ])("[CMP12] at the second try: %s", async (_, first, second, expected) => {
+  ])("at the second try: %s", async (_, first, second, expected) => {
     const { requests, summarize } = fake(first, second);
     expect(await run(small, { summarize })).toMatchObject(expected);
     expect(requests).toHaveLength(2);
   });
 
-  test("[CMP12] in default mode any shape will do, but not nothing, and not too long", async () => {
+  test("in default mode any shape will do, but not nothing, and not too long", async () => {
     const made = (answer: string) => run(small, { ...fake(answer), mode: "default" });
     expect(await made("Just words.")).toMatchObject({ text: "Just words.", retried: false });
     expect(await made("")).toMatchObject({ failure: "empty" });
@@ -149,7 +149,7 @@ describe("making a summary", () => {
     expect(requests).toEqual([]);
   });
 
-  test("[CMP7] the previous summary is given to be brought up to date", async () => {
+  test("the previous summary is given to be brought up to date", async () => {
     const plan = planOf([
       summary("Once upon a time."),
       user("a"),
@@ -168,7 +168,7 @@ const numbered = (count: number, tokens: number) =>
 const sizeOf = ({ system, prompt }: SummaryRequest) => textTokens(system) + textTokens(prompt);
 
 describe("a range that is too large for one request", () => {
-  test("[CMP9] goes in pieces, each bringing the notes up to date, and no request is over half the window", async () => {
+  test("[XRW10] goes in pieces, each bringing the notes up to date, and no request is over half the window", async () => {
     const { requests, summarize } = fake(notes("first word"), notes("second word"), notes("third word"));
     const made = await run(planOf(numbered(40, 500)), { summarize });
     expect(made).toMatchObject({ text: notes("third word"), chunks: requests.length });
@@ -185,7 +185,7 @@ describe("a range that is too large for one request", () => {
     expect(order).toEqual(order.map((_, index) => index));
   });
 
-  test("[CMP9] one message that is larger than a piece keeps its head and tail", async () => {
+  test("[XRW10] one message that is larger than a piece keeps its head and tail", async () => {
     const { requests, summarize } = fake(notes("x"));
     await run(planOf([...numbered(1, 50_000), assistant("b"), user("c"), assistant("d")]), { summarize });
     expect(requests).toHaveLength(1);
@@ -198,7 +198,7 @@ describe("a range that is too large for one request", () => {
     expect(await run(planOf(numbered(40, 500)), { summarize })).toMatchObject({ failure: "failed" });
   });
 
-  test("[CMP10] what the budget left out is fed backwards, the previous summary last", async () => {
+  test("[CMP19] what the budget left out is fed backwards, the previous summary last", async () => {
     const older = numbered(60, 300);
     async function* pages(): AsyncGenerator<readonly ContextMessage[]> {
       for (let end = older.length; end > 0; end -= 7) yield older.slice(Math.max(0, end - 7), end);

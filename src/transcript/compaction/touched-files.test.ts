@@ -24,13 +24,13 @@ describe("the files that calls touched", () => {
     ["read", { path: "a\nb" }, null],
     ["read", null, null],
     ["bash", { command: "cat a.ts" }, null],
-  ])("[CMP13] %s %j", (name, given, kind) => {
+  ])("%s %j", (name, given, kind) => {
     const found = collectFiles([call(name, given)]);
     const path = Object.values((given ?? {}) as Record<string, string>)[0] ?? "";
     expect(found).toEqual(kind === null ? noFiles : { ...noFiles, [kind]: [path] });
   });
 
-  test("[CMP13] a file that was read and changed is changed; both lists are sorted, and say a path once", () => {
+  test("a file that was read and changed is changed; both lists are sorted, and say a path once", () => {
     const messages = ["z", "b", "z", "a"].flatMap((path) => [call("read", { path }), call("read", { path })]);
     expect(collectFiles([...messages, call("edit", { path: "b" })])).toEqual({
       readFiles: ["a", "z"],
@@ -38,7 +38,7 @@ describe("the files that calls touched", () => {
     });
   });
 
-  test("[CMP13] they are handed on, and where they are too many the newer ones stay", () => {
+  test("they are handed on, and where they are too many the newer ones stay", () => {
     const older = { readFiles: ["a", "b"], modifiedFiles: ["c"] };
     expect(mergeFiles(older, { readFiles: ["c", "d"], modifiedFiles: ["a"] })).toEqual({
       readFiles: ["b", "d"],
@@ -55,7 +55,7 @@ describe("the files that calls touched", () => {
   });
 
   test.each([[undefined], [null], ["x"], [{ readFiles: "x" }], [{ readFiles: [1, null] }], [[]]])(
-    "[CMP13] details %j of others say nothing",
+    "details %j of others say nothing",
     (details) => {
       expect(readFilesOf(details)).toEqual(noFiles);
     },

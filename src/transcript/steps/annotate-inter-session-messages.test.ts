@@ -35,7 +35,7 @@ test("[TR4] where it comes from is told by what is known, whatever its form", ()
 const other = { kind: "inter_session", sourceSessionKey: "agent:b:main" } as const;
 const line = "[Inter-session message] sourceSession=agent:b:main";
 
-test("[ANS7] no text of another session leaves its fence, and none of it is lost", () => {
+test("[FAM33] no text of another session leaves its fence, and none of it is lost", () => {
   const piece = fc.constantFrom(
     "`",
     "```",
@@ -65,7 +65,7 @@ test("[ANS7] no text of another session leaves its fence, and none of it is lost
   );
 });
 
-test("[ANS7] every text block gets its fence; what Skein composed and images stay as they are", () => {
+test("[FAM33] every text block gets its fence; what Skein composed and images stay as they are", () => {
   const image = { type: "image", data: "iVBORw==", mimeType: "image/png" } as const;
   const content = [{ type: "text" as const, text: "One" }, image, { type: "text" as const, text: "Two" }];
   const shown = (verbatim: boolean) =>

@@ -47,7 +47,7 @@ test("[SIZ1] the last user turn is kept whatever the limit", () => {
   expect(limited([], 1).messages).toEqual([]);
 });
 
-test("[SIZ1] [SIZ5] the end is never touched, and a second time changes nothing", () => {
+test("[SIZ1] [TR16] the end is never touched, and a second time changes nothing", () => {
   fc.assert(
     fc.property(anyTurns, fc.integer({ min: -1, max: 8 }), (messages, limit) => {
       const once = limited(messages, limit);
@@ -93,10 +93,10 @@ test.each([
   ["main", undefined],
   ["session:slack", undefined],
   ["cron:slack", undefined],
-])("[SIZ2] agent:main:%s has the limit %s", (rest, limit) => {
+])("[XRW5] agent:main:%s has the limit %s", (rest, limit) => {
   expect(resolveHistoryLimit(parseKey(`agent:main:${rest}`), channels)).toBe(limit);
 });
 
-test("[SIZ2] the session that all share has no limit", () => {
+test("[XRW5] the session that all share has no limit", () => {
   expect(resolveHistoryLimit(parseKey("global"), channels)).toBeUndefined();
 });

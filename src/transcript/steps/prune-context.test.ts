@@ -53,7 +53,7 @@ const textsOf = (messages: readonly TranscriptMessage[]) =>
   messages.filter(({ role }) => role === "toolResult").map(({ content }) => textOf(content));
 
 describe("pruneContext", () => {
-  test("[SIZ10] off, without a window, or with a warm cache nothing happens", () => {
+  test("off, without a window, or with a warm cache nothing happens", () => {
     const long = talk(50_000, 50_000);
     for (const [window, pruning] of [
       [1000, undefined],
@@ -68,7 +68,7 @@ describe("pruneContext", () => {
     expect(pruned(long, 1000, cold).changes).not.toEqual([]);
   });
 
-  test("[SIZ10] where nobody knows of a call, an answer younger than the time means warm", () => {
+  test("where nobody knows of a call, an answer younger than the time means warm", () => {
     const unknown = { ...cold, lastCallAt: null, now: 60 * minute };
     const answered = (timestamp?: number) => [...talk(50_000), call("w", "read", timestamp)];
     expect(pruned(answered(56 * minute), 1000, unknown).changes).toEqual([]);
@@ -76,7 +76,7 @@ describe("pruneContext", () => {
     expect(pruned(answered(), 1000, unknown).changes).not.toEqual([]);
   });
 
-  test("[SIZ12] over 30 % long results keep 1,500 characters at each end", () => {
+  test("over 30 % long results keep 1,500 characters at each end", () => {
     const messages = talk(4000, 4001, 20_000);
     const tokens = estimateTokens(messages);
     const { messages: after, changes } = pruned(messages, Math.ceil(tokens / 0.3), cold);
@@ -99,7 +99,7 @@ describe("pruneContext", () => {
     ]);
   });
 
-  test("[SIZ12] over 50 % even so, the oldest are cleared until it is not", () => {
+  test("over 50 % even so, the oldest are cleared until it is not", () => {
     const many = Array.from({ length: 20 }, () => 4000);
     const { messages, changes } = pruned(talk(...many), 40_000, cold);
     expect(new Set(kinds(changes))).toEqual(new Set(["result_cleared"]));
@@ -111,7 +111,7 @@ describe("pruneContext", () => {
     expect(texts.slice(count)).toEqual(textsOf(talk(...many)).slice(count));
   });
 
-  test("[SIZ12] but only if 50,000 characters are to be had", () => {
+  test("but only if 50,000 characters are to be had", () => {
     const twelve = Array.from({ length: 12 }, () => 4000);
     expect(pruned(talk(...twelve), 1000, cold).changes).toEqual([]);
     expect(pruned(talk(...twelve, 2000), 1000, cold).changes).toHaveLength(13);
@@ -119,7 +119,7 @@ describe("pruneContext", () => {
     expect(thirteen.changes).toEqual([]);
   });
 
-  test("[SIZ12] images of a trimmed or cleared result become a text", () => {
+  test("images of a trimmed or cleared result become a text", () => {
     const image = { type: "image", data: "aGk=", mimeType: "image/png" } as const;
     const withImages = [user, call("a"), result("a", 5000, "read", [image, image]), ...talk().slice(1)];
     const [trimmed] = pruned(withImages, 1000, cold).messages.filter(({ role }) => role === "toolResult");
@@ -137,7 +137,7 @@ describe("pruneContext", () => {
     expect(cleared?.content).toEqual([{ type: "text", text: clearedText }]);
   });
 
-  test("[SIZ11] nothing before the first user message, and nothing in the last three assistant turns", () => {
+  test("nothing before the first user message, and nothing in the last three assistant turns", () => {
     const before = [call("a"), result("a", 9000)];
     const messages = [...before, ...talk(9000)];
     const { messages: after, changes } = pruned(messages, 1000, cold);
@@ -162,7 +162,7 @@ describe("pruneContext", () => {
     expect(pruned(inARow.slice(0, 7), 1000, cold).changes).toEqual([]);
   });
 
-  test("[SIZ11] only of tools that are allowed and not denied", () => {
+  test("only of tools that are allowed and not denied", () => {
     const tools = ["read_file", "read_dir", "web_search"];
     const steps = tools.flatMap((name) => [call(name, name), result(name, 9000, name)]);
     const messages = [user, ...steps, ...talk().slice(1)];
@@ -176,7 +176,7 @@ describe("pruneContext", () => {
     expect(touched({ allow: ["write_*"] })).toEqual([]);
   });
 
-  test("[SIZ13] what the last request had pruned stays pruned while the cache is warm", () => {
+  test("[XRW1] what the last request had pruned stays pruned while the cache is warm", () => {
     const messages = talk(...Array(20).fill(4000), 9000);
     const first = pruned(messages, 40_000, cold);
     const remembered = prunedResults(first.messages);
@@ -190,7 +190,7 @@ describe("pruneContext", () => {
     expect(pruned(second.messages, 40_000, warm).messages).toBe(second.messages);
   });
 
-  test("[SIZ5] [SIZ11] only old results change, and a second time changes nothing", () => {
+  test("[TR16] only old results change, and a second time changes nothing", () => {
     const options = fc.record({
       now: fc.nat(1_000_000),
       lastCallAt: fc.option(fc.nat(1_000_000)),
@@ -223,7 +223,7 @@ describe("pruneContext", () => {
   });
 });
 
-test("[SIZ5] ten times the messages are ten times the looks, not a hundred", () => {
+test("[TR16] ten times the messages are ten times the looks, not a hundred", () => {
   const looksAt = (count: number) => {
     let looks = 0;
     const messages = Array.from({ length: count }, (_, index): TranscriptMessage[] => [

@@ -66,7 +66,7 @@ afterEach(() => {
 });
 
 describe("nothing to do", () => {
-  test("[IMG3] the very same array comes back, at once", () => {
+  test("the very same array comes back, at once", () => {
     const clean: TranscriptMessage[][] = [
       [],
       [{ role: "user", content: "Hello" }, answer(), user(text("And?"))],
@@ -153,7 +153,7 @@ describe("the bytes decide", () => {
     ["image/jpeg", jpegOf(3, 4)],
     ["image/gif", gifOf(3, 4)],
     ["image/webp", webpOf(3, 4)],
-  ])("[IMG5] %s under another name is put right", (mimeType, bytes) => {
+  ])("%s under another name is put right", (mimeType, bytes) => {
     const wrong = mimeType === "image/png" ? "image/jpeg" : "image/png";
     const done = atOnce([user(image(bytes, wrong))]);
     expect(blocksOf(done)).toEqual([image(bytes, mimeType)]);
@@ -166,7 +166,7 @@ describe("the bytes decide", () => {
     ["broken lines", (data) => data.replace(/.{20}/g, "$&\r\n")],
     ["the alphabet of URLs", (data) => data.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")],
     ["bits behind the end", (data) => data.replace(/A(=*)$/, "B$1")],
-  ])("[IMG5] base64 as %s is put right", (_, spoil) => {
+  ])("base64 as %s is put right", (_, spoil) => {
     const whole = image(Buffer.concat([pngOf(3, 4, 80), Buffer.from([0xfb, 0xff, 0xfe, 0, 0])]));
     const spoilt = { ...whole, data: spoil(whole.data) };
     expect(spoilt.data).not.toBe(whole.data);
@@ -179,7 +179,7 @@ describe("the bytes decide", () => {
 describe("blobs", () => {
   const bytes = pngOf(30, 20);
 
-  test("[IMG6] a recent image is loaded from its blob; where that answers at once, nothing waits", async () => {
+  test("[IMG4] a recent image is loaded from its blob; where that answers at once, nothing waits", async () => {
     const messages = [user(text("Look:"), blobOf("aa"))];
     const asked: string[] = [];
     const port: ImagePort = {
@@ -207,12 +207,12 @@ describe("blobs", () => {
       },
     ],
     ["has no source", {}],
-  ])("[IMG6] a blob that %s is a text", async (_, port) => {
+  ])("[IMG4] a blob that %s is a text", async (_, port) => {
     const done = await later([user(blobOf("aa"))], port);
     expect(blocksOf(done)).toEqual([text("[image: image/png, 120 KB: could not be loaded]")]);
   });
 
-  test("[IMG6] what its blob really is counts, and its size", async () => {
+  test("[IMG4] what its blob really is counts, and its size", async () => {
     const done = await later([user(blobOf("a"), blobOf("b"), blobOf("c"))], {
       blob: async (sha256) =>
         ({ a: gifOf(1, 1), b: Buffer.from("no image"), c: pngOf(9000, 10) })[sha256] ?? null,
@@ -278,7 +278,7 @@ describe("old images", () => {
   const shown = (messages: readonly TranscriptMessage[]) =>
     blocksOf(atOnce(messages, policyOf(), unaskedPort)).map(({ type }) => (type === "image" ? 1 : 0));
 
-  test("[IMG8] those older than the last three answered turns are texts, without a look at them", () => {
+  test("those older than the last three answered turns are texts, without a look at them", () => {
     const turn = [user(small), answer()];
     expect(shown([...turn, ...turn, ...turn])).toEqual([1, 1, 1]);
     expect(shown([...turn, ...turn, ...turn, ...turn])).toEqual([0, 1, 1, 1]);
@@ -286,7 +286,7 @@ describe("old images", () => {
     expect(shown([...turn, ...turn, ...turn, ...turn, user(small)])).toEqual([0, 1, 1, 1, 1]);
   });
 
-  test("[IMG8] they are neither loaded nor decoded", () => {
+  test("they are neither loaded nor decoded", () => {
     const turn = [user(text("hi")), answer()];
     const decoding = vi.spyOn(Buffer, "from");
     const done = atOnce(
@@ -302,7 +302,7 @@ describe("old images", () => {
     ]);
   });
 
-  test("[IMG8] user messages in a row are one turn; tool results belong to the turn that they came up in", () => {
+  test("user messages in a row are one turn; tool results belong to the turn that they came up in", () => {
     const call = {
       role: "assistant",
       content: [{ type: "toolCall", id: "t", name: "look", arguments: {} }],
@@ -321,7 +321,7 @@ describe("old images", () => {
     expect(shown([...long, ...turn, ...turn, ...turn]).slice(0, 4)).toEqual([0, 0, 0, 0]);
   });
 
-  test("[IMG8] an answer that ended in an error answers nothing", () => {
+  test("an answer that ended in an error answers nothing", () => {
     const failed: TranscriptMessage = { role: "assistant", content: [], stopReason: "error" };
     const turn = [user(text("hi")), answer()];
     expect(shown([user(small), answer(), ...turn, ...turn, user(text("again")), failed])[0]).toBe(1);
@@ -336,14 +336,14 @@ describe("too many", () => {
     );
   const gone = (size: string) => `[image: image/png, ${size}: left out, there are too many]`;
 
-  test("[IMG9] beyond the count the oldest give way, and are not loaded", () => {
+  test("beyond the count the oldest give way, and are not loaded", () => {
     const messages = [user(blobOf("aa"), picture(1)), answer(), user(picture(2), picture(3))];
     const done = atOnce(messages, policyOf({ maxCount: 2 }), unaskedPort);
     expect(widths(done)).toEqual([gone("120 KB"), gone("64 bytes"), 2, 3]);
     expect(atOnce([user(picture(1))], policyOf({ maxCount: 0 })).changes).toHaveLength(1);
   });
 
-  test("[IMG9] beyond the sum of bytes the oldest give way, even where an older one would fit", () => {
+  test("beyond the sum of bytes the oldest give way, even where an older one would fit", () => {
     const pictures = [picture(1, 64), picture(2, 6000), picture(3, 6000)];
     const messages = [user(...pictures)];
     expect(widths(atOnce(messages, policyOf({ maxTotalBytes: 10_000 })))).toEqual([
@@ -358,7 +358,7 @@ describe("too many", () => {
     );
   });
 
-  test("[IMG9] those that are no image take nobody's place", () => {
+  test("those that are no image take nobody's place", () => {
     const messages = [user(picture(1)), user(image(Buffer.from("no image")))];
     expect(widths(atOnce(messages, policyOf({ maxCount: 1 })))[0]).toBe(1);
   });
@@ -375,7 +375,7 @@ describe("images of tool results", () => {
   ];
   const below = text("[image: shown below]");
 
-  test("[IMG10] where they may not stand inside, they stand behind the whole group, each with its tool's name", () => {
+  test("where they may not stand inside, they stand behind the whole group, each with its tool's name", () => {
     const done = atOnce(messages, policyOf({}, "behind"));
     expect(done.messages.map(({ role }) => role)).toEqual([
       "user",
@@ -400,7 +400,7 @@ describe("images of tool results", () => {
     expect(kindsOf(done)).toEqual(["image_moved", "image_moved"]);
   });
 
-  test("[IMG10] so for a result that is an error, everywhere; and at the end of the transcript", () => {
+  test("so for a result that is an error, everywhere; and at the end of the transcript", () => {
     const failed = { ...result("t1", small), isError: true };
     const done = atOnce([messages[0] as never, failed]);
     expect(done.messages.map(({ role }) => role)).toEqual(["user", "toolResult", "user"]);
@@ -408,14 +408,14 @@ describe("images of tool results", () => {
     expect(atOnce(fine).messages).toBe(fine);
   });
 
-  test("[IMG10] what cannot be shown stays where it was, and each group has its own", () => {
+  test("what cannot be shown stays where it was, and each group has its own", () => {
     const bad = image(Buffer.from("no image"));
     const done = atOnce([result("t1", bad), user(text("wait")), result("t2", small)], policyOf({}, "behind"));
     expect(done.messages.map(({ role }) => role)).toEqual(["toolResult", "user", "toolResult", "user"]);
     expect(done.messages[0]?.content).toEqual([text("[image: image/png, 8 bytes: could not be read]")]);
   });
 
-  test("[IMG10] the message with them is no turn of its own", () => {
+  test("the message with them is no turn of its own", () => {
     const step = (id: string) => [{ role: "assistant", content: [] } as TranscriptMessage, result(id, small)];
     const long = [user(text("go")), ...step("a"), ...step("b"), ...step("c"), ...step("d"), answer()];
     const once = atOnce(long, policyOf({}, "behind"));
@@ -491,7 +491,7 @@ describe("whatever the transcript", () => {
           : each.content.flatMap((one) => (one.type === "text" && one.skein === undefined ? [one.text] : [])),
     );
 
-  test("[IMG11] a second run changes nothing, and every image that is left may be sent", async () => {
+  test("[TR16] a second run changes nothing, and every image that is left may be sent", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(message, { maxLength: 25 }), policy, async (messages, rules) => {
         const before = JSON.stringify(messages);

@@ -87,7 +87,7 @@ describe("truncateToolResults", () => {
     expect(JSON.stringify(messages[0])).toContain("image/png");
   });
 
-  test("[SIZ3] [SIZ5] every result fits afterwards, no pair is split, and a second time changes nothing", () => {
+  test("[SIZ3] [TR16] every result fits afterwards, no pair is split, and a second time changes nothing", () => {
     fc.assert(
       fc.property(anyTurns, fc.integer({ min: 0, max: 20_000 }), (messages, window) => {
         const once = truncated(messages, window);
@@ -107,7 +107,7 @@ describe("truncateToolResults", () => {
     );
   });
 
-  test("[SIZ4] whether cutting is worth a try", () => {
+  test("whether cutting is worth a try", () => {
     const talk = [
       { role: "user" as const, content: "x".repeat(99_999) },
       result("y".repeat(9000), "z".repeat(900)),

@@ -23,7 +23,7 @@ async function expectAborted(
 }
 
 describe("abort", () => {
-  test("[KIL3] of a queued run: it never begins", async () => {
+  test("[LIB11] of a queued run: it never begins", async () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const script = [{ calls: [{ name: "hold" }] }, { text: "Done." }, { text: "Here." }];
@@ -37,7 +37,7 @@ describe("abort", () => {
     await expectAborted(open, second);
   });
 
-  test("[KIL3] while the model speaks: its words are kept", async () => {
+  test("[LIB11] while the model speaks: its words are kept", async () => {
     const open = await openRunsInside({
       script: [{ text: "Once upon a time", stall: true }, { text: "Here." }],
     });
@@ -54,7 +54,7 @@ describe("abort", () => {
     await expectAborted(open, turn);
   });
 
-  test("[KIL3] in a tool: its call gets a result that says so", async () => {
+  test("[LIB11] in a tool: its call gets a result that says so", async () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const open = await openRunsInside({
@@ -68,7 +68,7 @@ describe("abort", () => {
     gate.pass();
   });
 
-  test("[KIL3] while it waits for a person", async () => {
+  test("[LIB11] while it waits for a person", async () => {
     const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
     const open = await openRunsInside({
       script: [{ calls: [{ name: "ask" }] }, { text: "Here." }],
@@ -82,7 +82,7 @@ describe("abort", () => {
     await expectAborted(open, turn);
   });
 
-  test("[KIL3] at the last moment: no run ends well behind it, and nobody is told", async () => {
+  test("[LIB11] at the last moment: no run ends well behind it, and nobody is told", async () => {
     const hooks = new HookRegistry();
     const told: string[] = [];
     const channel = {
@@ -103,7 +103,7 @@ describe("abort", () => {
     expect(told).toEqual([]);
   });
 
-  test("[KIL3] while it sleeps", async () => {
+  test("[LIB11] while it sleeps", async () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const script = (request: { readonly prompt: unknown }) =>
@@ -149,7 +149,7 @@ async function asleep(
 
 describe("input during a turn", () => {
   test.each(["steer", "followup", "interrupt"] as const)(
-    "[KIL4] %s, at every moment of a turn: calls and results stay together, and everything is answered",
+    "[ANS3] %s, at every moment of a turn: calls and results stay together, and everything is answered",
     async (queueMode) => {
       for (let moment = 0; moment < 12; moment++) {
         let tick = 0;

@@ -77,7 +77,7 @@ async function untilEnded({ skein }: RunSkeinInside, runId: string): Promise<voi
 }
 
 describe("a woken run that loses its owner while it takes in what it woke for", () => {
-  test.each([0, 1])("[KIL5] behind %i of two arrivals: each is there once", async (calls) => {
+  test.each([0, 1])("[LIB12] behind %i of two arrivals: each is there once", async (calls) => {
     const dir = mkdtempSync(join(base, "two-"));
     const { open, session, runId, others } = await sleeper(dir, Date.now() + 3_600_000);
     for (const [index, arrivalOf] of others.entries()) {
@@ -98,7 +98,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     await next.skein.close({ graceMs: 0 });
   });
 
-  test("[KIL5] behind the note of its time: it is there once", async () => {
+  test("[LIB12] behind the note of its time: it is there once", async () => {
     const dir = mkdtempSync(join(base, "time-"));
     const { open, runId } = await sleeper(dir, Date.now() - 1);
     await open.skein.close({ graceMs: 0 });
@@ -116,7 +116,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
 });
 
 describe("input that was steered in by an owner that is lost", () => {
-  test.each([0, 1])("[KIL5] behind %i of two: each is there once, and shares the outcome", async (calls) => {
+  test.each([0, 1])("[LIB12] behind %i of two: each is there once, and shares the outcome", async (calls) => {
     const dir = mkdtempSync(join(base, "steer-"));
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });

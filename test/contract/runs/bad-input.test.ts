@@ -135,7 +135,7 @@ describe("what cannot go well", () => {
     }
   });
 
-  test("[KIL7] two calls of one message that both wait for a person", async () => {
+  test("[LIB14] two calls of one message that both wait for a person", async () => {
     const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
     const script = [{ calls: [{ name: "ask" }, { name: "ask" }] }, { text: "Both." }];
     const open = await openRuns({ script, tools: [ask] });

@@ -52,7 +52,7 @@ describe("two sessions that would answer each other for ever", () => {
   test.each([
     ["send", /hops is 9, and 8 is allowed|pingPong is \d+, and \d+ is allowed/],
     ["ping_pong", /pingPong is \d+, and \d+ is allowed/],
-  ] as const)("[KIL9] %s: stop at the limit, and the cost is known", async (kind, refusal) => {
+  ] as const)("[FAM13] %s: stop at the limit, and the cost is known", async (kind, refusal) => {
     const model = scriptedModel(({ prompt }) =>
       prompt.at(-1)?.role === "tool" ? { text: "Passed." } : { calls: [{ name: "pass" }] },
     );

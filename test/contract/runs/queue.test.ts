@@ -51,7 +51,7 @@ async function counted(skein: Skein, states: readonly ("queued" | "running" | "w
   return (await skein.runs.list({ states, limit: 1000 })).length;
 }
 
-test(`[KIL8] ${sessions} sessions with ${each} messages each, failures and restarts: all answered, in order, once`, async () => {
+test(`[KIL8] [KIL12] ${sessions} sessions with ${each} messages each, failures and restarts: all answered, in order, once`, async () => {
   const config = join(folder, "skein.yaml");
   writeFileSync(config, `durability: os\nlogging: { level: error }\nlanes: { main: ${cap} }\n`);
   const over: number[] = [];

@@ -140,7 +140,7 @@ describe("what another process does with a run whose owner died", () => {
       "an error worth another try",
       { behind: [answer("error", { skein: { retryable: true, attempts: 1 } } as never)] },
     ],
-  ])("[KIL5] %s: the model is asked", async (_, left) => {
+  ])("[LIB12] %s: the model is asked", async (_, left) => {
     const { end, said, messages, done } = await takenUp(left);
     expect(end).toMatchObject({ state: "ok", outcome: { reply: "So be it." } });
     expect(said.filter((text) => text === "user: Please")).toHaveLength(1);
@@ -153,7 +153,7 @@ describe("what another process does with a run whose owner died", () => {
     [false, 1],
     [true, 0],
   ])(
-    "[KIL5] what hooks put before the prompt is there where the input was not (%s)",
+    "[LIB12] what hooks put before the prompt is there where the input was not (%s)",
     async (hasInput, count) => {
       const { entries } = await takenUp({ hasInput, prepend: "It is Monday." });
       const context = entries.filter((entry) => JSON.stringify(entry).includes("It is Monday."));
@@ -161,7 +161,7 @@ describe("what another process does with a run whose owner died", () => {
     },
   );
 
-  test("[KIL5] open calls: those that may are made again, the others told of, and the model is asked", async () => {
+  test("[LIB12] open calls: those that may are made again, the others told of, and the model is asked", async () => {
     const { end, said, messages, done } = await takenUp({
       behind: [answer("toolUse", { calls: ["again", "once"] })],
     });
@@ -173,7 +173,7 @@ describe("what another process does with a run whose owner died", () => {
   });
 
   test.each(["stop", "length"])(
-    "[KIL5] an answer that ended with %s: closed, and the model is not asked",
+    "[LIB12] an answer that ended with %s: closed, and the model is not asked",
     async (reason) => {
       const { end, said } = await takenUp({ behind: [answer(reason, { text: "It stands." })] });
       expect(end).toMatchObject({ state: "ok", outcome: { reply: "It stands." } });
@@ -181,7 +181,7 @@ describe("what another process does with a run whose owner died", () => {
     },
   );
 
-  test("[KIL5] an answer that fits its schema is read again", async () => {
+  test("[LIB12] an answer that fits its schema is read again", async () => {
     const outputSchema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
     const { end } = await takenUp({
       behind: [answer("stop", { text: '{"a": 1}' })],
@@ -190,7 +190,7 @@ describe("what another process does with a run whose owner died", () => {
     expect(end).toMatchObject({ state: "ok", outcome: { output: { a: 1 } } });
   });
 
-  test("[KIL5] an error that is not worth another try: closed as one", async () => {
+  test("[LIB12] an error that is not worth another try: closed as one", async () => {
     const { end, said } = await takenUp({
       behind: [answer("error", { errorMessage: "No such model" } as never)],
     });
@@ -198,12 +198,12 @@ describe("what another process does with a run whose owner died", () => {
     expect(said).toHaveLength(2);
   });
 
-  test("[KIL5] an aborted answer: closed as aborted", async () => {
+  test("[LIB12] an aborted answer: closed as aborted", async () => {
     const { end } = await takenUp({ behind: [answer("aborted", { text: "Half" })] });
     expect(end).toMatchObject({ state: "aborted" });
   });
 
-  test("[KIL5] a yield with nothing to wait for: the model is asked, once", async () => {
+  test("[LIB12] a yield with nothing to wait for: the model is asked, once", async () => {
     const yielded = [
       answer("toolUse", { calls: ["sessions_yield"] }),
       result("sessions_yield", '{"status":"yielded"}'),

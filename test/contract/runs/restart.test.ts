@@ -39,7 +39,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
 }
 
 describe("a process that is closed in good order", () => {
-  test("[KIL10] while the model speaks: no abort, the model is asked anew, and its words are kept for people", async () => {
+  test("[LIB27] while the model speaks: no abort, the model is asked anew, and its words are kept for people", async () => {
     const step = { text: "Half an answer", stall: true };
     const { said, entries } = await restarted(step, (event) => JSON.stringify(event).includes("swer"));
     expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
@@ -47,24 +47,24 @@ describe("a process that is closed in good order", () => {
     expect(kept).toMatchObject({ data: { text: "Half an answer" } });
   });
 
-  test("[KIL10] in a tool: its call is told of as interrupted", async () => {
+  test("[LIB27] in a tool: its call is told of as interrupted", async () => {
     const { said } = await restarted({ calls: [{ name: "never" }] }, ({ type }) => type === "tool_call");
     expect(said[2]).toMatch(/interrupted/);
     expect(said).toHaveLength(4);
   });
 
-  test("[KIL10] while it waits for a person: it does not hold up the close", async () => {
+  test("[LIB27] while it waits for a person: it does not hold up the close", async () => {
     const { said } = await restarted({ calls: [{ name: "ask" }] }, ({ type }) => type === "approval");
     expect(said).toHaveLength(4);
   });
 
-  test("[KIL10] between two tries", async () => {
+  test("[LIB27] between two tries", async () => {
     const step = { error: { status: 503, message: "Busy", retryAfter: "30" } };
     const { said } = await restarted(step, ({ type }) => type === "retry");
     expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
   });
 
-  test("[KIL10] at any moment: what was claimed while it closed runs in the next process", async () => {
+  test("[LIB27] at any moment: what was claimed while it closed runs in the next process", async () => {
     const dir = mkdtempSync(join(base, "any-"));
     for (let round = 0; round < 30; round++) {
       const open = await openRunsInside({ dir, script: () => ({ text: "Yes." }) });

@@ -102,7 +102,7 @@ describe.skipIf(process.platform !== "linux")(
   "`skein start` with agents of others in the middle of their turns",
   () => {
     test(
-      `[AKL5] kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is told once, and nobody is left`,
+      `kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is told once, and nobody is left`,
       async () => {
         const numbers = Array.from({ length: spawns }, (_, at) => at);
         const holders = numbers.filter(isHolder).length;
@@ -140,7 +140,7 @@ describe.skipIf(process.platform !== "linux")(
     );
 
     test(
-      "[AKL6] SIGTERM ends it with all agents; the next start goes on with them, and asks again what was asked",
+      "SIGTERM ends it with all agents; the next start goes on with them, and asks again what was asked",
       async () => {
         await world.start();
         await world.connect();
@@ -164,7 +164,7 @@ describe.skipIf(process.platform !== "linux")(
     );
 
     test(
-      "[AKL7] a reload lets turns go on; killed after that, all of both configurations end and are told once",
+      "a reload lets turns go on; killed after that, all of both configurations end and are told once",
       async () => {
         await world.start();
         await world.connect();

@@ -135,7 +135,7 @@ describe("a family that is killed", () => {
 });
 
 describe("one spawn", () => {
-  test(`[CRS2] kill -9 at ${asked} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
+  test(`[KIL1] kill -9 at ${asked} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
     const counted = await goOn(folderFor("count"), "one");
     const names = JSON.parse(counted.said) as string[];
     expect(names.length).toBeGreaterThan(60);

@@ -54,7 +54,7 @@ async function workedOff(): Promise<FamilyCount> {
 const resultOf = (asking: Started): unknown => JSON.parse(asking.out.trim().split("\n").at(-1) ?? "null");
 
 describe("two processes on one folder", () => {
-  test("[CRS3] one spawns and waits, the other works and is killed: a third one works on, and the result is the waiter's alone", async () => {
+  test("[CRS1] one spawns and waits, the other works and is killed: a third one works on, and the result is the waiter's alone", async () => {
     const asking = start("ask", "sessions_spawn", spawnArgs("slow"));
     await asking.until(/asked/);
     const working = start("work");
@@ -84,7 +84,7 @@ describe("two processes on one folder", () => {
     // As a turn of the exchange; the announcement that follows quotes it.
     ["sessions_send", sendArgs, '"content":"Answer of the other."'],
   ])(
-    "[CRS4] who waits for %s is killed: what it waited for is told to its session, once",
+    "[TLK6] who waits for %s is killed: what it waited for is told to its session, once",
     async (tool, args, said) => {
       const asking = start("ask", tool, args);
       await asking.until(/asked/);
@@ -102,7 +102,7 @@ describe("two processes on one folder", () => {
     },
   );
 
-  test("[CRS4] a run that waits, in a process that is killed, and is aborted: what it waited for is told to its session, once", async () => {
+  test("[TLK6] a run that waits, in a process that is killed, and is aborted: what it waited for is told to its session, once", async () => {
     const working = start("work");
     const skein = await openFamily(folder, "all", { workers: false });
     const parent = skein.session({ ...alice, sessionId: "parent" });

@@ -248,7 +248,7 @@ async function abortedAfter(point: number): Promise<{ readonly point: string; re
   }
 }
 
-test("[TLK23] a reply that was waited for is there once when the waiting run dies around its write and is aborted", async () => {
+test("[TLK7] a reply that was waited for is there once when the waiting run dies around its write and is aborted", async () => {
   const points = pointsAroundReply();
   expect(points.length).toBeGreaterThan(3);
   const counted = [];

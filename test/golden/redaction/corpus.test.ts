@@ -24,7 +24,7 @@ describe("the corpus", () => {
     expect(redact(all)).toEqual({ text: all, count: 0 });
   });
 
-  test("[RED3] what secretlint finds is masked", async () => {
+  test("[RED1] what secretlint finds is masked", async () => {
     const few = secretSamples(7, 1);
     let found = 0;
     const missed: string[] = [];
