@@ -10,7 +10,7 @@ const conversation = [
   { agentId: "support", text: "describe what the desk of a small hotel looks after" },
   {
     agentId: "main",
-    text: "spawn three helpers to describe the gardens of Kyoto; compare its temples; plan two days of food and summarise",
+    text: "spawn three helpers to describe the gardens of Kyoto; compare its temples; plan two days of food and summarize",
   },
   { agentId: "main", text: "tell agent:support:main that three guests come in spring" },
   { agentId: "main", text: "list the sessions" },

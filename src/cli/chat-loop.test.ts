@@ -137,7 +137,7 @@ describe("helpers in a chat", () => {
   test("[CLI36] children of a turn are shown as they go, and the answer behind them", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();
-    stream.write("spawn two helpers to describe the gardens of Kyoto; repeat one two and summarise\n");
+    stream.write("spawn two helpers to describe the gardens of Kyoto; repeat one two and summarize\n");
     await until(/In summary, 2 results are in/);
     stream.end();
     await over;
@@ -148,7 +148,7 @@ describe("helpers in a chat", () => {
 });
 
 describe("compaction in a chat", () => {
-  test("/compact has the session's own model summarise what is old", async () => {
+  test("/compact has the session's own model summarize what is old", async () => {
     const handle = skein.session();
     const long = "gardens and temples of Kyoto ".repeat(700);
     for (let turn = 0; turn < 12; turn++) await handle.send(`describe number ${turn} ${long}`).result;

@@ -121,7 +121,7 @@ describe("over a gateway that runs, as on the folder itself", () => {
     expect(pieces.length).toBeGreaterThan(2);
     const { runs } = JSON.parse((await here(["runs", "ls", "--limit", "1", "--json"])).out) as RunListPayload;
     expect(pieces.join("")).toBe(`${runs[0]?.reply}\n`);
-    await here(["send", "main", "spawn two helpers to repeat good morning and summarise"], watched);
+    await here(["send", "main", "spawn two helpers to repeat good morning and summarize"], watched);
     expect(notes.join("")).toMatch(/→ sessions_spawn/);
     expect(notes.join("")).toMatch(/↳ subagent:\S+: ok/);
     const open = JSON.parse((await here(["runs", "ls", "--state", "open", "--json"])).out);

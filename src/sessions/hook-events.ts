@@ -95,7 +95,7 @@ export interface Hooks {
   /** Before any message is written. */
   readonly before_message_write: Replaced<Message>;
   /**
-   * Before what is older than the first kept entry is summarised; `summary` is what a hook before made of it. With
+   * Before what is older than the first kept entry is summarized; `summary` is what a hook before made of it. With
    * `isCut` there is more of it than `messages`, before them: what was too much to be read at once.
    */
   readonly before_compaction: Asked<

@@ -240,7 +240,7 @@ export interface SessionStore {
     items: readonly AppendItem[],
     options?: AppendOptions,
   ): Promise<Appended>;
-  /** SessionMover the leaf and records the move. */
+  /** Moves the leaf and records the move. */
   branch(
     scope: Scope,
     sessionId: string,
@@ -256,11 +256,11 @@ export interface SessionStore {
   /** A hint that a session will be used soon. Has no visible effect. */
   prewarm(scope: Scope, sessionId: string): Promise<void>;
   /**
-   * SessionMover a session to the trash: lists, lookups and searches no longer find it, and its key and label are free again. `false`:
+   * Moves a session to the trash: lists, lookups and searches no longer find it, and its key and label are free again. `false`:
    * not found. `conflict` when it was used since `ifUpdatedAt`.
    */
   remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean>;
-  /** SessionMover a session out of the trash; `conflict` when its key or label has been taken since. */
+  /** Moves a session out of the trash; `conflict` when its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
   /** The sessions in the trash, the last removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;

@@ -288,7 +288,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     const editor = await editing();
     const { agent } = editor;
     const id = await editor.create(place);
-    await editor.prompt(id, "spawn a helper to describe the gardens of Kyoto and summarise");
+    await editor.prompt(id, "spawn a helper to describe the gardens of Kyoto and summarize");
     const { sessions, nextCursor } = await agent.request(session.list, {});
     expect(sessions).toMatchObject([{ sessionId: id, title: expect.stringContaining("spawn a helper") }]);
     expect(Date.parse(sessions[0]?.updatedAt ?? "")).toBeGreaterThan(0);

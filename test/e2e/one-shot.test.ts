@@ -72,7 +72,7 @@ describe("a one-shot process", () => {
   });
 
   test("[CRS6] send: the helpers that a turn set off have ended when it exits", async () => {
-    await cli("send", "main", "spawn two helpers to repeat good morning and summarise");
+    await cli("send", "main", "spawn two helpers to repeat good morning and summarize");
     const made = runs();
     expect(made.filter((each) => each === "spawn ok agent:main:subagent")).toHaveLength(2);
     expect(made.every((each) => / (ok|merged) /.test(each))).toBe(true);

@@ -139,7 +139,7 @@ describe("a run that does not yield", () => {
 
 test("[REH1] the rehearsal model spawns helpers, waits for them, and puts together what they say", async () => {
   const { skein, linesAt, reported } = await withParts({}, { agent: { model: "rehearsal/basic" } });
-  const text = "spawn three helpers to describe the gardens of Kyoto and summarise";
+  const text = "spawn three helpers to describe the gardens of Kyoto and summarize";
   const { reply } = await skein.session().send(text).result;
   const lines = await linesAt(main);
   expect(announced(lines)).toBe(3);

@@ -73,7 +73,7 @@ function draftsOf(blob: object): EntryDraft[] {
   ];
 }
 
-/** So much that there is something to summarise. */
+/** So much that there is something to summarize. */
 export function longTalk(marker: string): string[] {
   const words = "of the gardens and temples of the old town we speak at length here ".repeat(160);
   return Array.from({ length: 24 }, (_, at) => `${marker} ${at} ${words}`);

@@ -231,7 +231,7 @@ describe("what it makes of results", () => {
   });
 
   test("helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
-    const request = "spawn three helpers to describe Kyoto and summarise";
+    const request = "spawn three helpers to describe Kyoto and summarize";
     const first = await told(model, asked(request));
     const spawned = answered(first.content, { status: "ok", runId: "r", childSessionKey: "subagent:1" });
     const second = await told(model, asked([user(request), ...spawned]));
@@ -246,7 +246,7 @@ describe("what it makes of results", () => {
   });
 
   test("helpers that were refused are told beside what the others found", async () => {
-    const request = "spawn two helpers to describe Kyoto and summarise";
+    const request = "spawn two helpers to describe Kyoto and summarize";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok", runId: "r" });
     const value = { status: "forbidden", code: "children_exceeded", error: "Too many (1/1)." };
     const results = JSON.parse(JSON.stringify(spawned));

@@ -103,7 +103,7 @@ export const requests: readonly Request[] = [
   {
     id: "spawn",
     examples: {
-      en: "spawn three helpers to describe the gardens of Kyoto and summarise",
+      en: "spawn three helpers to describe the gardens of Kyoto and summarize",
       zh: "派三个助手去描述京都的花园并总结",
     },
     begins: {

@@ -20,7 +20,7 @@ async function summaryOf(conversation: string, { summary = null as string | null
   return (await told(model, request)).text;
 }
 
-describe("the rehearsal model as a summariser", () => {
+describe("the rehearsal model as a summarizer", () => {
   test("it says what was asked, done and touched, and hands on what was noted", async () => {
     const first = await summaryOf(
       "[User]: Plan three days in Kyoto\n[Assistant]: Here is a plan.\n[User]: Change day two\nto Nara, build 4711",

@@ -182,7 +182,7 @@ function noImage({ name, mimeType }: Attachment, index: number): SkeinError {
 }
 
 /** Reasons after which a retry may succeed. */
-const ofSummariser: readonly CompactionNotDone["reason"][] = [
+const ofSummarizer: readonly CompactionNotDone["reason"][] = [
   "failed",
   "overflow",
   "empty",
@@ -209,7 +209,7 @@ export function compactHandlers(app: SkeinApp): HandlersOf<"sessions.compact"> {
 
 function notCompacted(key: string, { reason, note }: CompactionNotDone): SkeinError {
   const problem = `The session ${key} was not compacted: ${note}`;
-  return ofSummariser.includes(reason)
+  return ofSummarizer.includes(reason)
     ? new SkeinError("unavailable", { problem, advice: "Nothing was written; try it again" })
     : new SkeinError("conflict", { problem, advice: "Nothing was written, and the session is unchanged" });
 }

@@ -280,7 +280,7 @@ export class Database {
     }
   }
 
-  /** SessionMover the write-ahead log into the file and truncates it; `false`: a reader prevented it. */
+  /** Moves the write-ahead log into the file and truncates it; `false`: a reader prevented it. */
   checkpoint(): boolean {
     return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }

@@ -75,12 +75,12 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** SessionMover the leaf and records the move; `null`: before the root. */
+  /** Moves the leaf and records the move; `null`: before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
 
-  /** SessionMover the leaf and adds a summary of the branch that was left. */
+  /** Moves the leaf and adds a summary of the branch that was left. */
   async branchWithSummary(entryId: string | null, summary: string, details?: unknown): Promise<Entry> {
     const [entry] = await this.#write((tree) => tree.planBranchWithSummary(entryId, summary, details));
     return entry as Entry;

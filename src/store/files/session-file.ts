@@ -339,7 +339,7 @@ export class SessionFile {
     }
   }
 
-  /** SessionMover the files to another folder under the lock. The object cannot be used afterwards. */
+  /** Moves the files to another folder under the lock. The object cannot be used afterwards. */
   async moveTo(target: SessionPaths, before: () => void): Promise<void> {
     await this.#mutex.run(async () => {
       await this.#lock.hold(() => this.#readIn());

@@ -119,7 +119,7 @@ interface MoveSettings {
 /** A fork that takes longer is abandoned, if it is unknown whether its process lives. */
 const forkingMs = 60_000;
 
-/** SessionMover sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
+/** Moves sessions into and out of the trash and deletes them. Every step can be repeated after a crash. */
 export class SessionMover {
   readonly #work: WorkDb;
   readonly #settings: MoveSettings;
@@ -129,7 +129,7 @@ export class SessionMover {
     this.#settings = settings;
   }
 
-  /** SessionMover the files first and then changes the state, so that the session becomes visible when it is complete. */
+  /** Moves the files first and then changes the state, so that the session becomes visible when it is complete. */
   async moveOutOfTrash(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);

@@ -157,7 +157,7 @@ export class WorkDb {
     return tell;
   }
 
-  /** SessionMover the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
+  /** Moves the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let tell = doNothing;
     this.#claiming([uid, fresh.uid], () => {
@@ -178,7 +178,7 @@ export class WorkDb {
     tell();
   }
 
-  /** SessionMover a session to the trash. Unread messages of other sessions go to the session that spawned it. */
+  /** Moves a session to the trash. Unread messages of other sessions go to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
     let tell = doNothing;
     this.exclusively(() => {
