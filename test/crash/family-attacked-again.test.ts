@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { ModelStep } from "../../src/entry-testing.ts";
-import { isEnded } from "../../src/runs/states.ts";
 import type { Family } from "../support/family.ts";
 import { announced, call, gate, results, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
@@ -13,7 +12,9 @@ const to = (name: string, message: string, more: object = {}): ModelStep =>
   call("sessions_send", { sessionKey: key(name), message, ...more });
 
 async function openRuns({ skein }: Family) {
-  return (await skein.runs.list({ limit: 200 })).filter(({ state }) => !isEnded(state));
+  return (await skein.runs.list({ limit: 200 })).filter(({ state }) =>
+    ["queued", "running", "waiting", "sleeping"].includes(state),
+  );
 }
 
 async function allEnded(family: Family): Promise<number> {

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { deliveryError } from "../../src/channels/contract.ts";
 import type { Json } from "../../src/entry-store.ts";
 import type { Channel } from "../../src/index.ts";
 import { defineTool, HookRegistry, HookStop } from "../../src/index.ts";
@@ -150,7 +149,7 @@ describe("channels of a run", () => {
     const desk: Channel = {
       id: "desk",
       deliver: async () => {
-        if (isDown) throw deliveryError("desk", "gone", { permanent: true });
+        if (isDown) throw Object.assign(new Error("gone"), { permanent: true });
         return {};
       },
     };

@@ -1,8 +1,7 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test } from "vitest";
-import type { AssistantMessage } from "../../src/core/messages.ts";
 import type { Json } from "../../src/entry-store.ts";
-import type { Skein, ToolContext } from "../../src/index.ts";
+import type { Message, Skein, ToolContext } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
@@ -88,7 +87,7 @@ describe("a model that never stops", () => {
     return skein;
   }
 
-  async function answersIn(skein: Skein): Promise<AssistantMessage[]> {
+  async function answersIn(skein: Skein): Promise<Extract<Message, { role: "assistant" }>[]> {
     const page = await skein.store.sessions.page({}, "s", { along: "branch", limit: 100 });
     return (page?.entries ?? []).flatMap((entry) =>
       entry.type === "message" && entry.message.role === "assistant" ? [entry.message] : [],

@@ -5,9 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import type { BackupPayload, RestorePayload } from "../../src/protocol/command-payloads.ts";
 import { startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import type { BackupPayload } from "../support/payloads.ts";
 import { supportProgram } from "../support/programs.ts";
 
 const holdServer = supportProgram("mcp-kill-server");
@@ -137,8 +137,7 @@ describe("a backup that is restored", () => {
     mkdirSync(other);
     const done = await restore(join(other, "root"), "--json");
     expect(done.code, done.err).toBe(0);
-    const restored = JSON.parse(done.out) as RestorePayload;
-    expect(restored).toMatchObject({ files: made.files, bytes: made.bytes });
+    expect(JSON.parse(done.out)).toMatchObject({ files: made.files, bytes: made.bytes });
     const again = await start(other);
     expect((await again.call("config.get", {})).file).toBe(join(other, "root", "skein.yaml"));
     await again.call("runs.abort", { runId: held.runId });

@@ -5,8 +5,7 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 import type { Family, Parts } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";
-import { closeAll as closeMcp, connected, rehearsedSkein } from "../support/mcp-client.ts";
-import { startMcp } from "../support/mcp-gateway.ts";
+import { closeLater, closeAll as closeMcp, connected } from "../support/mcp-client.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
@@ -329,7 +328,9 @@ describe("the schemas of session tools", () => {
   });
 
   test("an MCP client reads which fields are required", async () => {
-    const client = await connected(await startMcp(await rehearsedSkein()), "2025-11-25");
+    const gateway = await wholeGateway();
+    closeLater(() => gateway.close());
+    const client = await connected({ url: `${gateway.url}/mcp` }, "2025-11-25", { token: gateway.admin });
     expect(requiredIn((await client.listTools()).tools)).toEqual(required);
   });
 

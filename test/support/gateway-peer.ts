@@ -1,7 +1,15 @@
 import type { AddressInfo } from "node:net";
 import type { WebSocket } from "ws";
 import { WebSocketServer } from "ws";
-import { closeCodes, protocolVersion, wireLimits } from "../../src/protocol/wire.ts";
+
+const limits = {
+  frameBytes: 25 * 1024 * 1024,
+  connectBytes: 64 * 1024,
+  connectMs: 10_000,
+  requestsPerSecond: 200,
+  socketsPerToken: 64,
+  eventsKept: 10_000,
+};
 
 /** The other end of a client's sockets, that does what a test says: answers, drops, talks nonsense, is silent. */
 
@@ -24,7 +32,7 @@ export class GatewayPeer {
   /** What is done with a request, which is in `requests` by then. */
   answer: (request: PeerRequest) => void = ({ ok }) => ok({});
   greet: (request: PeerRequest) => void = (request) => this.hello(request);
-  frameBytes: number = wireLimits.frameBytes;
+  frameBytes: number = limits.frameBytes;
   #server: WebSocketServer | null = null;
 
   async listen(port = 0): Promise<string> {
@@ -44,15 +52,15 @@ export class GatewayPeer {
     const { token } = params.auth as { readonly token: string };
     if (token !== goodToken) {
       fail({ code: "unauthorized", message: "The token is not valid." });
-      socket.close(closeCodes.unauthorized.code);
+      socket.close(4401);
       return;
     }
     ok({
-      protocol: protocolVersion,
+      protocol: 1,
       server: { name: "peer", version: "1.0.0" },
       methods: ["sessions.list"],
       events: ["run.ended"],
-      limits: { ...wireLimits, frameBytes: this.frameBytes },
+      limits: { ...limits, frameBytes: this.frameBytes },
       scopes: ["read"],
       allUsers: false,
     });

@@ -19,3 +19,10 @@ export interface DoctorPayload {
   readonly configuration: { readonly file: string | null };
   readonly maintenance?: Result<"maintenance.run">;
 }
+
+export interface BackupPayload {
+  readonly files: number;
+  readonly bytes: number;
+  readonly configuration?: string;
+  readonly leftOut: readonly { readonly what: string; readonly instead: string }[];
+}
