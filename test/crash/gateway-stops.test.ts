@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { connectWith } from "../../src/client/connect.ts";
 import type { Timing } from "../../src/client/retry.ts";
 import { realTiming } from "../../src/client/retry.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
@@ -85,7 +86,11 @@ describe("a gateway that stops while clients talk", () => {
     await gateway.start();
     // A minute is two seconds.
     const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };
-    await connectAll(5, { timing, timeoutMs: 600_000, reconnect: { minMs: 1500, maxMs: 15_000 } });
+    await connectAll(5, {
+      open: (url, options) => connectWith(url, options, timing),
+      timeoutMs: 600_000,
+      reconnect: { minMs: 1500, maxMs: 15_000 },
+    });
     let isEnough = false;
     const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
     await eventually(() => acknowledged() >= 10).toBe(true);

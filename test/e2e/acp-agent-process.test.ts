@@ -3,7 +3,6 @@ import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { wireLimits } from "../../src/protocol/frames.ts";
 import type { AcpProcess } from "../support/acp-client.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
@@ -30,6 +29,8 @@ afterEach(async () => {
 
 const line = (id: number, method: string, params: object) =>
   `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
+/** The longest line that is accepted. */
+const lineBytes = 25 * 1024 * 1024;
 const opening = line(1, "initialize", { protocolVersion: 1 });
 
 describe("skein acp, the process", () => {
@@ -58,9 +59,9 @@ describe("skein acp, the process", () => {
     started.push(acp);
     acp.write(opening);
     await acp.until(/"agentInfo"/);
-    acp.write("x".repeat(wireLimits.frameBytes + 1));
+    acp.write("x".repeat(lineBytes + 1));
     expect(await acp.end()).toBe(1);
-    expect(acp.err).toContain(`larger than ${wireLimits.frameBytes} bytes`);
+    expect(acp.err).toContain(`larger than ${lineBytes} bytes`);
   });
 
   test.each(["the end of the input", "SIGTERM"] as const)(

@@ -1,7 +1,6 @@
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../src/entry-testing.ts";
-import { wireLimits } from "../../src/protocol/frames.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { soon } from "../support/soon.ts";
@@ -135,7 +134,7 @@ test("[ATA8] an editor is told what of its params is wrong, and on stderr why th
     await expect(editor.agent.request(session.load, long)).rejects.toMatchObject(wrong);
     await expect(editor.create("/a\u0000b")).rejects.toMatchObject(wrong);
     child.stdin?.on("error", () => undefined); // it does not read to the end
-    child.stdin?.write(Buffer.alloc(wireLimits.frameBytes + 1, "x"));
+    child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, "x"));
     await soon(notes).toMatch(/exceeds the configured \d+ byte limit/);
   } finally {
     await leave();

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
-import { openFolder } from "../../src/app/folder.ts";
+import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
@@ -27,7 +27,7 @@ async function open() {
   folder = temporaryFolder("skein-fresh-");
   gateway = await wholeGateway({ folder });
   const content = `the key is ${key}, the word is marzipan`;
-  const store = await openFolder({ root: gateway.root, durability: "os" });
+  const store = await createStore({ dir: gateway.root, durability: "os" });
   await store.sessions.create({}, { key: sessionKey, sessionId: "trip", cwd: "/x" });
   await store.sessions.append({}, "trip", [
     { draft: { type: "message", message: { role: "user", content } } },

@@ -1,5 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import {
   closeAll,
   connected,
@@ -19,8 +20,6 @@ async function call(client: Client, name: string, args: Fields = {}): Promise<Fi
   return structuredContent as Fields;
 }
 
-const ownKey = "agent:main:node:mcp-a1b2c3";
-
 describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
   test("[GMC1] lists the ten tools with schemas of arguments and results, and what they do", async () => {
     const client = await connected(await startMcp(await rehearsedSkein()), revision);
@@ -35,12 +34,14 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     expect(hints.sessions_list).toMatchObject({ readOnlyHint: true, openWorldHint: false });
     expect(hints.sessions_send).toMatchObject({ readOnlyHint: false, destructiveHint: false });
     expect(hints.subagents).toMatchObject({ readOnlyHint: false, destructiveHint: true });
-    expect(client.getServerVersion()).toMatchObject({ name: "skein", version: "1.2.3" });
+    expect(client.getServerVersion()).toMatchObject({ name: "skein", version: manifest.version });
   });
 
   test("[GMC2] spawns and sends as the asker that the token says, and looking makes no session", async () => {
     const skein = await rehearsedSkein();
-    const client = await connected(await startMcp(skein), revision);
+    const gateway = await startMcp(skein);
+    const ownKey = `agent:main:node:mcp-${gateway.own.tokenId}`;
+    const client = await connected(gateway, revision);
     await client.listTools();
     expect(await call(client, "sessions_list")).toMatchObject({ count: 0 });
     expect(await call(client, "agents_list")).toMatchObject({ requester: "main" });
@@ -58,7 +59,10 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     const listed = await call(client, "sessions_list");
     expect(listed).toMatchObject({
       sessions: expect.arrayContaining([
-        expect.objectContaining({ key: spawned.childSessionKey, spawnedBy: "node:mcp-a1b2c3" }),
+        expect.objectContaining({
+          key: spawned.childSessionKey,
+          spawnedBy: `node:mcp-${gateway.own.tokenId}`,
+        }),
       ]),
     });
   });

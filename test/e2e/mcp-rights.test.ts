@@ -1,8 +1,8 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { closeAll, connected, rehearsedSkein, revisions } from "../support/mcp-client.ts";
-import { principal, startMcp } from "../support/mcp-gateway.ts";
+import type { Rights } from "../support/mcp-gateway.ts";
+import { startMcp } from "../support/mcp-gateway.ts";
 
 afterEach(closeAll);
 
@@ -17,39 +17,35 @@ const reading = [
 ];
 
 describe.each(revisions)("rights over MCP, revision %s", (revision) => {
-  async function gatewayFor(tokens: Readonly<Record<string, Partial<Principal>>>) {
+  async function open() {
     const skein = await rehearsedSkein({ visibility: "agent" });
     const gateway = await startMcp(skein);
-    for (const [token, rights] of Object.entries(tokens)) gateway.as(token, principal(rights));
-    return { skein, gateway };
+    const connectWith = async (rights: Rights) =>
+      connected(gateway, revision, { token: (await gateway.create(rights)).token });
+    return { skein, gateway, connectWith };
   }
 
   test("[GMC4] looking needs the scope read, setting something off needs write, and tools/list shows no more", async () => {
-    const { gateway } = await gatewayFor({
-      reader: { scopes: ["read"] },
-      writer: { scopes: ["write"] },
-      other: { scopes: ["tools", "admin"] },
-    });
-    const reader = await connected(gateway, revision, { token: "reader" });
+    const { connectWith } = await open();
+    const reader = await connectWith({ scopes: ["read"] });
     expect(await names(reader)).toEqual(reading);
     const spawn = { name: "sessions_spawn", arguments: { task: "repeat one" } };
     expect(await reader.callTool(spawn)).toMatchObject({
       isError: true,
       structuredContent: { status: "forbidden", code: "forbidden", error: expect.stringContaining("write") },
     });
-    const writer = await connected(gateway, revision, { token: "writer" });
+    const writer = await connectWith({ scopes: ["write"] });
     expect(await names(writer)).toEqual(["sessions_send", "sessions_spawn", "sessions_yield", "subagents"]);
     expect(await writer.callTool(spawn)).toMatchObject({ structuredContent: { status: "ok" } });
     expect(writer.getServerCapabilities()).not.toHaveProperty("resources");
-    const other = await connected(gateway, revision, { token: "other" });
+    const other = await connectWith({ scopes: ["tools", "admin"] });
     expect(await names(other)).toEqual([]);
   });
 
   test("[GMC2] whose sessions these are is for the token to say, and everybody's token is the unnamed user's", async () => {
-    const { skein, gateway } = await gatewayFor({
-      ann: { user: "ann" },
-      all: { user: "*", tokenId: "ffff", scopes: ["read", "write", "admin"] },
-    });
+    const { skein, gateway } = await open();
+    const ann = await gateway.create({ userId: "ann", scopes: ["read", "write"] });
+    const everyone = await gateway.create({ allUsers: true, scopes: ["read", "write", "admin"] });
     await skein.session({ userId: "ann", sessionKey: "agent:main:main" }).send("repeat hers").result;
     await skein.session({ sessionKey: "agent:main:main" }).send("repeat unnamed").result;
     const read = async (token: string) => {
@@ -57,35 +53,36 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
       const { contents } = await client.readResource({ uri: "skein://sessions/main" });
       return JSON.stringify(contents);
     };
-    expect(await read("ann")).toContain("hers");
-    expect(await read("all")).toContain("unnamed");
-    const all = await connected(gateway, revision, { token: "all" });
+    expect(await read(ann.token)).toContain("hers");
+    expect(await read(everyone.token)).toContain("unnamed");
+    const all = await connected(gateway, revision, { token: everyone.token });
     await all.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
-    expect(await skein.session({ sessionKey: "agent:main:node:mcp-ffff" }).record()).not.toBeNull();
+    expect(
+      await skein.session({ sessionKey: `agent:main:node:mcp-${everyone.tokenId}` }).record(),
+    ).not.toBeNull();
   });
 
   test("where a file lies is told to admins alone", async () => {
-    const skein = await rehearsedSkein({ visibility: "agent" }, { onDisk: true });
-    const gateway = await startMcp(skein);
-    gateway.as("reader", principal({ scopes: ["read"] }));
-    gateway.as("admin", principal({ scopes: ["read", "admin"] }));
+    const { skein, connectWith } = await open();
     await skein.session({ sessionKey: "agent:main:main" }).send("repeat one").result;
-    const listed = async (token: string) => {
-      const client = await connected(gateway, revision, { token });
+    const listed = async (scopes: Rights["scopes"]) => {
+      const client = await connectWith({ scopes });
       const { structuredContent } = await client.callTool({ name: "sessions_list", arguments: {} });
       return (structuredContent as { sessions: object[] }).sessions;
     };
-    const [shown] = await listed("reader");
+    const [shown] = await listed(["read"]);
     expect(shown).toMatchObject({ key: "main" });
     expect(shown).not.toHaveProperty("transcriptPath");
-    expect(await listed("admin")).toMatchObject([{ transcriptPath: expect.any(String) }]);
+    expect(await listed(["read", "admin"])).toMatchObject([{ transcriptPath: expect.any(String) }]);
   });
 
   test("?agent= names the agent that is spoken for", async () => {
-    const { skein, gateway } = await gatewayFor({});
+    const { skein, gateway } = await open();
     const client = await connected(gateway, revision, { agent: "other" });
     await client.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
-    expect(await skein.session({ sessionKey: "agent:other:node:mcp-a1b2c3" }).record()).not.toBeNull();
+    expect(
+      await skein.session({ sessionKey: `agent:other:node:mcp-${gateway.own.tokenId}` }).record(),
+    ).not.toBeNull();
     const nobody = await connected(gateway, revision, { agent: "nobody" });
     const refused = await nobody.callTool({ name: "sessions_spawn", arguments: { task: "repeat x" } });
     expect(refused).toMatchObject({ isError: true, structuredContent: { code: "not_found" } });
@@ -94,7 +91,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
   });
 
   test("the same call under one idempotency key is done once", async () => {
-    const { skein, gateway } = await gatewayFor({});
+    const { skein, gateway } = await open();
     const client = await connected(gateway, revision);
     const call = {
       name: "sessions_spawn",
@@ -123,14 +120,14 @@ describe("connections of the older revisions", () => {
 
   test("a connection is for the token that began it, and ends when it is deleted", async () => {
     const gateway = await startMcp(await rehearsedSkein());
-    gateway.as("thief", principal({ tokenId: "dddd" }));
+    const thief = await gateway.create({ scopes: ["read", "write"] });
     const begun = await post(gateway.url, opening);
     const id = begun.headers.get("mcp-session-id") ?? "";
     expect(id).not.toBe("");
     const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
     const own = { "mcp-session-id": id };
     expect((await post(gateway.url, ping, own)).status).toBe(200);
-    const theirs = { ...own, authorization: "Bearer thief" };
+    const theirs = { ...own, authorization: `Bearer ${thief.token}` };
     expect((await post(gateway.url, ping, theirs)).status).toBe(404);
     expect((await fetch(gateway.url, { method: "DELETE", headers: { ...headers, ...own } })).status).toBe(
       200,

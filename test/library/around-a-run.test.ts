@@ -272,7 +272,7 @@ describe("the configuration of a run", () => {
     expect(events.filter(({ type }) => type === "session.reset")).toMatchObject([told]);
   });
 
-  test("[LIB23] tools of an MCP server are there under the server's name, and a server that cannot be started is passed over", async () => {
+  test("[LIB23] [MCT1] tools of an MCP server are there under the server's name, and a server that cannot be started is passed over", async () => {
     const dir = newFolder();
     const server = join(import.meta.dirname, "../support/mcp-stdio.ts");
     const config = {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
-import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 
 describe("the sample family", () => {

@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectWith } from "../../src/client/connect.ts";
-import type { Timing } from "../../src/client/retry.ts";
-import { realTiming } from "../../src/client/retry.ts";
 import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
-import { CallError } from "../../src/entry-client.ts";
+import { CallError, connect } from "../../src/entry-client.ts";
 import type { WireEntry } from "./payloads.ts";
 
 /** What a client does that talks for as long as it is let, whatever happens to its gateway. */
@@ -12,7 +9,8 @@ export interface TalkerOptions extends ConnectOptions {
   readonly url: string;
   /** Of its session too. */
   readonly name: string;
-  readonly timing?: Timing;
+  /** Left out: `connect` of the client library. */
+  readonly open?: (url: string, options: ConnectOptions) => Promise<SkeinClient>;
   /** Of which events it hears; left out: of all. */
   readonly hears?: readonly string[];
 }
@@ -49,11 +47,11 @@ export class Talker {
   static async connect({
     url,
     name,
-    timing = realTiming,
+    open = connect,
     hears = [],
     ...options
   }: TalkerOptions): Promise<Talker> {
-    const talker = new Talker(await connectWith(url, options, timing), name);
+    const talker = new Talker(await open(url, options), name);
     const stream = talker.#client.events({
       keys: [talker.key],
       ...(hears.length === 0 ? {} : { events: hears }),

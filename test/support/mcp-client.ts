@@ -22,12 +22,9 @@ export async function closeAll(): Promise<void> {
   for (const close of closing.splice(0).reverse()) await close();
 }
 
-export async function rehearsedSkein(
-  agent: Partial<AgentSpec> = {},
-  { onDisk = false }: { readonly onDisk?: boolean } = {},
-): Promise<Skein> {
+export async function rehearsedSkein(agent: Partial<AgentSpec> = {}): Promise<Skein> {
   const skein = await createSkein({
-    ...(onDisk ? { dir: newFolder() } : { memory: true }),
+    dir: newFolder(),
     config: null,
     env: {},
     agents: [defineAgent({ id: "main", model: "rehearsal/basic", ...agent }), defineAgent({ id: "other" })],

@@ -1,11 +1,9 @@
 import { tmpdir } from "node:os";
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
-import { defineAgent } from "../../src/index.ts";
-import type { App } from "../../src/sessions/app.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 
 /** Agents that do what the last message tells them: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
 
@@ -14,7 +12,6 @@ export type Result = Readonly<Record<string, unknown>>;
 
 export interface Obedient {
   readonly skein: Skein;
-  readonly inside: App;
   readonly requests: readonly LanguageModelV4CallOptions[];
   readonly reported: unknown[];
   /** One call of a tool by a session, outside of any run. */
@@ -34,24 +31,17 @@ export async function obedient(
 ): Promise<Obedient> {
   const model = scriptedModel(step);
   const reported: unknown[] = [];
-  const parts: App[] = [];
-  const skein = await openSkein(
-    {
-      ...(options.dir === undefined ? { memory: true } : {}),
-      config: null,
-      env: {},
-      models: { "rehearsal/script": model },
-      agents: agents.map((agent) => defineAgent({ id: "main", model: "rehearsal/script", ...agent })),
-      report: (error) => void reported.push(error),
-      ...options,
-    },
-    (inside) => void parts.push(inside),
-  );
-  const [inside] = parts;
-  if (inside === undefined) throw new Error("it is not open");
+  const skein = await createSkein({
+    ...(options.dir === undefined ? { memory: true } : {}),
+    config: null,
+    env: {},
+    models: { "rehearsal/script": model },
+    agents: agents.map((agent) => defineAgent({ id: "main", model: "rehearsal/script", ...agent })),
+    report: (error) => void reported.push(error),
+    ...options,
+  });
   return {
     skein,
-    inside,
     requests: model.requests,
     reported,
     call: async (session, tool, args = {}) => {

@@ -4,11 +4,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein } from "../../src/index.ts";
-import { HookRegistry, sessionTools } from "../../src/index.ts";
+import { createSkein, HookRegistry, sessionTools } from "../../src/index.ts";
 import { run as runCommand } from "./cli.ts";
 import { closeAll as closeMcp, newClient } from "./mcp-client.ts";
 import { startMcp } from "./mcp-gateway.ts";
@@ -52,7 +51,7 @@ export async function openDoors(config: string): Promise<Doors> {
   writeFileSync(join(home.path, "skein.yaml"), config);
   const hooks = new HookRegistry();
   let nonce = 0;
-  const skein = await openSkein({
+  const skein = await createSkein({
     dir: root,
     config: join(home.path, "skein.yaml"),
     cwd: home.path,
