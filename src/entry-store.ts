@@ -46,6 +46,7 @@ export type {
   WatchStore,
 } from "./store/contract.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
+export type { Disk } from "./store/files/disk.ts";
 export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";

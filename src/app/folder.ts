@@ -8,6 +8,7 @@ import type { SessionRecord, Store } from "../store/contract.ts";
 import type { BackupManifest } from "../store/files/backup.ts";
 import { restoreFiles } from "../store/files/backup.ts";
 import type { Progress } from "../store/files/check.ts";
+import type { Disk } from "../store/files/disk.ts";
 import { readWhole, realDisk } from "../store/files/disk.ts";
 import type { Namespace } from "../store/files/layout.ts";
 import { workDbName } from "../store/files/layout.ts";
@@ -44,6 +45,10 @@ export interface StoreOptions {
   readonly report?: (found: Recovery) => void;
   readonly clock?: Clock;
   readonly newId?: IdSource;
+  /** Replaces the real disk in tests, such as `SimulatedDisk` of `skein/testing`. */
+  readonly disk?: Disk;
+  /** The folder of the databases, which are always on the real disk; by default `dir`. */
+  readonly databases?: string;
 }
 
 /**

@@ -157,6 +157,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "CompactionNotDone",
       "CompactionOptions",
       "CompactionOutcome",
+      "Disk",
       "EntryPage",
       "EntryRange",
       "FilesStore",
@@ -205,6 +206,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
   "./testing": {
     file: "src/entry-testing.ts",
     values: [
+      "SimulatedDisk",
       "checkRequest",
       "redactThinking",
       "rehearsalModel",
@@ -215,6 +217,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "testClock",
     ],
     types: [
+      "DiskFault",
+      "DiskOperation",
       "ModelStep",
       "ReceivedRequest",
       "Refusal",

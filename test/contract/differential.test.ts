@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { answered, said } from "../../src/conformance/expect.ts";
 import type { EntryRange, Scope, SessionReach, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SessionTree, SkeinError } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { answered, said } from "../support/store-calls.ts";
 
 const users: Scope[] = [{ userId: "alice", agentId: "main" }, { agentId: "main" }];
 const names = ["a", "B", "c"];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Case } from "../../src/entry-conformance.ts";
 import { saboteurs, storeConformance } from "../../src/entry-conformance.ts";
-import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { createStore } from "../../src/entry-store.ts";
 
 const capabilities = { reopen: false, powerCut: false };
 
@@ -16,7 +16,7 @@ describe("the kit", () => {
     "[KIT1] catches the store where %s, on %s",
     async (_, rule, saboteur) => {
       const cases = storeConformance({
-        create: async () => ({ store: saboteur.wrap(createMemoryStore()) }),
+        create: async () => ({ store: saboteur.wrap(await createStore({ memory: true })) }),
         capabilities,
       });
       expect(await failedRules(cases)).toContain(rule);
@@ -30,7 +30,7 @@ describe("the kit", () => {
   });
 
   test("[KIT2] a declined rule is left out, and an unknown one is an error", () => {
-    const harness = { create: async () => ({ store: createMemoryStore() }), capabilities };
+    const harness = { create: async () => ({ store: await createStore({ memory: true }) }), capabilities };
     const all = storeConformance(harness);
     const some = storeConformance({ ...harness, declines: [{ rule: "SB1", because: "no blobs" }] });
     expect(all.filter((each) => !some.some((other) => other.id === each.id)).map((each) => each.id)).toEqual([
@@ -41,7 +41,7 @@ describe("the kit", () => {
 
   test("[KIT2] a harness that promises what it does not give is told so", async () => {
     const [first] = storeConformance({
-      create: async () => ({ store: createMemoryStore() }),
+      create: async () => ({ store: await createStore({ memory: true }) }),
       capabilities: { reopen: true, powerCut: false },
     }).filter((each) => each.id === "ST19");
     await expect(first?.run()).rejects.toThrow("promises reopen");

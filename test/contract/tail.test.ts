@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { answered, said } from "../../src/conformance/expect.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { answered, said } from "../support/store-calls.ts";
 
 const scope: Scope = { userId: "ann", agentId: "main" };
 const tailBytes = 400;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { append, ids, listed, refused } from "../../src/conformance/expect.ts";
 import type { FilesStore } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, ids, listed, refused } from "../support/store-calls.ts";
 
 const alice = { userId: "alice", agentId: "main" };
 const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/w", meta: { label: "mine" } };

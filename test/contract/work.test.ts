@@ -2,10 +2,10 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { append, create, ids, listed, refused } from "../../src/conformance/expect.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { append, create, ids, listed, refused } from "../support/store-calls.ts";
 
 const alice = { userId: "alice", agentId: "main" };
 const init = {

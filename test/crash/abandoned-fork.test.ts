@@ -4,11 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { append, create, ids } from "../../src/conformance/expect.ts";
 import type { FilesStore } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { SessionTree } from "../../src/index.ts";
+import { workDbName } from "../../src/store/files/layout.ts";
 import { thisProcess } from "../../src/store/files/process-identity.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
+import { WorkDb } from "../../src/store/files/work-db.ts";
+import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, listed, said } from "../support/store-calls.ts";
 
 const scope = { agentId: "main" };
 const init = { key: "agent:main:session:copy", sessionId: "copy", cwd: "/" };
@@ -17,7 +20,7 @@ let store: FilesStore;
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "skein-abandoned-"));
-  store = await openFilesStore({ root });
+  store = await createStore({ dir: root });
   await create(store, scope, "s");
   await append(store, scope, "s", "a", "b");
 });
@@ -57,7 +60,7 @@ describe("a fork whose process died", () => {
 
   test("is left alone while its process lives", async () => {
     await abandoned(false, thisProcess(), 0);
-    await (await openFilesStore({ root })).close();
+    await (await createStore({ dir: root })).close();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
     expect(await store.sessions.get(scope, "copy")).toBeNull();
   });
@@ -67,7 +70,7 @@ describe("a fork whose process died", () => {
     ["ended", () => 0, undefined],
   ])("of another host is %s by the time of its claim", async (_, claimedAt, code) => {
     await abandoned(false, { ...thisProcess(), host: "elsewhere" }, claimedAt());
-    await (await openFilesStore({ root })).close();
+    await (await createStore({ dir: root })).close();
     const refusal = await store.sessions.fork(scope, "s", "b", init).then(
       () => undefined,
       (error: { readonly code: string }) => error.code,
@@ -84,5 +87,22 @@ describe("a fork whose process died", () => {
     db.close();
     expect(row?.created_at).toBe(0);
     expect(JSON.parse(String(row?.first)).claimedAt).toBeGreaterThanOrEqual(begun);
+  });
+
+  test("[ST26] a session that is adopted while another process takes its claim for a dead one's is kept", async () => {
+    const sim = new SimStore();
+    const ours = await sim.open();
+    const other = new WorkDb(join(sim.databases, workDbName));
+    sim.disk.fault = () => {
+      for (const { uid } of other.inState("forking")) other.release(uid);
+      return null;
+    };
+    const tree = SessionTree.create({ cwd: "/", id: "theirs" }, { clock: { now: () => 0 } });
+    tree.append(said("kept"), { id: "kept" });
+    await ours.sessions.adopt(scope, { key: "agent:main:main", sessionId: "ours", cwd: "/" }, tree);
+    expect(await listed(ours, scope)).toEqual(["ours"]);
+    expect(await ids(ours, scope, "ours")).toEqual(["kept"]);
+    other.close();
+    await sim.dispose();
   });
 });

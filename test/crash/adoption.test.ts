@@ -13,11 +13,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, ids } from "../../src/conformance/expect.ts";
 import type { Recovery } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
 import { sessionText, userLine } from "../support/session-text.ts";
+import { append, ids } from "../support/store-calls.ts";
 
 const golden = fileURLToPath(new URL("../golden/sessions/", import.meta.url));
 const scope = { agentId: "main" };
@@ -38,7 +38,7 @@ function foreignRoot(files: Record<string, string | Buffer>): { root: string; se
 
 async function opened(root: string) {
   const reports: Recovery[] = [];
-  const store = await openFilesStore({ root, report: (found) => reports.push(found) });
+  const store = await createStore({ dir: root, report: (found) => reports.push(found) });
   return { store, reports };
 }
 

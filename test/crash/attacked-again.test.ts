@@ -10,10 +10,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, create, ids, said } from "../../src/conformance/expect.ts";
 import type { Scope } from "../../src/entry-store.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, said } from "../support/store-calls.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };
 const scope: Scope = { agentId: "main" };
@@ -53,8 +53,8 @@ describe("attacks that hold no more", () => {
 
   test("[ST19] a session that was trashed while another store was about to make its files stays as it was", async () => {
     const root = folder();
-    const one = await openFilesStore({ root });
-    const two = await openFilesStore({ root });
+    const one = await createStore({ dir: root });
+    const two = await createStore({ dir: root });
     await create(one, alice, "s");
     await append(one, alice, "s", "kept");
     const results = await Promise.allSettled([
@@ -67,7 +67,7 @@ describe("attacks that hold no more", () => {
     }
     await one.close();
     await two.close();
-    const again = await openFilesStore({ root });
+    const again = await createStore({ dir: root });
     await again.sessions.restore(alice, "s");
     expect(await ids(again, alice, "s")).toContain("kept");
     await again.close();
@@ -76,7 +76,7 @@ describe("attacks that hold no more", () => {
   test("[ST2] what lies under a new session's name and is another's is neither taken over nor touched", async () => {
     const root = folder();
     const sessions = join(root, "agents", "main", "sessions");
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "first");
     mkdirSync(sessions, { recursive: true });
     const theirs = `${JSON.stringify({ type: "session", version: 3, id: "x", cwd: "/theirs" })}\n`;
@@ -106,7 +106,7 @@ describe("attacks that hold no more", () => {
 
   test("[FS8] what another program adds to the working set in the middle of our burst survives the next cut", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     await append(store, scope, "s", "a", "b");
     await store.sessions.append(scope, "s", [compaction("k1", "b")]);
@@ -121,7 +121,7 @@ describe("attacks that hold no more", () => {
 
   test("[ST15] a compaction at the same time as a removal leaves nothing behind where the session was", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     for (let round = 0; round < 5; round++) {
       const name = `s${round}`;
       await create(store, scope, name);
@@ -137,7 +137,7 @@ describe("attacks that hold no more", () => {
 
   test("[ST25] a label that was given at the same time as a reset is with one of the two, and found", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     for (let round = 0; round < 5; round++) {
       await create(store, scope, `s${round}`);
       await Promise.allSettled([
@@ -168,11 +168,11 @@ describe("attacks that hold no more", () => {
 
   test("[FS12] a clock that is set back does not prolong the wait for a lock", async () => {
     const root = folder();
-    const holder = await openFilesStore({ root });
+    const holder = await createStore({ dir: root });
     await create(holder, scope, "s");
     let time = Date.now();
     const clock = { now: () => (time -= 3_600_000) };
-    const waiting = await openFilesStore({ root, clock, lockTimeoutMs: 100 });
+    const waiting = await createStore({ dir: root, clock, lockTimeoutMs: 100 });
     const lock = join(root, "agents", "main", "sessions", "s.jsonl.lock");
     const self = { pid: process.ppid, host: "elsewhere", token: "t", createdAt: Date.now() };
     writeFileSync(lock, JSON.stringify(self));
@@ -203,7 +203,7 @@ describe("attacks that hold no more", () => {
     const root = folder();
     const namespace = ({ userId }: { userId?: string }) =>
       userId === undefined ? [] : userId === "acme" ? ["acme"] : ["acme", userId];
-    const store = await openFilesStore({ root, namespace });
+    const store = await createStore({ dir: root, namespace });
     const [acme, bob] = [
       { userId: "acme", agentId: "main" },
       { userId: "bob", agentId: "main" },
@@ -220,7 +220,7 @@ describe("attacks that hold no more", () => {
 
   test("[ST29] a session made while its user is removed is there, or was never acknowledged", async () => {
     const root = folder();
-    const store = await openFilesStore({ root, durability: "os" });
+    const store = await createStore({ dir: root, durability: "os" });
     for (let round = 0; round < 5; round++) {
       await create(store, alice, `old${round}`);
       const purging = store.purgeUser("alice");
@@ -236,7 +236,7 @@ describe("attacks that hold no more", () => {
   });
 
   test("[MNT7] a session that is used between the decision and the act is kept", async () => {
-    const store = await openFilesStore({ root: folder() });
+    const store = await createStore({ dir: folder() });
     await create(store, alice, "s");
     const { updatedAt } = (await store.sessions.get(alice, "s")) ?? { updatedAt: 0 };
     await new Promise((resolve) => setImmediate(resolve));

@@ -2,10 +2,10 @@ import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { append, create, ids, refused, said } from "../../src/conformance/expect.ts";
 import type { Scope } from "../../src/entry-store.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, refused, said } from "../support/store-calls.ts";
 
 /** Each of these was a defect that somebody found by attacking the store. */
 
@@ -26,7 +26,7 @@ const sessionsOf = (root: string) => join(root, "users/alice/agents/main/session
 describe("attacks that hold no more", () => {
   test("[ST18] a bad user or agent in the scope is refused before anything is claimed, and hurts nobody else", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     const key = "agent:main:main";
     await refused("invalid_user_id", () =>
@@ -43,11 +43,11 @@ describe("attacks that hold no more", () => {
     expect(() => store.watch.subscribe({ userId: "" }, () => undefined)).toThrow("empty");
     expect((await store.sessions.list(scope, {})).sessions).toHaveLength(1);
     await store.close();
-    await (await openFilesStore({ root })).close();
+    await (await createStore({ dir: root })).close();
   });
 
   test("[SR1] endless words and runs without a blank are searched like others", async () => {
-    const store = await openFilesStore({ root: folder() });
+    const store = await createStore({ dir: folder() });
     await create(store, scope, "s");
     for (const text of ["世界".repeat(70_000), "a1".repeat(100_000), "x".repeat(3_000_000), "needle"]) {
       await store.sessions.append(scope, "s", [{ draft: said(text) }]);
@@ -60,7 +60,7 @@ describe("attacks that hold no more", () => {
 
   test("[FS9] one session that cannot be read does not hide the others", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "good");
     await create(store, scope, "bad");
     await store.close();
@@ -69,8 +69,8 @@ describe("attacks that hold no more", () => {
     for (const name of ["bad.log.jsonl", "bad.jsonl"]) unlinkSync(join(sessionsOf(root), name));
     mkdirSync(join(sessionsOf(root), "bad.log.jsonl"));
     const reported: string[] = [];
-    const again = await openFilesStore({
-      root,
+    const again = await createStore({
+      dir: root,
       report: ({ kind, file }) => reported.push(`${kind} ${file}`),
     });
     await again.sessions.list(scope, {});
@@ -86,7 +86,7 @@ describe("attacks that hold no more", () => {
 
   test("[FS7] a log that is gone is taken from its second name; a cut working set is not passed off as it", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     await append(store, scope, "s", "a", "b");
     await create(store, scope, "cut");
@@ -96,7 +96,7 @@ describe("attacks that hold no more", () => {
     ]);
     await store.close();
     for (const name of ["s", "cut"]) unlinkSync(join(sessionsOf(root), `${name}.log.jsonl`));
-    const again = await openFilesStore({ root });
+    const again = await createStore({ dir: root });
     expect(await ids(again, scope, "s")).toEqual(["a", "b"]);
     await refused("unreadable_file", () => append(again, scope, "cut", "c"));
     expect(readdirSync(sessionsOf(root))).toContain("cut.jsonl");
@@ -105,7 +105,7 @@ describe("attacks that hold no more", () => {
 
   test("[FS8] half a line of another program in the middle of our burst costs nothing of ours", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     await append(store, scope, "s", "a");
     appendFileSync(join(sessionsOf(root), "s.jsonl"), '{"type":"message","id":"p');
@@ -151,7 +151,7 @@ describe("attacks that hold no more", () => {
   });
 
   test("[ST15] removed twice at once, and written to meanwhile: one removal, no crash, nothing lost", async () => {
-    const store = await openFilesStore({ root: folder() });
+    const store = await createStore({ dir: folder() });
     for (let round = 0; round < 20; round++) {
       const name = `s${round}`;
       await create(store, scope, name);
@@ -174,7 +174,7 @@ describe("attacks that hold no more", () => {
 
   test("[ST15] removing and restoring while others look loses nothing", async () => {
     const root = folder();
-    const [ours, theirs] = [await openFilesStore({ root }), await openFilesStore({ root })];
+    const [ours, theirs] = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(ours, scope, "s");
     await append(ours, scope, "s", "a", "b");
     let done = false;
@@ -198,7 +198,7 @@ describe("attacks that hold no more", () => {
 
   test("[ST11] a fork is seen by others whole or not at all", async () => {
     const root = folder();
-    const [ours, theirs] = [await openFilesStore({ root }), await openFilesStore({ root })];
+    const [ours, theirs] = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(ours, scope, "s");
     await append(ours, scope, "s", "a", "b");
     for (let round = 0; round < 60; round++) {

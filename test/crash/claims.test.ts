@@ -4,12 +4,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { create, ids } from "../../src/conformance/expect.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { supportProgram } from "../support/programs.ts";
+import { create, ids } from "../support/store-calls.ts";
 
 const child = supportProgram("claim-child");
 const root = mkdtempSync(join(tmpdir(), "skein-claims-"));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { append, create, ids, refused, said } from "../../src/conformance/expect.ts";
 import type { Scope } from "../../src/entry-store.ts";
-import type { DiskOperation } from "../support/sim-disk.ts";
+import type { DiskOperation } from "../../src/entry-testing.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, refused, said } from "../support/store-calls.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };
 const log = "/store/users/alice/agents/main/sessions/s.log.jsonl";

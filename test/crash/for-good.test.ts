@@ -1,11 +1,7 @@
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { append, create, ids, listed, said } from "../../src/conformance/expect.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
-import { SessionTree } from "../../src/index.ts";
-import { workDbName } from "../../src/store/files/layout.ts";
-import { WorkDb } from "../../src/store/files/work-db.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, listed } from "../support/store-calls.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };
 
@@ -129,23 +125,6 @@ describe("what is done for good, cut off anywhere", () => {
         expect(sim.disk.list("/store/users")).toEqual([]);
       },
     );
-  });
-
-  test("[ST26] a session that is adopted while another process takes its claim for a dead one's is kept", async () => {
-    const sim = new SimStore();
-    const store = await sim.open();
-    const other = new WorkDb(join(sim.databases, workDbName));
-    sim.disk.fault = () => {
-      for (const { uid } of other.inState("forking")) other.release(uid);
-      return null;
-    };
-    const tree = SessionTree.create({ cwd: "/", id: "theirs" }, { clock: { now: () => 0 } });
-    tree.append(said("kept"), { id: "kept" });
-    await store.sessions.adopt(alice, { key: "agent:main:main", sessionId: "ours", cwd: "/" }, tree);
-    expect(await listed(store, alice)).toEqual(["ours"]);
-    expect(await ids(store, alice, "ours")).toEqual(["kept"]);
-    other.close();
-    await sim.dispose();
   });
 
   test("[ST17] an append that waits while its session goes into the trash is told that it is gone", async () => {

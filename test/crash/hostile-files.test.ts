@@ -14,7 +14,6 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, create, ids } from "../../src/conformance/expect.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { Recovery } from "../../src/entry-store.ts";
 import type { Disk } from "../../src/store/files/disk.ts";
@@ -22,6 +21,7 @@ import { realDisk } from "../../src/store/files/disk.ts";
 import type { FilesStoreOptions } from "../../src/store/files/store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { sessionText, userLine } from "../support/session-text.ts";
+import { append, create, ids } from "../support/store-calls.ts";
 
 const scope = { agentId: "main" };
 const ann = { userId: "ann", agentId: "main" };

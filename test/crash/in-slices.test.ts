@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { append, create, said } from "../../src/conformance/expect.ts";
 import { Slices, sliceBytes } from "../../src/core/slices.ts";
 import type { FilesStore, SessionRecord } from "../../src/entry-store.ts";
 import { IndexFeed } from "../../src/store/files/index-feed.ts";
 import { IndexInPlace } from "../../src/store/files/index-service.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, said } from "../support/store-calls.ts";
 
 /** What others do between two slices of one piece of work. */
 

@@ -2,11 +2,11 @@ import { appendFileSync, copyFileSync, mkdtempSync, readFileSync, rmSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, create, listed, said } from "../../src/conformance/expect.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
 import { errorOf, IndexThread, problemOf } from "../../src/store/files/index-thread.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { append, create, listed, said } from "../support/store-calls.ts";
 
 const scope = { agentId: "main" };
 const folders: string[] = [];

@@ -1,11 +1,11 @@
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, test } from "vitest";
-import { append, create } from "../../src/conformance/expect.ts";
-import { userSegment } from "../../src/core/path-segment.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
+import { createStore } from "../../src/entry-store.ts";
+import { append, create } from "../support/store-calls.ts";
 
 const alice = { userId: "alice", agentId: "main" };
 
@@ -13,7 +13,7 @@ const alice = { userId: "alice", agentId: "main" };
 async function filled(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "skein-rebuild-"));
   folders.push(folder);
-  const store = await openFilesStore({ root: folder });
+  const store = await createStore({ dir: folder });
   await create(store, alice, "s", { label: "first label" });
   await append(store, alice, "s", "needle");
   await store.sessions.patch(alice, "s", { label: "holiday", model: "x/y" });
@@ -34,7 +34,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe("what is on the disk", () => {
   test("[FS15] modes, names and the user of a hashed folder", async () => {
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     const userId = "a very long user id ".repeat(12);
     const scope = { userId, agentId: "main" };
     await create(store, scope, "s");
@@ -51,7 +51,7 @@ describe("what is on the disk", () => {
       const stat = statSync(join(root, name));
       expect([name, (stat.mode & 0o777).toString(8)]).toEqual([name, stat.isDirectory() ? "700" : "600"]);
     }
-    const home = `users/${userSegment(userId)}`;
+    const home = `users/~${createHash("sha256").update(userId).digest("hex")}`;
     expect(JSON.parse(readFileSync(join(root, home, "user.json"), "utf8"))).toEqual({ userId });
     const files = all.filter(
       (name) => statSync(join(root, name)).isFile() && !/\.db(-wal|-shm)?$|\.lock|sessions\.json/.test(name),
@@ -89,7 +89,7 @@ describe("what is on the disk", () => {
     ],
   ])("[FS17] %s: everything comes back from the logs", async (_, names, garbage) => {
     const folder = await filled();
-    const before = await openFilesStore({ root: folder });
+    const before = await createStore({ dir: folder });
     const records = {
       s: await before.sessions.get(alice, "s"),
       m: await before.sessions.get({ agentId: "main" }, "m"),
@@ -101,7 +101,7 @@ describe("what is on the disk", () => {
       else writeFileSync(join(folder, name), garbage);
     }
     const reported: string[] = [];
-    const store = await openFilesStore({ root: folder, report: ({ kind }) => reported.push(kind) });
+    const store = await createStore({ dir: folder, report: ({ kind }) => reported.push(kind) });
     expect(await store.sessions.get(alice, "s")).toEqual(records.s);
     expect(await store.sessions.get({ agentId: "main" }, "m")).toEqual(records.m);
     expect((await store.sessions.list(alice, {})).sessions).toMatchObject([{ ...records.s }]);
@@ -125,7 +125,7 @@ describe("what is on the disk", () => {
       const db = new DatabaseSync(join(folder, name));
       db.exec("PRAGMA user_version = 99");
       db.close();
-      await expect(openFilesStore({ root: folder })).rejects.toThrow(
+      await expect(createStore({ dir: folder })).rejects.toThrow(
         expect.objectContaining({ code: "read_only" }),
       );
       const after = new DatabaseSync(join(folder, name));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { append, create, ids } from "../../src/conformance/expect.ts";
 import { storeConformance } from "../../src/entry-conformance.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids } from "../support/store-calls.ts";
 
 const alice: Scope = { userId: "alice", agentId: "main" };
 
@@ -101,7 +101,7 @@ describe("a power cut", () => {
     const lying = storeConformance({
       create: () =>
         harness((sim) => {
-          sim.disk.liesAboutSync = true;
+          sim.disk.ignoresSync = true;
         }),
       capabilities: { reopen: false, powerCut: true },
     });

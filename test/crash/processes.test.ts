@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allEntries, append, create, ids, refused } from "../../src/conformance/expect.ts";
 import type { Scope } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { buildContext } from "../../src/index.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
 import { stateOf } from "../support/proc.ts";
 import { supportProgram } from "../support/programs.ts";
 import { runChance } from "../support/run-seed.ts";
+import { allEntries, append, create, ids, refused } from "../support/store-calls.ts";
 
 const child = supportProgram("crash-child");
 const scope: Scope = { userId: "alice", agentId: "main" };
@@ -82,7 +82,7 @@ describe("processes that die", () => {
   );
 
   async function verify(lines: readonly string[]): Promise<void> {
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     const told = lines.map((line) => line.split(" "));
     for (const [what, sessionId = "", id = ""] of told) {
       if (what === "session") expect(await store.sessions.get(scope, sessionId)).not.toBeNull();
@@ -108,7 +108,7 @@ describe("processes that die", () => {
 describe("processes that share a session", () => {
   test("[FS10] eight writers: nothing is lost, and nobody forks who did not ask to", async () => {
     const shared = folder();
-    const store = await openFilesStore({ root: shared, lockTimeoutMs: 120_000 });
+    const store = await createStore({ dir: shared, lockTimeoutMs: 120_000 });
     await create(store, scope, "shared");
     const writers = Array.from({ length: 8 }, (_, index) => start("write", shared, `w${index}`, "15"));
     await append(store, scope, "shared", "ours");
@@ -125,7 +125,7 @@ describe("processes that share a session", () => {
 
   test("[FS11] a writer killed with the lock in its hand is followed at once", async () => {
     const shared = folder();
-    const store = await openFilesStore({ root: shared, lockTimeoutMs: 1000 });
+    const store = await createStore({ dir: shared, lockTimeoutMs: 1000 });
     await create(store, scope, "shared");
     const holder = start("hold", shared);
     while (stateOf(holder.process.pid ?? 0) !== "T") await sleep(5);
@@ -139,7 +139,7 @@ describe("processes that share a session", () => {
 
   test("[FS12] a writer stopped in the middle of a write keeps its lock, and its write is whole when it goes on", async () => {
     const shared = folder();
-    const store = await openFilesStore({ root: shared, lockTimeoutMs: 300 });
+    const store = await createStore({ dir: shared, lockTimeoutMs: 300 });
     await create(store, scope, "shared");
     await append(store, scope, "shared", "before");
     const holder = start("hold", shared);
@@ -160,7 +160,7 @@ describe("processes that share a session", () => {
     const shared = folder();
     const fence = join(shared, "fence");
     writeFileSync(fence, "");
-    const store = await openFilesStore({ root: shared });
+    const store = await createStore({ dir: shared });
     await create(store, scope, "shared");
     const running = start("fenced", shared, fence);
     await running.until((lines) => lines.length > 3);

@@ -10,11 +10,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, create, said } from "../../src/conformance/expect.ts";
 import type { FilesStore } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, said } from "../support/store-calls.ts";
 
 const scope = { agentId: "main" };
 const folders: string[] = [];

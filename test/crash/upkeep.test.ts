@@ -14,9 +14,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { append, create, ids, said } from "../../src/conformance/expect.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { supportProgram } from "../support/programs.ts";
+import { append, create, ids, said } from "../support/store-calls.ts";
 
 const ann = { userId: "ann", agentId: "main" };
 const scope = { agentId: "main" };
@@ -42,7 +42,7 @@ function filesUnder(root: string): [string, string][] {
 describe("the index", () => {
   test("[STE1] what is far behind is taken in by the thread, and the answer says so meanwhile", async () => {
     const root = folder();
-    const store = await openFilesStore({ root, durability: "os" });
+    const store = await createStore({ dir: root, durability: "os" });
     await create(store, scope, "s");
     const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(" ");
     const items = Array.from({ length: 1000 }, () => ({ draft: said(words) }));
@@ -68,8 +68,8 @@ describe("the index", () => {
 
   test("[STE1] two processes on one folder see what the other wrote", async () => {
     const root = folder();
-    const one = await openFilesStore({ root });
-    const two = await openFilesStore({ root });
+    const one = await createStore({ dir: root });
+    const two = await createStore({ dir: root });
     await create(one, scope, "s");
     await append(one, scope, "s", "apple");
     expect((await two.sessions.list(scope, {})).sessions.map(({ digest }) => digest.entries)).toEqual([1]);
@@ -84,11 +84,11 @@ describe("the index", () => {
 
   test("[STE1] a process that never lists leaves an index that is up to date", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     await append(store, scope, "s", "apple");
     await store.close();
-    const found = await (await openFilesStore({ root })).upkeep.check({ fix: false });
+    const found = await (await createStore({ dir: root })).upkeep.check({ fix: false });
     expect(found).toEqual([]);
   });
 });
@@ -96,7 +96,7 @@ describe("the index", () => {
 describe("what is gone", () => {
   test("[ERZ1] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, ann, "s");
     await append(store, ann, "s", "plain words", "xyzzyplugh", "more words");
     await store.sessions.list(ann, {});
@@ -111,7 +111,7 @@ describe("what is gone", () => {
 
   test("[FS24] after a user was removed no file has their words or their name", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     const zoe = { userId: "zoe-of-nowhere", agentId: "main" };
     for (const scope of [zoe, ann]) {
       await create(store, scope, "s", { label: `label of ${scope.userId}` });
@@ -129,7 +129,7 @@ describe("a backup", () => {
   test("[BAK1] taken while another process writes, it opens and has all that was acknowledged before", async () => {
     const root = folder();
     const target = join(folder(), "copy");
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, ann, "s", { label: "trip" });
     await append(store, ann, "s", "a", "b");
     await store.state.set(ann, "s", "tools", { active: ["x"] });
@@ -146,7 +146,7 @@ describe("a backup", () => {
     await expect(store.upkeep.backup(target)).rejects.toThrow("not empty");
     await expect(store.upkeep.backup(join(root, "inside"))).rejects.toThrow("inside");
     await store.close();
-    const copy = await openFilesStore({ root: target });
+    const copy = await createStore({ dir: target });
     const found = await ids(copy, ann, "s");
     expect(found.slice(0, before.length)).toEqual(before);
     expect((await copy.sessions.get(ann, "s"))?.meta.label).toBe("trip");
@@ -162,7 +162,7 @@ describe("a check", () => {
   test("[FS26] finds what is wrong, changes nothing, and a fix mends it", async () => {
     const root = folder();
     const sessions = join(root, "agents", "main", "sessions");
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     await create(store, scope, "s");
     await append(store, scope, "s", "a");
     await create(store, scope, "lost");
@@ -178,7 +178,7 @@ describe("a check", () => {
       `${JSON.stringify({ type: "session", version: 3, id: "pi" })}\n`,
     );
     for (const name of ["lost.jsonl", "lost.log.jsonl"]) rmSync(join(sessions, name));
-    const again = await openFilesStore({ root });
+    const again = await createStore({ dir: root });
     const areas = (await again.upkeep.check({ fix: false })).map(
       ({ area, severity }) => `${area} ${severity}`,
     );
@@ -209,7 +209,7 @@ describe("a check", () => {
   test("[FS27] a blob is swept once nothing refers to it and a day has passed", async () => {
     const root = folder();
     let time = Date.now();
-    const store = await openFilesStore({ root, clock: { now: () => time } });
+    const store = await createStore({ dir: root, clock: { now: () => time } });
     await create(store, scope, "s");
     const put = (text: string) => store.blobs.put(scope, Buffer.from(text));
     const [used, trashed, loose] = [await put("used"), await put("trashed"), await put("loose")];
@@ -237,7 +237,7 @@ describe("a check", () => {
   test.skipIf(!existsSync("/proc/self/fd"))(
     "hundreds of sessions in a row keep few files open, and all stay right",
     async () => {
-      const store = await openFilesStore({ root: folder(), durability: "os" });
+      const store = await createStore({ dir: folder(), durability: "os" });
       const handles = () => readdirSync("/proc/self/fd").length;
       const before = handles();
       const names = Array.from({ length: 600 }, (_, index) => `s${index}`);
@@ -254,7 +254,7 @@ describe("a check", () => {
 
   test("of two stores that set a state from the same version, one is refused", async () => {
     const root = folder();
-    const stores = [await openFilesStore({ root }), await openFilesStore({ root })];
+    const stores = [await createStore({ dir: root }), await createStore({ dir: root })];
     await create(stores[0] as never, scope, "s");
     const set = (index: number) => stores[index % 2]?.state.set(scope, "s", "k", index, { ifVersion: null });
     const results = await Promise.allSettled(Array.from({ length: 10 }, (_, index) => set(index)));
@@ -266,7 +266,7 @@ describe("a check", () => {
     const root = folder();
     const namespace = ({ userId }: { userId?: string }) =>
       userId === undefined ? [] : ["tenants", "ACME", userId];
-    const store = await openFilesStore({ root, namespace });
+    const store = await createStore({ dir: root, namespace });
     await create(store, ann, "s");
     await append(store, ann, "s", "a");
     const home = join(root, "tenants", "%41%43%4d%45", "ann", "agents", "main", "sessions");
@@ -274,13 +274,13 @@ describe("a check", () => {
     await store.close();
     // Another rule later, or none: what is there is found where it is. The databases gone: by the logs.
     for (const name of readdirSync(root).filter((each) => each.includes(".db"))) rmSync(join(root, name));
-    const again = await openFilesStore({ root });
+    const again = await createStore({ dir: root });
     expect(await ids(again, ann, "s")).toEqual(["a"]);
     await append(again, ann, "s", "b");
     await create(again, ann, "t");
     expect(existsSync(join(root, "users", "ann", "agents", "main", "sessions", "t.log.jsonl"))).toBe(true);
     await again.close();
-    const shared = await openFilesStore({ root: folder(), namespace: () => ["team"] });
+    const shared = await createStore({ dir: folder(), namespace: () => ["team"] });
     await create(shared, ann, "s");
     await expect(create(shared, { userId: "bob", agentId: "main" }, "t")).rejects.toMatchObject({
       code: "conflict",
@@ -289,14 +289,14 @@ describe("a check", () => {
       "two users",
     );
     await shared.close();
-    const bad = await openFilesStore({ root: folder(), namespace: () => ["agents"] });
+    const bad = await createStore({ dir: folder(), namespace: () => ["agents"] });
     await expect(create(bad, ann, "s")).rejects.toThrow("namespace");
     await bad.close();
   });
 
   test("[OST16] nothing of one user is in another's files", async () => {
     const root = folder();
-    const store = await openFilesStore({ root });
+    const store = await createStore({ dir: root });
     for (const userId of ["ann", "bob", "Ann"]) {
       await create(store, { userId, agentId: "main" }, "s");
       await append(store, { userId, agentId: "main" }, "s", `secret of ${userId}!`);

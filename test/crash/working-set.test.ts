@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { append, create, ids, said } from "../../src/conformance/expect.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
+import { append, create, ids, said } from "../support/store-calls.ts";
 
 const alice: Scope = { agentId: "main" };
 const folder = "/store/agents/main/sessions";
@@ -202,12 +202,12 @@ describe("log and working set", () => {
     const sim = new SimStore();
     const { databases, disk } = sim;
     const clock = { now: () => time };
-    const settings = { root: "/store", databases, disk, clock, durability: "os" } as const;
-    const first = await openFilesStore(settings);
+    const settings = { dir: "/store", databases, disk, clock, durability: "os" } as const;
+    const first = await createStore(settings);
     await create(first, alice, "s");
     await append(first, alice, "s", "a".repeat(10_000));
     await first.close();
-    const store = await openFilesStore(settings);
+    const store = await createStore(settings);
     const readBy = async (act: () => Promise<unknown>) => {
       const before = disk.bytesRead;
       await act();

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { answered, said } from "../../src/conformance/expect.ts";
 import type { Result } from "../../src/entry-client.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
 import { isLeaked, secretSamples } from "../golden/redaction/secrets.ts";
 import { eventually } from "../support/gateway-server.ts";
 import { closeAll, connected } from "../support/mcp-client.ts";
+import { answered, said } from "../support/store-calls.ts";
 import { WalkCalls } from "../support/walk-calls.ts";
 import { insidesIn } from "../support/walk-checks.ts";
 import { readEvents } from "../support/walk-events.ts";

@@ -1,7 +1,6 @@
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { append, create, listed as idsListed } from "../../src/conformance/expect.ts";
 import { realDisk } from "../../src/store/files/disk.ts";
 import { IndexThread } from "../../src/store/files/index-thread.ts";
 import { sessionPaths, trashedPaths, workDbName } from "../../src/store/files/layout.ts";
@@ -10,6 +9,7 @@ import { WorkDb } from "../../src/store/files/work-db.ts";
 import { run } from "../support/cli.ts";
 import { call, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
+import { append, create, listed as idsListed } from "../support/store-calls.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 afterEach(async () => {

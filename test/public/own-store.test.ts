@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { connect } from "../../src/entry-client.ts";
 import { storeConformance } from "../../src/entry-conformance.ts";
 import type { Store } from "../../src/entry-store.ts";
@@ -69,6 +69,21 @@ describe("createSkein({ store })", () => {
     expect(existsSync(join(dir, "work.db"))).toBe(true);
     expect(globSync("**/*.jsonl", { cwd: dir })).toEqual([]);
     expect(family.reported).toEqual([]);
+  });
+
+  test("[STE1] tells with indexing that the store's list is incomplete", async () => {
+    const store = ownStore();
+    const list = store.sessions.list.bind(store.sessions);
+    let behind = 2;
+    vi.spyOn(store.sessions, "list").mockImplementation(async (scope, query) => ({
+      ...(await list(scope, query)),
+      behind,
+    }));
+    const { call, make } = await withParts({}, { dir: newFolder(), store });
+    await make("agent:main:main");
+    expect(await call("sessions_list", {})).toMatchObject({ count: 1, indexing: { behind: 2 } });
+    behind = 0;
+    expect(await call("sessions_list", {})).not.toHaveProperty("indexing");
   });
 
   test("[OST2] leaves the store open for its owner", async () => {

@@ -1,6 +1,7 @@
 // Appends to a session of ann's until it is killed; says so after each one.
-import { said } from "../../src/conformance/expect.ts";
+
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { said } from "./store-calls.ts";
 
 const [, , root = "", sessionId = ""] = process.argv;
 const store = await openFilesStore({ root });

@@ -2,12 +2,12 @@
 
 import { existsSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { answered, append, create, said } from "../../src/conformance/expect.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
 import { SkeinError } from "../../src/index.ts";
 import type { Disk, DiskFile } from "../../src/store/files/disk.ts";
 import { realDisk } from "../../src/store/files/disk.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { answered, append, create, said } from "./store-calls.ts";
 
 const [mode = "", root = "", name = "", extra = ""] = process.argv.slice(2);
 const scope: Scope = { userId: "alice", agentId: "main" };

@@ -1,6 +1,7 @@
 // Another process on a folder: changes the session "a" as it is told to, and says when that is done.
-import { said } from "../../src/conformance/expect.ts";
+
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { said } from "./store-calls.ts";
 
 const store = await openFilesStore({ root: process.argv[2] ?? "", durability: "os" });
 const { sessions } = store;

@@ -1,24 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { FilesStore } from "../../src/entry-store.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
-import { SimDisk } from "./sim-disk.ts";
+import { createStore } from "../../src/entry-store.ts";
+import { SimulatedDisk, temporaryFolder } from "../../src/entry-testing.ts";
 
 /** A files store on a simulated disk. Its databases are real files: SQLite does its own syncing. */
 export class SimStore {
-  disk = new SimDisk();
-  readonly databases = mkdtempSync(join(tmpdir(), "skein-sim-"));
+  disk = new SimulatedDisk();
+  readonly #folder = temporaryFolder("skein-sim-");
+  readonly databases = this.#folder.path;
   readonly #opened: FilesStore[] = [];
 
   async open(durability: "full" | "os" = "full"): Promise<FilesStore> {
     const { databases, disk } = this;
-    const store = await openFilesStore({ root: "/store", databases, disk, durability, lockTimeoutMs: 0 });
+    const store = await createStore({ dir: "/store", databases, disk, durability, lockTimeoutMs: 0 });
     this.#opened.push(store);
     return store;
   }
 
-  /** The same store after the power came back. */
+  /** The same store after a power cut. */
   async powerCut(): Promise<FilesStore> {
     this.disk = this.disk.cutPower();
     return this.open();
@@ -26,6 +24,6 @@ export class SimStore {
 
   async dispose(): Promise<void> {
     for (const store of this.#opened) await store.close().catch(() => undefined);
-    rmSync(this.databases, { recursive: true, force: true });
+    this.#folder.remove();
   }
 }

@@ -1,6 +1,6 @@
 import type { ServingDeps } from "../../src/app/gateway.ts";
-import { answered, said } from "../../src/conformance/expect.ts";
 import type { EntryDraft } from "../../src/index.ts";
+import { answered, said } from "./store-calls.ts";
 
 /** What ann has, by the names under which others would ask for it. */
 export interface WalkPlaces {

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { Disk, DiskFile, DiskStat } from "../../src/store/files/disk.ts";
+import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 
 /** A file's contents: as written, and as far as a power cut would leave them. */
 interface Inode {
@@ -10,6 +10,7 @@ interface Inode {
   changes: number;
 }
 
+/** The operations of a simulated disk that change something or make it durable. */
 export type DiskOperation =
   | "write"
   | "sync"
@@ -20,31 +21,43 @@ export type DiskOperation =
   | "unlink"
   | "makeFolder";
 
-/** Says what goes wrong with an operation: an error to throw, or for a write how many bytes are taken. */
-export type Fault = (
+/** Decides what goes wrong with an operation: the code of the error to throw, or the number of bytes that a write takes. */
+export type DiskFault = (
   operation: DiskOperation,
   path: string,
   count: number,
 ) => { error: string } | { take: number } | null;
 
 /**
- * A disk in memory that forgets, at a power cut, all that was not synced: bytes, names, folders. It can also be told to
- * fail, and to lie about syncing.
+ * A disk in memory for the tests of an application's durability. At a power cut it loses every byte, name and folder that was
+ * not synced. It can also fail, and skip syncs. The databases of a store are on the real disk, in the folder `databases`.
+ *
+ * @example
+ * ```ts
+ * import { createStore } from "skein/store";
+ * import { SimulatedDisk, temporaryFolder } from "skein/testing";
+ * using folder = temporaryFolder();
+ * const disk = new SimulatedDisk();
+ * const store = await createStore({ dir: "/store", databases: folder.path, disk });
+ * disk.fault = (operation) => (operation === "write" ? { error: "ENOSPC" } : null);
+ * const after = await createStore({ dir: "/store", databases: folder.path, disk: disk.cutPower() });
+ * await Promise.all([store.close(), after.close()]);
+ * ```
  */
-export class SimDisk implements Disk {
+export class SimulatedDisk implements Disk {
   readonly #names: Map<string, Inode>;
   readonly #folders: Set<string>;
   #durableNames: Map<string, Inode>;
   #durableFolders: Set<string>;
   #nextNumber: number;
   #isDead = false;
-  /** How many operations have changed something, or made it durable. */
+  /** The number of operations that changed something or made it durable. */
   operations = 0;
-  /** How many bytes have been read. */
   bytesRead = 0;
-  fault: Fault = () => null;
-  /** A disk that only says that it syncs. */
-  liesAboutSync = false;
+  /** Called before each operation; `null`: the operation succeeds. */
+  fault: DiskFault = () => null;
+  /** Acknowledges syncs without making anything durable. */
+  ignoresSync = false;
 
   constructor(names = new Map<string, Inode>(), folders = new Set<string>(["/"])) {
     this.#names = names;
@@ -54,8 +67,8 @@ export class SimDisk implements Disk {
     this.#nextNumber = Math.max(0, ...[...names.values()].map((inode) => inode.number)) + 1;
   }
 
-  /** From now on nothing works here; the disk that comes back has only what was durable. */
-  cutPower(): SimDisk {
+  /** Ends this disk, and returns one with only what was durable. */
+  cutPower(): SimulatedDisk {
     this.#isDead = true;
     const reachable = (path: string): boolean =>
       path === "/" || (this.#durableFolders.has(path) && reachable(dirname(path)));
@@ -67,32 +80,32 @@ export class SimDisk implements Disk {
       kept.set(inode, copy);
       names.set(path, copy);
     }
-    return new SimDisk(names, new Set([...this.#durableFolders].filter(reachable)));
+    return new SimulatedDisk(names, new Set([...this.#durableFolders].filter(reachable)));
   }
 
-  /** For looking at: the text of a file. */
+  /** The contents of a file; `null`: there is no such file. */
   textOf(path: string): string | null {
     const inode = this.#names.get(path);
     return inode === undefined ? null : Buffer.from(inode.data).toString("utf8");
   }
 
   open(path: string): DiskFile {
-    return new SimFile(this, path, this.#names.get(path) ?? this.#make(path));
+    return this.#file(path, this.#names.get(path) ?? this.#make(path));
   }
 
   create(path: string): DiskFile {
     if (this.#names.has(path)) throw failure("EEXIST", path);
-    return new SimFile(this, path, this.#make(path));
+    return this.#file(path, this.#make(path));
   }
 
   openExisting(path: string): DiskFile | null {
-    this.alive();
+    this.#checkPower();
     const inode = this.#names.get(path);
-    return inode === undefined ? null : new SimFile(this, path, inode);
+    return inode === undefined ? null : this.#file(path, inode);
   }
 
   stat(path: string): DiskStat | null {
-    this.alive();
+    this.#checkPower();
     const inode = this.#names.get(path);
     return inode === undefined ? null : statOf(inode);
   }
@@ -102,24 +115,24 @@ export class SimDisk implements Disk {
   }
 
   kind(path: string): "file" | "folder" | null {
-    this.alive();
+    this.#checkPower();
     return this.#names.has(path) ? "file" : this.#folders.has(path) ? "folder" : null;
   }
 
   isFolder(path: string): boolean {
-    this.alive();
+    this.#checkPower();
     return this.#folders.has(path);
   }
 
   removeTree(path: string): void {
-    this.step("unlink", path);
+    this.#count("unlink", path);
     const isIn = (each: string) => each === path || each.startsWith(`${path}/`);
     for (const each of [...this.#names.keys()]) if (isIn(each)) this.#names.delete(each);
     for (const each of [...this.#folders]) if (isIn(each)) this.#folders.delete(each);
   }
 
   list(folder: string): string[] {
-    this.alive();
+    this.#checkPower();
     return [...this.#names.keys(), ...this.#folders]
       .filter((path) => dirname(path) === folder && path !== "/")
       .map((path) => path.slice(folder === "/" ? 1 : folder.length + 1));
@@ -129,13 +142,13 @@ export class SimDisk implements Disk {
     const made: string[] = [];
     for (let path = folder; !this.#folders.has(path); path = dirname(path)) made.unshift(path);
     if (made.length === 0) return made;
-    this.step("makeFolder", folder);
+    this.#count("makeFolder", folder);
     for (const path of made) this.#folders.add(path);
     return made;
   }
 
   rename(from: string, to: string): void {
-    this.step("rename", from);
+    this.#count("rename", from);
     const inode = this.#names.get(from);
     if (inode === undefined) throw failure("ENOENT", from);
     this.#names.delete(from);
@@ -143,7 +156,7 @@ export class SimDisk implements Disk {
   }
 
   link(from: string, to: string): boolean {
-    this.step("link", to);
+    this.#count("link", to);
     const inode = this.#names.get(from);
     if (inode === undefined) throw failure("ENOENT", from);
     if (this.#names.has(to)) throw failure("EEXIST", to);
@@ -152,7 +165,7 @@ export class SimDisk implements Disk {
   }
 
   unlink(path: string): boolean {
-    this.step("unlink", path);
+    this.#count("unlink", path);
     return this.#names.delete(path);
   }
 
@@ -163,8 +176,8 @@ export class SimDisk implements Disk {
   }
 
   async syncFolder(folder: string): Promise<void> {
-    this.step("syncFolder", folder);
-    if (this.liesAboutSync) return;
+    this.#count("syncFolder", folder);
+    if (this.ignoresSync) return;
     const isIn = (path: string) => dirname(path) === folder;
     const names = [...this.#durableNames].filter(([path]) => !isIn(path));
     this.#durableNames = new Map([...names, ...[...this.#names].filter(([path]) => isIn(path))]);
@@ -174,21 +187,59 @@ export class SimDisk implements Disk {
     }
   }
 
-  alive(): void {
+  #checkPower(): void {
     if (this.#isDead) throw failure("EIO", "the power is off");
   }
 
-  /** Counts an operation, and lets it fail. */
-  step(operation: DiskOperation, path: string): number {
-    this.alive();
+  /** Counts an operation and lets it fail; returns the number of bytes that a write may take. */
+  #count(operation: DiskOperation, path: string): number {
+    this.#checkPower();
     this.operations += 1;
     const fault = this.fault(operation, path, this.operations);
     if (fault !== null && "error" in fault) throw failure(fault.error, path);
     return fault === null ? Number.POSITIVE_INFINITY : fault.take;
   }
 
+  #file(path: string, inode: Inode): DiskFile {
+    const stat = () => {
+      this.#checkPower();
+      return statOf(inode);
+    };
+    return {
+      stat,
+      size: () => stat().size,
+      read: (position, length) => {
+        this.#checkPower();
+        const bytes = inode.data.slice(position, position + length);
+        this.bytesRead += bytes.length;
+        return bytes;
+      },
+      append: (bytes) => {
+        const taken = bytes.subarray(0, this.#count("write", path));
+        inode.data = Buffer.concat([inode.data, taken]);
+        inode.changes += 1;
+        inode.modifiedAt = Date.now();
+        return taken.length;
+      },
+      truncate: (size) => {
+        this.#count("truncate", path);
+        inode.data = inode.data.slice(0, size);
+        inode.changes += 1;
+      },
+      sync: async () => {
+        this.#count("sync", path);
+        const { data } = inode;
+        // Bytes that are written during a sync are not covered by it.
+        await Promise.resolve();
+        this.#checkPower();
+        if (!this.ignoresSync) inode.durable = data;
+      },
+      close: () => undefined,
+    };
+  }
+
   #make(path: string): Inode {
-    this.alive();
+    this.#checkPower();
     if (!this.#folders.has(dirname(path))) throw failure("ENOENT", path);
     const empty = new Uint8Array(0);
     const inode: Inode = {
@@ -200,61 +251,6 @@ export class SimDisk implements Disk {
     };
     this.#names.set(path, inode);
     return inode;
-  }
-}
-
-class SimFile implements DiskFile {
-  readonly #disk: SimDisk;
-  readonly #path: string;
-  readonly #inode: Inode;
-
-  constructor(disk: SimDisk, path: string, inode: Inode) {
-    this.#disk = disk;
-    this.#path = path;
-    this.#inode = inode;
-  }
-
-  stat(): DiskStat {
-    this.#disk.alive();
-    return statOf(this.#inode);
-  }
-
-  size(): number {
-    return this.stat().size;
-  }
-
-  read(position: number, length: number): Uint8Array {
-    this.#disk.alive();
-    const bytes = this.#inode.data.slice(position, position + length);
-    this.#disk.bytesRead += bytes.length;
-    return bytes;
-  }
-
-  append(bytes: Uint8Array): number {
-    const taken = bytes.subarray(0, this.#disk.step("write", this.#path));
-    this.#inode.data = Buffer.concat([this.#inode.data, taken]);
-    this.#inode.changes += 1;
-    this.#inode.modifiedAt = Date.now();
-    return taken.length;
-  }
-
-  truncate(size: number): void {
-    this.#disk.step("truncate", this.#path);
-    this.#inode.data = this.#inode.data.slice(0, size);
-    this.#inode.changes += 1;
-  }
-
-  async sync(): Promise<void> {
-    this.#disk.step("sync", this.#path);
-    const { data } = this.#inode;
-    // As a disk would: what is written meanwhile is not covered.
-    await Promise.resolve();
-    this.#disk.alive();
-    if (!this.#disk.liesAboutSync) this.#inode.durable = data;
-  }
-
-  close(): void {
-    // Nothing to give back.
   }
 }
 
