@@ -1,15 +1,13 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
-import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
-import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
+import type { ProcessFolder } from "../file-access/file-boundary.ts";
 import type { FolderApp, SkeinApp } from "../gateway/methods/dispatch.ts";
-import type { Run, RunStore } from "../runs/contract.ts";
+import type { Run } from "../runs/contract.ts";
 import type { Agent } from "../sessions/agents.ts";
 import { Agents } from "../sessions/agents.ts";
-import type { SkeinStore } from "../sessions/app.ts";
+import type { App, SkeinStore } from "../sessions/app.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
 import type { ListedTool, OfferedTools } from "../sessions/run-tools.ts";
 import { offeredTools, toolLayers } from "../sessions/run-tools.ts";
@@ -67,20 +65,14 @@ function requestAppOf(store: FolderStore, { config, variable }: LoadedConfig): R
   };
 }
 
-export interface SkeinDepsParts {
-  readonly runs: Pick<RunStore, "work" | "pending" | "countByUser">;
-  readonly store: SkeinStore;
-  readonly files: FileBoundary;
-  readonly clock?: Clock;
-  readonly newId?: IdSource;
-}
-
 /** The same on a Skein that is open. */
-export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinApp {
-  const { runs, store } = parts;
+export function skeinDeps(skein: Skein, loaded: LoadedConfig, app: App): SkeinApp {
+  const { runs, store } = app;
   return {
+    ...app,
     ...storeDeps(store),
-    ...settingsDeps(loaded, parts),
+    ...settingsDeps(loaded, app),
+    store,
     showRequest: (session, options) => skein.showRequest(session, options),
     defaultAgentId: skein.defaultAgentId,
     skein,
@@ -91,7 +83,11 @@ export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsPa
 
 function settingsDeps(
   loaded: LoadedConfig,
-  { files, clock = systemClock, newId = createIdSource() }: Pick<SkeinDepsParts, "files" | "clock" | "newId">,
+  {
+    files,
+    clock = systemClock,
+    newId = createIdSource(),
+  }: Pick<FolderApp, "files"> & Partial<Pick<FolderApp, "clock" | "newId">>,
 ): Pick<FolderApp, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
   const { config } = loaded;
   return { files, config, loaded, clock, newId, redactor: redactorOf(loaded), contextForModel };

@@ -28,10 +28,10 @@ export function claimsHere(
     app: name,
     agentHere: (agentId, key, wanted) => {
       if (isAcpKey(key)) return app.acp.serves(agentId, key) ? { app: null, tools: [] } : null;
-      const agent = app.agents.find(agentId);
-      if (agent === null) return null;
-      if (agent.definition === null) return { app: null, tools: [] };
-      const { tools } = selectTools(agent.definition.tools ?? [], layersOf(agent, wanted));
+      if (!app.agents.ids.includes(agentId)) return null;
+      if (!app.agents.isDefinedInCode(agentId)) return { app: null, tools: [] };
+      const agent = app.agents.describe(agentId);
+      const { tools } = selectTools(agent.definition?.tools ?? [], layersOf(agent, wanted));
       return { app: name, tools: tools.map(({ name }) => name) };
     },
     channelsHere: () =>

@@ -67,7 +67,7 @@ function chatting(typed = false) {
   const loaded = { config, file: null, root: home, sources: new Map(), variable: () => undefined };
   const store = skein.store as FilesStore;
   const tokens = new Tokens({ ledger: store.work.ledger });
-  const deps = { ...skeinDeps(skein, loaded, { runs: inside.runs, store, files: inside.files }), tokens };
+  const deps = { ...skeinDeps(skein, loaded, inside), tokens };
   const open = {
     calls: localCallsWithEvents(allHandlers(deps), deps),
     store,

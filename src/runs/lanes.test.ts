@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { InputKind } from "./contract.ts";
 import type { Ready } from "./lanes.ts";
-import { chooseNext, defaultCaps, laneOf } from "./lanes.ts";
+import { chooseNext, defaultCaps, laneByKind } from "./lanes.ts";
 
 const none = { main: 0, subagent: 0, cron: 0, nested: 0 };
 const ready = (fields: Partial<Ready>): Ready => ({
@@ -26,7 +26,7 @@ describe("lanes", () => {
     ["announce", "nested"],
     ["spawn", "subagent"],
   ] as const)("[KIL12] input of the kind %s goes into the lane %s", (kind: InputKind, lane) => {
-    expect(laneOf(kind)).toBe(lane);
+    expect(laneByKind[kind]).toBe(lane);
   });
 
   test("[KIL12] the caps", () => {

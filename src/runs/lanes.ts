@@ -7,7 +7,7 @@ export type LaneCaps = Readonly<Record<Lane, number>>;
 
 export const defaultCaps: LaneCaps = { main: 4, subagent: 8, cron: 1, nested: 8 };
 
-const laneOfKind = {
+export const laneByKind = {
   user: "main",
   channel: "main",
   note: "main",
@@ -17,10 +17,6 @@ const laneOfKind = {
   announce: "nested",
   spawn: "subagent",
 } as const satisfies Record<InputKind, Lane>;
-
-export function laneOf(kind: InputKind): Lane {
-  return laneOfKind[kind];
-}
 
 /** Where a run stands in its session's queue: lower goes first, then by seq. */
 export const ranks = { recovered: 0, woken: 1, silent: 2, interrupt: 3, other: 4 } as const;

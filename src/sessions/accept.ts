@@ -4,11 +4,14 @@ import { isAcpKey, parseKey } from "../core/keys.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
+import type { Lookup } from "../core/references.ts";
 import { sessionIdLookups } from "../core/references.ts";
+import type { MessageDraft } from "../core/seal.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Accepted, InputKind, QueueMode, RunOptions } from "../runs/contract.ts";
 import { checkRepeatedInput } from "../runs/same-request.ts";
-import type { Scope, SessionMeta, SessionRecord, Store } from "../store/contract.ts";
+import type { SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { minContextWindow } from "../transcript/compaction/limits.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
@@ -22,7 +25,7 @@ export interface ModelWindow {
   readonly contextWindow: number;
 }
 
-/** Something said to a session from outside. */
+/** Input for a session, from a user or a program outside. */
 export interface OutsideInput {
   readonly kind: Extract<InputKind, "user" | "channel" | "cron">;
   readonly content: Content;
@@ -30,18 +33,21 @@ export interface OutsideInput {
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
+  /** Left out: an external user, on the session's channel. */
   readonly provenance?: Provenance;
 }
 
 /**
  * Accepts input: once this resolves, the input is durable and waits for its turn. A well-formed key creates its session, and
- * large content is moved to blobs first.
+ * images are moved to blobs first. `found`: the session, where the caller has looked it up already.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
   context: ResolvedContext,
-  { content, ...input }: OutsideInput,
+  { content, ...given }: OutsideInput,
+  found: SessionRecord | null = null,
 ): Promise<Accepted> {
+  const input = { provenance: externalUser(context.channel), ...given };
   const { store, runs } = app;
   if (isEmpty(content)) {
     throw new SkeinError("invalid_arguments", {
@@ -52,18 +58,31 @@ export async function acceptInput(
   if (!isServed(app, context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
   const named = input.options?.model;
   if (named !== undefined && !isAcpKey(context.sessionKey)) app.models.check(named);
-  const session = await findFor(store, context);
-  await checkTextSize(textOf(content), () =>
-    modelWindow(app, context.agentId, context.sessionKey, named ?? session?.meta.model),
-  );
-  const accept = async () => {
-    const known = session === null ? await knownRun(app, context, { content, ...input }) : null;
-    if (known !== null) return known;
-    const target = session ?? (await createSession(store, context));
-    const message = await withBlobs(store, scopeOfSession(target), { role: "user", content });
+  const text = typeof content === "string" ? content : textOf(content);
+  let session: SessionRef | null = found;
+  if (text.length <= fitsEveryWindow) session ??= await locateSession(store, context);
+  else {
+    const record = found ?? (await findFor(store, context));
+    session = record;
+    await checkTextSize(text, () =>
+      modelWindow(app, context.agentId, context.sessionKey, named ?? record?.meta.model),
+    );
+  }
+  const accept = async (target: SessionRef) => {
+    const message: MessageDraft =
+      typeof content === "string"
+        ? { role: "user", content }
+        : await withBlobs(store, scopeOfSession(target), { role: "user", content });
     return runs.accept({ session: sessionRefOf(target), message, ...input });
   };
-  return input.idempotencyKey === undefined ? accept() : requestsOf(runs).run(input.runId, accept);
+  if (session !== null) return accept(session);
+  const create = async () =>
+    (await knownRun(app, context, { content, ...input })) ?? accept(await createSession(store, context));
+  return input.idempotencyKey === undefined ? create() : requestsOf(runs).run(input.runId, create);
+}
+
+function externalUser(sourceChannel: string | null): Provenance {
+  return sourceChannel === null ? { kind: "external_user" } : { kind: "external_user", sourceChannel };
 }
 
 /** Whether there is an agent for such a session. */
@@ -72,7 +91,7 @@ export function isServed(
   agentId: string,
   key: string,
 ): boolean {
-  return isAcpKey(key) ? acp.serves(agentId, key) : agents.find(agentId) !== null;
+  return isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
 }
 
 /** The model that answers in a session, and its window; `null`: not known. */
@@ -92,7 +111,9 @@ export function modelWindow(
   }
 }
 
-/** Requests under one idempotency key, one after the other: the second finds what the first has made. */
+/**
+ * Requests under one idempotency key that create a session, one after the other: the second finds what the first has made.
+ */
 const requests = new WeakMap<object, KeyedMutex>();
 
 function requestsOf(runs: object): KeyedMutex {
@@ -115,7 +136,7 @@ async function knownRun(
   return { run, isNew: false };
 }
 
-/** Characters; for a shorter text nobody looks up the model. */
+/** In characters. The model of a session is not looked up for a shorter text. */
 const fitsEveryWindow = minContextWindow;
 
 /**
@@ -134,7 +155,7 @@ export async function checkTextSize(
   if (tokens > window.contextWindow) throw new SkeinError("message_too_large", { tokens, ...window });
 }
 
-/** The session that a context means; made where there is none. One of somebody else's agent is made by a spawn alone. */
+/** The session of a context, created if there is none. Sessions of ACP agents are created only by a spawn. */
 export async function sessionFor(store: Store, context: ResolvedContext): Promise<SessionRecord> {
   return (await findFor(store, context)) ?? createSession(store, context);
 }
@@ -149,7 +170,7 @@ async function createSession(store: Store, context: ResolvedContext): Promise<Se
     return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
     if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
-    // Another caller was quicker.
+    // Another caller has created it in the meantime.
     const made = await findFor(store, context);
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? sessionKey);
@@ -160,14 +181,30 @@ async function createSession(store: Store, context: ResolvedContext): Promise<Se
   }
 }
 
-/** The holder of the key; where none is, and only an ID was given, the session of that ID. */
-export async function findFor(
-  store: Store,
-  { userId, agentId, sessionKey, sessionId }: ResolvedContext,
-): Promise<SessionRecord | null> {
-  const scope: Scope = { agentId, ...present({ userId }) };
-  const byId = sessionId === null ? [] : sessionIdLookups(sessionId, agentId);
-  return firstFound(store.sessions, scope, [{ by: "key", key: sessionKey }, ...byId]);
+/** The holder of the key. If the key has none and an ID was given, the session with that ID. */
+export async function findFor(store: Store, context: ResolvedContext): Promise<SessionRecord | null> {
+  const lookups: Lookup[] = [{ by: "key", key: context.sessionKey }, ...lookupsById(context)];
+  return firstFound(store.sessions, scopeOfSession(context), lookups);
+}
+
+/** The same without the settings of the session, which are in its log. */
+async function locateSession(store: App["store"], context: ResolvedContext): Promise<SessionRef | null> {
+  const holder = await store.work.locate(context.userId, context.sessionKey);
+  if (holder?.agentId === context.agentId) return holder;
+  return firstFound(store.sessions, scopeOfSession(context), lookupsById(context));
+}
+
+function lookupsById({ sessionId, agentId }: ResolvedContext): Lookup[] {
+  return sessionId === null ? [] : sessionIdLookups(sessionId, agentId);
+}
+
+export function withImages(
+  text: string,
+  images: readonly { readonly data: string; readonly mimeType: string }[],
+): Content {
+  if (images.length === 0) return text;
+  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
+  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];
 }
 
 function isEmpty(content: Content): boolean {

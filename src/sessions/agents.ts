@@ -95,6 +95,10 @@ export class Agents {
     return ids.includes("main") ? "main" : (ids[0] ?? "main");
   }
 
+  isDefinedInCode(agentId: string): boolean {
+    return this.#definition(agentId) !== null;
+  }
+
   find(agentId: string): Agent | null {
     return this.ids.includes(agentId) ? this.describe(agentId) : null;
   }

@@ -1,12 +1,10 @@
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
-import { formatKey, parseKey, readKey } from "../core/keys.ts";
-import { parseSessionId } from "../core/names.ts";
+import { formatKey, readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Asker, Lookup } from "../core/references.ts";
-import { displayKey, keyMeant, referenceLookups, resolveReference } from "../core/references.ts";
-import type { Scope, SessionInit, SessionRecord, SessionStore, Store } from "../store/contract.ts";
-import type { RuntimeContext } from "./runtime-context.ts";
+import { displayKey, resolveReference } from "../core/references.ts";
+import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
 
 /** The way from a name to the session that it means now, for every door. */
 
@@ -147,34 +145,6 @@ function formOf(key: string): string | null {
   return "problem" in parsed ? null : parsed.form;
 }
 
-/** Words that mean a session by themselves, and can name no new one; where all share one, it is called `global`. */
-const words = new Set(["current", "global", "unknown"]);
-
-/**
- * Key and id for a new session. A name is a key, a short key, `main`, or else the session id of a named session; without
- * one the id is new. `sessionId` is an id of its own, for keys that do not hold one.
- */
-export function nameNew(
-  name: string | undefined,
-  asker: Asker,
-  options: { readonly sessionId?: string | undefined; newId(): string },
-): Pick<SessionInit, "key" | "sessionId"> {
-  const { agentId, scope } = asker;
-  const named = (sessionId: string, text = sessionId) => ({
-    key: formatKey({ form: "named", agentId, sessionId: parseSessionId(text) }),
-    sessionId: parseSessionId(options.sessionId ?? sessionId),
-  });
-  if (name === undefined) return named(options.sessionId ?? options.newId());
-  const isWord = words.has(name) && !(name === "global" && scope === "global");
-  const [lookup] = isWord
-    ? []
-    : referenceLookups(name, { agentId, ...(scope === undefined ? {} : { scope }) });
-  if (lookup?.by !== "key") return name.includes(":") ? { key: formatKey(parseKey(name)) } : named(name);
-  const key = parseKey(lookup.key);
-  if (key.form === "named" && key.thread === undefined) return { ...named(key.sessionId), key: lookup.key };
-  return { key: lookup.key, ...(options.sessionId === undefined ? {} : { sessionId: options.sessionId }) };
-}
-
 export interface Speaker {
   readonly userId: string | null;
   readonly asker: Asker;
@@ -192,19 +162,4 @@ export function sessionMeant(
   reference: string,
 ): Promise<SessionRecord | null> {
   return resolveSession(sessions, scope, asker, reference, { prefix });
-}
-
-/** The session that a message goes to. A key may name a session that does not exist yet; any other reference must exist. `null`: there is no such session. */
-export async function contextMeant(
-  store: Pick<Store, "sessions">,
-  speaker: Speaker,
-  reference: string,
-): Promise<(RuntimeContext & { readonly sessionKey: string }) | null> {
-  const { userId, asker, newId } = speaker;
-  const known = await sessionMeant(store, speaker, reference);
-  if (known !== null) return { userId, sessionKey: known.key, sessionId: known.sessionId };
-  const meant = keyMeant(reference, asker);
-  if (meant === null) return null;
-  const { key, sessionId } = nameNew(meant, asker, { newId });
-  return { userId, sessionKey: key, ...present({ sessionId }) };
 }

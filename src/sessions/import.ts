@@ -14,7 +14,7 @@ import type {
   TrashedSession,
 } from "../store/contract.ts";
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
-import { nameNew } from "./find-session.ts";
+import { nameNew } from "./resolve-context.ts";
 
 /** What a list of sessions beside the transcripts says of one; everything may be left out. */
 export interface ImportWish {

@@ -28,7 +28,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
     runs,
     config: { session, channels },
     spaces: { enter: ({ userId }: { userId?: string }) => userId ?? null },
-    agents: { first: "main", find: () => ({}) },
+    agents: { first: "main", ids: ["main", "other"] },
     files: { resolveCwd: () => ({ cwd: "/" }) },
   });
   return { store, app, accepted, asked };

@@ -3,7 +3,7 @@ import type { OptionNames } from "../core/check-options.ts";
 import { checkOptions } from "../core/check-options.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
-import type { Content, Provenance } from "../core/messages.ts";
+import type { Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
@@ -22,6 +22,7 @@ import {
   modelWindow,
   noSuchAgent,
   sessionFor,
+  withImages,
 } from "./accept.ts";
 import type { App, UserCalls } from "./app.ts";
 import type { GuardNote } from "./append.ts";
@@ -352,7 +353,7 @@ export class SessionHandle {
       content: withImages(text, images),
       ...present({ queueMode, idempotencyKey }),
       options: { ...rest, ...present({ outputSchema }) },
-      provenance: provenance ?? provenanceOf(context.channel),
+      ...present({ provenance }),
     }).catch((error: unknown) => {
       this.#app.closed.throwIfAborted(); // then nothing else is wrong
       throw error;
@@ -415,14 +416,4 @@ function checkWord(name: string, given: string | undefined, words: readonly stri
     problem: `${name} is ${JSON.stringify(given)}`,
     advice: `Give one of ${words.join(", ")}, or leave it out`,
   });
-}
-
-export function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
-  if (images.length === 0) return text;
-  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
-  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];
-}
-
-function provenanceOf(sourceChannel: string | null): Provenance {
-  return { kind: "external_user", ...present({ sourceChannel }) };
 }

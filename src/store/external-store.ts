@@ -91,6 +91,7 @@ export class ExternalStore implements Store {
       ledger,
       attend: (attendant) => attendance.attend(attendant),
       find: (userId, by) => this.#ledger.find(userId, by),
+      locate: async (userId, key) => (await this.#find(present({ userId }), { by: "key", key }))[0] ?? null,
       create: (scope, init, act) => this.#createWith(scope, init, act),
       watch: (listener) => this.#feed.subscribe("everybody", listener),
       users: () => this.#ledger.users(),

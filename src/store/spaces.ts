@@ -164,6 +164,7 @@ export class Spaces<S extends WorkingStore> {
         if (store === null) return work.find(userId, by);
         return this.#stores.get(store)?.work.find(userId, by) ?? null;
       },
+      locate: async (userId, key) => this.#pick(userId).work.locate(userId, key),
       create: async (scope, init, act) => this.#pick(scope.userId ?? null).work.create(scope, init, act),
       watch: (listener) => {
         this.#listeners.add(listener);

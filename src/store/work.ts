@@ -12,6 +12,8 @@ export interface StoreWork {
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): SessionRef | null;
+  /** The session that has a key now, as the store itself knows it; `null`: none. Its log is not read. */
+  locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
    * Creates a session together with its first run. `act` runs in the transaction that claims the names; if it throws, nothing
    * is created. What it returns is called after the commit. If the log cannot be written then, it is created at first use, and

@@ -47,12 +47,12 @@ beforeEach(async () => {
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] })];
   const inside = Promise.withResolvers<App>();
   skein = await openSkein({ dir, config: null, agents, quiet: true }, inside.resolve);
-  const { runs, files } = await inside.promise;
+  const app = await inside.promise;
   const store = skein.store as FilesStore;
   const config = defaultConfig(dir);
   const loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
-  const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens };
+  const deps = { ...skeinDeps(skein, loaded, app), tokens };
   calls = localCallsWithEvents(allHandlers(deps), deps);
   const context = {
     version: "0",

@@ -14,6 +14,7 @@ import { createSkein, defineAgent } from "../../src/index.ts";
 import { Started } from "../support/cli-process.ts";
 import type { FamilyOptions, Parts } from "../support/family.ts";
 import { call, gate, withParts } from "../support/family.ts";
+import { mountOverHttp } from "../support/mounted-gateway.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 import { openSqliteStore } from "../support/sqlite-store.ts";
 
@@ -472,3 +473,44 @@ describe("a store whose answer is lost", () => {
     expect((await family.skein.session({ sessionId: "trip" }).history()).messages).toHaveLength(2);
   });
 });
+
+/** The same store, with the calls of its sessions by name. */
+function countCalls(store: Store): { readonly store: Store; readonly calls: string[] } {
+  const calls: string[] = [];
+  const sessions = new Proxy(store.sessions, {
+    get: (target, name) => {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== "function") return method;
+      return (...args: unknown[]) => {
+        calls.push(String(name));
+        return Reflect.apply(method, target, args);
+      };
+    },
+  });
+  const { search, state, blobs, watch } = store;
+  const purgeUser = (userId: string) => store.purgeUser(userId);
+  return {
+    store: { sessions, search, state, blobs, watch, purgeUser, close: () => store.close() },
+    calls,
+  };
+}
+
+test.each(["agent:main:session:trip", "main", "session:trip"])(
+  "a message to %s looks its session up once before it is accepted",
+  async (sessionKey) => {
+    const dir = newFolder();
+    const { store, calls } = countCalls(ownStore());
+    const skein = await createSkein({ dir, store, agents, config: null, quiet: true, workers: false });
+    const gateway = await mountOverHttp(skein, dir);
+    try {
+      for (const key of ["agent:main:session:trip", "main"])
+        await gateway.call("chat.send", { sessionKey: key, message: "Hello", idempotencyKey: key });
+      calls.length = 0;
+      await gateway.call("chat.send", { sessionKey, message: "Hello again", idempotencyKey: "again" });
+      expect(calls).toEqual(["find"]);
+    } finally {
+      await gateway.close();
+      await skein.close();
+    }
+  },
+);

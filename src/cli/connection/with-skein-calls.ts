@@ -60,10 +60,10 @@ export async function withSkeinCalls<T>(
       await running.close();
     }
   }
-  return withSkein(terminal, options, loaded, how, async ({ skein, runs, store, files }) => {
+  return withSkein(terminal, options, loaded, how, async ({ skein, app, store }) => {
     const clock = { now: () => terminal.now() };
     const tokens = new Tokens({ ledger: store.work.ledger, clock });
-    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, clock };
+    const deps = { ...skeinDeps(skein, loaded, app), tokens, clock };
     const calls = localCallsWithEvents(allHandlers(deps), deps, {
       ...localPrincipal,
       name: terminalUser(terminal),
@@ -74,7 +74,7 @@ export async function withSkeinCalls<T>(
         calls,
         store,
         may: () => true,
-        claimedRequests: () => runs.ownRequests(),
+        claimedRequests: () => app.runs.ownRequests(),
       });
     } finally {
       await calls.close();
@@ -97,8 +97,7 @@ function fileCannotAnswer(ref: string): SkeinError {
 
 interface OpenSkein {
   readonly skein: Skein;
-  readonly runs: App["runs"];
-  readonly files: App["files"];
+  readonly app: App;
   readonly store: FilesStore;
 }
 
@@ -140,9 +139,8 @@ export async function withSkein<T>(
     inside.resolve,
   );
   try {
-    const { runs, files } = await inside.promise;
     // Always opened on a folder, never in memory.
-    return await use({ skein, runs, files, store: skein.store as FilesStore });
+    return await use({ skein, app: await inside.promise, store: skein.store as FilesStore });
   } finally {
     await skein.close();
   }

@@ -41,7 +41,8 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
     inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
   );
-  const { store, runs, worker, files, unsubscribe } = await inside.promise;
+  const { unsubscribe, ...app } = await inside.promise;
+  const { store, worker } = app;
   const leases = new Leases();
   const close = async ({ runsMs, callsMs }: Grace) => {
     // The worker stops claiming runs first; calls that have started still get their answers.
@@ -52,7 +53,7 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   try {
     // Always opened on a folder, never in memory.
     const { health, checkInPlace } = (store as FilesStore).upkeep;
-    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, reload };
+    const deps = { ...skeinDeps(skein, loaded, app), tokens, reload };
     return { skein, deps, handlers: pieces.handlers(deps), leases, loaded, health, checkInPlace, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });

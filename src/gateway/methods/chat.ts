@@ -1,17 +1,20 @@
 import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
+import type { Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import { keyMeant } from "../../core/references.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
 import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../runs/contract.ts";
+import { runIdOf } from "../../runs/ledger/run-ledger.ts";
 import { checkSameRequest } from "../../runs/same-request.ts";
+import { acceptInput, findFor, withImages } from "../../sessions/accept.ts";
 import type { CompactionNotDone } from "../../sessions/compaction-summary.ts";
 import { outsideChannel } from "../../sessions/delivery.ts";
+import { resolveRuntimeContext } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
-import type { SendOptions, SessionHandle } from "../../sessions/session-handle.ts";
-import { withImages } from "../../sessions/session-handle.ts";
-import { isLocal } from "../auth/principal.ts";
+import type { SendOptions } from "../../sessions/session-handle.ts";
+import type { SessionRecord } from "../../store/contract.ts";
 import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";
 import { payloadsFor } from "./runs.ts";
 import { askerOf, contextOf, findSession, resolveTarget } from "./session-lookup.ts";
@@ -23,24 +26,15 @@ export function chatHandlers(app: SkeinApp): HandlersOf<Method> {
   const { skein } = app;
   return {
     "sessions.send": async (params, call) => {
-      const { timeoutMs = 0, model, thinking, system, runTimeoutSeconds } = params;
-      const run = await acceptMessage(app, call, params, async () => ({
-        to: await resolveTarget(app, call, params),
-        options: present({ model, thinking, system, runTimeoutSeconds }),
-      }));
+      const { timeoutMs = 0 } = params;
+      const run = await acceptMessage(app, call, params, () => resolveTarget(app, call, params));
       return waitForRun(app, call, run.runId, timeoutMs);
     },
     "chat.send": async (params, call) =>
-      acceptedPayload(
-        app,
-        await acceptMessage(app, call, params, async () => ({
-          to: await resolveTarget(app, call, params),
-          options: {},
-        })),
-      ),
+      acceptedPayload(app, await acceptMessage(app, call, params, () => resolveTarget(app, call, params))),
     "chat.inject": async (params, call) => {
       const { message, idempotencyKey } = params;
-      const known = await skein.runFor(idempotencyKey, call.userId);
+      const known = await findRun(app, runIdOf(call.userId, idempotencyKey), call.userId);
       if (known !== null) {
         checkSameRequest(known, { content: message, isNote: true, ...keyIn(app, params) });
         return acceptedPayload(app, known);
@@ -63,11 +57,13 @@ interface MessageInput
   readonly idempotencyKey: string;
   readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
   readonly attachments?: readonly Attachment[];
+  readonly provenance?: Provenance;
 }
 
-interface MessageTarget {
-  readonly to: RuntimeContext;
-  readonly options: SendOptions;
+interface AgentTarget {
+  readonly context: RuntimeContext;
+  readonly session: SessionRecord | null;
+  readonly deliverTo?: DeliveryTarget;
 }
 
 /**
@@ -77,33 +73,53 @@ interface MessageTarget {
 async function acceptMessage(
   app: SkeinApp,
   call: Call,
-  { message, idempotencyKey, queueMode, attachments = [], ...said }: MessageInput,
-  meant: () => Promise<MessageTarget>,
+  { message, idempotencyKey, queueMode, attachments = [], provenance, ...input }: MessageInput,
+  findTarget: () => Promise<AgentTarget>,
 ): Promise<Run> {
-  const { skein } = app;
-  const known = await skein.runFor(idempotencyKey, call.userId);
-  const images = attachedImages(attachments);
+  const runId = runIdOf(call.userId, idempotencyKey);
+  const known = await findRun(app, runId, call.userId);
+  const content = withImages(message, attachedImages(attachments));
+  const { model, thinking, runTimeoutSeconds, system, extraSystemPrompt } = input;
+  const options = present({ model, thinking, runTimeoutSeconds, system, extraSystemPrompt });
   if (known !== null) {
-    const { model, thinking, runTimeoutSeconds, system, extraSystemPrompt } = said;
-    const options = present({ model, thinking, runTimeoutSeconds, system, extraSystemPrompt });
     checkSameRequest(known, {
-      content: withImages(message, images),
+      content,
       options,
       isNote: false,
       ...present({ queueMode }),
-      ...keyIn(app, said),
+      ...keyIn(app, input),
     });
     return known;
   }
-  const { to, options } = await meant();
-  return skein.session(to).accept(message, {
-    ...options,
-    ...present({ queueMode }),
-    idempotencyKey,
-    images,
-    // Paths in a client's message name files of the client's machine. Only a local caller shares this one.
-    origin: isLocal(call.principal) ? "cli" : "api",
-  });
+  const { context, session, deliverTo } = await findTarget();
+  // Paths in a client's message name files of the client's machine. Only a local caller shares this one.
+  const origin = call.isLocal ? "cli" : "api";
+  const { run } = await acceptInput(
+    app,
+    resolveRuntimeContext(app, context),
+    {
+      kind: "user",
+      runId,
+      content,
+      idempotencyKey,
+      options: { ...options, ...present({ deliverTo }), origin },
+      ...present({ queueMode, provenance }),
+    },
+    session,
+  );
+  return run;
+}
+
+/** The run of an earlier request. From now on this process works on it like on its own requests. */
+async function findRun(
+  { runs, closed }: SkeinApp,
+  runId: string,
+  userId: string | null,
+): Promise<Run | null> {
+  closed.throwIfAborted();
+  const run = await runs.get(runId, userId);
+  if (run !== null) runs.adoptRequest(run);
+  return run;
 }
 
 /**
@@ -119,21 +135,20 @@ function keyIn(
 }
 
 /** Without a session key, the target is the agent's main session. */
-async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): Promise<MessageTarget> {
-  const { sessionKey, agentId, model, thinking, runTimeoutSeconds, deliver, provenance } = params;
-  const to: RuntimeContext =
+async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): Promise<AgentTarget> {
+  const { sessionKey, agentId, deliver } = params;
+  const target =
     sessionKey === undefined
-      ? present({ userId: call.userId, agentId })
+      ? { context: present({ userId: call.userId, agentId }), session: null }
       : await resolveTarget(app, call, { sessionKey, agentId });
-  const deliverTo = deliver === true ? await channelOf(app.skein.session(to)) : undefined;
-  const { system, extraSystemPrompt } = params;
-  const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, system, extraSystemPrompt };
-  return { to, options: present(options) };
+  if (deliver !== true) return target;
+  const resolved = resolveRuntimeContext(app, target.context);
+  const session = target.session ?? (await findFor(app.store, resolved));
+  return { ...target, session, deliverTo: channelOf(session ?? { key: resolved.sessionKey, meta: {} }) };
 }
 
 /** The channel of the session. */
-async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
-  const { key, meta } = (await session.record()) ?? { key: session.key, meta: {} };
+function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): DeliveryTarget {
   const target = outsideChannel({ key, meta });
   if (target !== null) return target;
   const problem = `The session ${key} is on no channel that a reply could go to`;

@@ -36,7 +36,7 @@ export function directoryHandlers(app: SkeinApp): HandlersOf<Method> {
       const to =
         sessionKey === undefined
           ? present({ userId: call.userId, agentId })
-          : await resolveTarget(app, call, { sessionKey, agentId });
+          : (await resolveTarget(app, call, { sessionKey, agentId })).context;
       const how = { ...to, signal: call.signal, isOperator: call.isAdmin, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
       const seen = call.isAdmin ? result : payloadsFor(app, call).value(removePaths(result, isError));

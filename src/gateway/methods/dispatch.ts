@@ -16,6 +16,7 @@ import type { MethodName, Params, Result } from "../../protocol/methods/method-t
 import { findMethod } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-views.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
+import type { App } from "../../sessions/app.ts";
 import type { ShowRequestOptions } from "../../sessions/show-request.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { EveryUser } from "../../sessions/users.ts";
@@ -23,7 +24,7 @@ import type { XrayOptions } from "../../sessions/xray.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
-import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
+import { isAdmin, isLocal, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Tokens } from "../auth/tokens.ts";
 import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 
@@ -37,6 +38,8 @@ export interface Call {
   readonly userId: string | null;
   /** Has the scope `admin`: sees secrets and file paths. */
   readonly isAdmin: boolean;
+  /** The caller runs on this machine, with access to the folder. */
+  readonly isLocal: boolean;
   /** Aborted when the client no longer waits. */
   readonly signal: AbortSignal;
 }
@@ -103,7 +106,9 @@ export interface FolderApp {
 }
 
 /** A folder with an open Skein. */
-export interface SkeinApp extends FolderApp {
+export interface SkeinApp extends FolderApp, Omit<App, keyof FolderApp> {
+  readonly runs: App["runs"];
+  readonly store: App["store"];
   readonly skein: Skein;
 }
 
@@ -189,7 +194,8 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
   const named = method.needsAll === true ? undefined : (params.userId as string | undefined);
   const scope = scopeFor(principal, named);
   if (!scope.allowed) throw forbidden(scope);
-  return { params, call: { principal, userId: scope.userId, isAdmin: isAdmin(principal) } };
+  const { userId } = scope;
+  return { params, call: { principal, userId, isAdmin: isAdmin(principal), isLocal: isLocal(principal) } };
 }
 
 export class Dispatch {

@@ -3,7 +3,9 @@ import { isAcpKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
-import { contextMeant, findTrashed, refuseTrashed, sessionMeant } from "../../sessions/find-session.ts";
+import { findTrashed, refuseTrashed, sessionMeant } from "../../sessions/find-session.ts";
+import type { MessageTarget } from "../../sessions/resolve-context.ts";
+import { resolveMessageTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { EveryUser } from "../../sessions/users.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
@@ -69,11 +71,11 @@ export async function resolveTarget(
   app: FolderApp,
   { userId }: Call,
   named: SessionName,
-): Promise<RuntimeContext & { readonly sessionKey: string }> {
+): Promise<MessageTarget> {
   const speaker = { userId, asker: askerOf(app, named), newId: app.newId };
-  const meant = await contextMeant(app.store, speaker, nameOf(named));
+  const target = await resolveMessageTarget(app.store, speaker, nameOf(named));
   const advice = `${listed}; a message creates a session only under a full key`;
-  return meant ?? missing(app, { userId }, named, advice);
+  return target ?? missing(app, { userId }, named, advice);
 }
 
 /** Throws if the store cannot list the sessions of every user. */

@@ -9,8 +9,8 @@ import {
   removeSession,
   sessionState,
 } from "../../sessions/change-session.ts";
-import { nameNew } from "../../sessions/find-session.ts";
 import { SessionImporter } from "../../sessions/import.ts";
+import { nameNew } from "../../sessions/resolve-context.ts";
 import { withWorkingDirectory } from "../../sessions/run-place.ts";
 import { chosenCwd } from "../../sessions/runtime-context.ts";
 import type { SessionRecord } from "../../store/contract.ts";

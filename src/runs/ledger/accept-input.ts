@@ -3,7 +3,7 @@ import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
-import { laneOf, ranks } from "../lanes.ts";
+import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
 import { retryableCodes } from "../states.ts";
 import { countPair, figuresOrNone, pairCount, writeFigures } from "./budgets.ts";
@@ -46,7 +46,7 @@ export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted
     kind,
     ...present({ startedBy: made.startedBy }),
   });
-  emitChildState(ledger, made, "queued");
+  if (kind === "spawn") emitChildState(ledger, made, "queued");
   refreshQueue(ledger, session.uid);
   if (request.arrivalOf !== undefined) markArrived(ledger, request.arrivalOf, "announced");
   return { run: publicRun(made), isNew: true };
@@ -118,7 +118,7 @@ function insertRun(
     session.key,
     session.sessionId,
     kind,
-    laneOf(kind),
+    laneByKind[kind],
     queueMode,
     rank,
     request.entryId ?? inputEntryId(runId),

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { RunBooks } from "../../../test/support/run-books.ts";
 import { Database, inMemory } from "../../store/files/database.ts";
 import type { SessionWork } from "../contract.ts";
-import { laneOf } from "../lanes.ts";
+import { laneByKind } from "../lanes.ts";
 import { migrateRuns, runSteps } from "../ledger/schema.ts";
 
 let books: RunBooks;
@@ -122,7 +122,7 @@ describe("what else is asked of the books", () => {
   });
 
   test("what a session sends another takes a slot of its own lane, and what it spawns of another", () => {
-    expect((["spawn", "announce", "send", "ping_pong"] as const).map(laneOf)).toEqual([
+    expect((["spawn", "announce", "send", "ping_pong"] as const).map((kind) => laneByKind[kind])).toEqual([
       "subagent",
       "nested",
       "nested",

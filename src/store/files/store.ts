@@ -206,13 +206,15 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalog.close(),
   });
+  const find: StoreWork["find"] = (userId, by) => {
+    const row = "key" in by ? work.byKey(userId, by.key) : work.thereById(userId, by.sessionId);
+    return row === null ? null : sessionRefOf(row);
+  };
   const handle: StoreWork = {
     ledger: work.ledger,
     attend: (attendant) => work.attendance.attend(attendant),
-    find: (userId, by) => {
-      const row = "key" in by ? work.byKey(userId, by.key) : work.thereById(userId, by.sessionId);
-      return row === null ? null : sessionRefOf(row);
-    },
+    find,
+    locate: async (userId, key) => find(userId, { key }),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);

@@ -75,6 +75,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     },
     attend: (attendant) => work.attend(attendant),
     find: (userId, by) => sessions.refAt(userId, by),
+    locate: async (userId, key) => sessions.refAt(userId, { key }),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nameNew } from "./find-session.ts";
+import { nameNew } from "./resolve-context.ts";
 
 describe("names of new sessions", () => {
   const newId = () => "fresh";
