@@ -1,4 +1,4 @@
-import { cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TSchema } from "typebox";
@@ -202,23 +202,6 @@ describe("sessions rm and restore", () => {
     expect(refused.error).toContain("other-trip, old-trip");
     expect((await json("sessions", "restore", "other-trip")).sessionId).toBe("other-trip");
   });
-
-  test("[CLI21] a purge asks, and does it only after a yes", async () => {
-    const purge = ["sessions", "rm", "last year", "--purge"];
-    const asked: string[] = [];
-    const answering = (answer: string) => ({
-      ask: async (question: string) => {
-        asked.push(question);
-        return answer;
-      },
-    });
-    expect((await skein(purge, answering("n"))).exit).toBe(2);
-    expect((await json("sessions", "ls", "--trash")).count).toBe(1);
-    expect((await skein(purge, answering("y"))).out).toBe("session:old-trip is gone for good\n");
-    expect(asked[0]).toContain("Delete session:old-trip (old-trip) for good?");
-    expect((await json("sessions", "ls", "--trash")).count).toBe(0);
-    expect(globSync("**/old-trip*", { cwd: dir })).toEqual([]);
-  });
 });
 
 describe("sessions compact", () => {
@@ -235,22 +218,6 @@ describe("sessions compact", () => {
   });
 });
 
-describe("sessions redact", () => {
-  test("[CLI21] what was said is gone in every copy, and summaries that may repeat it are named", async () => {
-    await json("sessions", "fork", "trip", "--id", "copy");
-    const { out } = await skein(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
-    expect(out).toMatch(/^erased for good in:\n/);
-    expect(out).toMatch(/\n {2}copy +1 entry\n/);
-    expect(out).toContain("check these summaries, which may repeat it");
-    expect((await json("sessions", "show", "copy")).messages[0].content).toEqual([
-      { type: "text", text: "[redacted]" },
-    ]);
-    expect((await skein(["sessions", "redact", "trip", wish, "--yes"])).out).toBe(
-      "nothing was left to erase\n",
-    );
-  });
-});
-
 describe("sessions repair", () => {
   test("[SFL11] of our own log the damage is told, and nothing is rewritten", async () => {
     const log = join(dir, "agents/main/sessions/daily.log.jsonl");
@@ -263,16 +230,5 @@ describe("sessions repair", () => {
     expect(readFileSync(log, "utf8")).toContain("{torn");
     expect(await json("sessions", "repair", "daily")).toMatchObject({ backup: null, damaged: [{ line: 3 }] });
     expect((await skein(["sessions", "repair", "trip"])).out).toMatch(/^trip: no damage, \d+ entries\n$/);
-  });
-});
-
-describe("users rm", () => {
-  test("[CLI21] everything of one user is gone, nothing of another", async () => {
-    const refused = await skein(["users", "rm", "alice"], { ask: async () => "no" });
-    expect(refused.exit).toBe(2);
-    const { out } = await skein(["users", "rm", "alice"], { ask: async () => "y" });
-    expect(out).toBe("user alice is gone for good, with 1 session\n");
-    expect(existsSync(join(dir, "users/alice/agents/main/sessions/trip.jsonl"))).toBe(false);
-    expect(await keyOf("trip")).toBe("agent:main:session:trip");
   });
 });

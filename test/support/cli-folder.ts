@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openFolder } from "../../src/app/folder.ts";
 import type { SessionMeta, Store } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { family } from "./cli.ts";
 
@@ -14,7 +14,7 @@ export function familyTree(member: string): SessionTree {
 
 /** A folder with the sample family, a trashed session, another agent, and a second user with a session of the same name. */
 export async function seedFolder(root: string): Promise<void> {
-  const store = await openFolder({ root, durability: "os" });
+  const store = await createStore({ dir: root, durability: "os" });
   try {
     await seed(store);
     // A close on a busy machine may leave the index behind, which `doctor` then reports.

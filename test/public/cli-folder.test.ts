@@ -1,11 +1,20 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { family, run, withoutFigures } from "../../test/support/cli.ts";
-import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
-import { openFolder } from "../app/folder.ts";
-import { present } from "../core/present.ts";
+import type { Terminal } from "../../src/cli/main.ts";
+import { createStore } from "../../src/entry-store.ts";
+import { family, run, withoutFigures } from "../support/cli.ts";
+import { familyTree, seedFolder, seedNow } from "../support/cli-folder.ts";
 
 let home = "";
 let seeded = "";
@@ -77,11 +86,11 @@ describe("labels of other agents", () => {
   const spawned = async (
     ...sessions: [key: string, label: string, spawnedBy?: string, userId?: string][]
   ) => {
-    const store = await openFolder({ root: dir, durability: "os" });
+    const store = await createStore({ dir, durability: "os" });
     try {
       for (const [key, label, spawnedBy, userId] of sessions) {
-        const meta = { label, ...present({ spawnedBy }) };
-        await store.sessions.create(present({ userId }), { key, cwd: "/", meta });
+        const meta = { label, ...(spawnedBy === undefined ? {} : { spawnedBy }) };
+        await store.sessions.create(userId === undefined ? {} : { userId }, { key, cwd: "/", meta });
       }
     } finally {
       await store.close();
@@ -238,4 +247,62 @@ describe("the same as of a file", () => {
       expect(shown(ours)).toEqual(shown(file));
     },
   );
+});
+
+describe("permanent deletion", () => {
+  const wish = familyTree("main").path()[2]?.id ?? "";
+  const change = (args: string[], more: Partial<Terminal> = {}) =>
+    run([...args, "--dir", dir], { now: () => seedNow, cwd: home, ...more });
+
+  test("[CLI21] a purge asks, and does it only after a yes", async () => {
+    const purge = ["sessions", "rm", "last year", "--purge"];
+    const asked: string[] = [];
+    const answering = (answer: string) => ({
+      ask: async (question: string) => {
+        asked.push(question);
+        return answer;
+      },
+    });
+    expect((await change(purge, answering("n"))).exit).toBe(2);
+    expect((await json("sessions", "ls", "--trash")).count).toBe(1);
+    expect((await change(purge, answering("y"))).out).toBe("session:old-trip is gone for good\n");
+    expect(asked[0]).toContain("Delete session:old-trip (old-trip) for good?");
+    expect((await json("sessions", "ls", "--trash")).count).toBe(0);
+    expect(globSync("**/old-trip*", { cwd: dir })).toEqual([]);
+  });
+
+  test("[CLI21] what was said is gone in every copy, and summaries that may repeat it are named", async () => {
+    await json("sessions", "fork", "trip", "--id", "copy");
+    const { out } = await change(["sessions", "redact", "trip", wish.slice(-8)], { ask: async () => "yes" });
+    expect(out).toMatch(/^erased for good in:\n/);
+    expect(out).toMatch(/\n {2}copy +1 entry\n/);
+    expect(out).toContain("check these summaries, which may repeat it");
+    expect((await json("sessions", "show", "copy")).messages[0].content).toEqual([
+      { type: "text", text: "[redacted]" },
+    ]);
+    expect((await change(["sessions", "redact", "trip", wish, "--yes"])).out).toBe(
+      "nothing was left to erase\n",
+    );
+  });
+
+  test("[CLI21] everything of one user is gone, nothing of another", async () => {
+    const refused = await change(["users", "rm", "alice"], { ask: async () => "no" });
+    expect(refused.exit).toBe(2);
+    const { out } = await change(["users", "rm", "alice"], { ask: async () => "y" });
+    expect(out).toBe("user alice is gone for good, with 1 session\n");
+    expect(existsSync(join(dir, "users/alice/agents/main/sessions/trip.jsonl"))).toBe(false);
+    expect((await json("sessions", "show", "trip")).sessionKey).toBe("agent:main:session:trip");
+  });
+
+  test.each([
+    [["sessions", "rm", "old-trip", "--purge"]],
+    [["sessions", "redact", "trip", wish]],
+    [["users", "rm", "alice"]],
+  ])("[CLI21] where nobody can be asked, %j needs --yes", async (args) => {
+    const { err, exit } = await change(args);
+    expect(exit).not.toBe(0);
+    expect(err).toContain("--yes");
+    expect((await json("sessions", "ls", "--trash")).count).toBe(1);
+    expect((await change(["sessions", "show", "trip", "--user", "alice"])).exit).toBe(0);
+  });
 });

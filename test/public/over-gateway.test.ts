@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
-import { run } from "../../test/support/cli.ts";
-import { withRuns } from "../../test/support/cli-runs.ts";
-import type { WholeGateway } from "../../test/support/whole-gateway.ts";
-import { wholeGateway } from "../../test/support/whole-gateway.ts";
-import { runningPath } from "../gateway/running-file.ts";
-import type { RunListPayload } from "../protocol/runs.ts";
-import type { TemporaryFolder } from "../testing/support/temporary-folder.ts";
-import { temporaryFolder } from "../testing/support/temporary-folder.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Terminal } from "../../src/cli/main.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { run } from "../support/cli.ts";
+import { GatewayPeer, goodToken } from "../support/gateway-peer.ts";
+import type { RunListPayload } from "../support/payloads.ts";
+import { runningPath } from "../support/running-gateway.ts";
+import type { WholeGateway } from "../support/whole-gateway.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 /** Two agents that may reach each other, as the sample family has them. */
 const config = `agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }
@@ -176,6 +176,32 @@ describe("over a gateway that runs, as on the folder itself", () => {
   });
 });
 
+describe("SKEIN_TOKEN", () => {
+  test.each([
+    ["of another machine", { host: "elsewhere" }],
+    ["of this machine, which nothing shows", { started: null, bootId: null }],
+  ])("[ATG1] is not sent where gateway.json names a gateway %s", async (_, claimed) => {
+    const peer = new GatewayPeer();
+    await peer.listen();
+    try {
+      const file = runningPath(gateway.root);
+      const written = JSON.parse(readFileSync(file, "utf8"));
+      // Leads to the peer, and is not an address that a machine has.
+      const url = peer.url.replace("127.0.0.1", "0.0.0.0");
+      writeFileSync(file, JSON.stringify({ ...written, ...claimed, url }));
+      rmSync(join(gateway.root, "token"));
+      const listed = await here(["sessions", "ls"], { env: { SKEIN_TOKEN: "skein_mine" } });
+      expect(listed.err).toContain("is sent to no other machine");
+      expect(peer.connects).toBe(0);
+      writeFileSync(file, JSON.stringify({ ...written, url: peer.url }));
+      await here(["sessions", "ls"], { env: { SKEIN_TOKEN: goodToken } });
+      expect(peer.connects).toBe(1);
+    } finally {
+      await peer.close();
+    }
+  });
+});
+
 describe("a gateway that does not do as one would like", () => {
   test("a token with fewer scopes is refused clearly, by the gateway", async () => {
     const token = await gateway.token({ label: "reader", scopes: ["read"] });
@@ -220,6 +246,7 @@ describe("a gateway that does not do as one would like", () => {
     expect(await here(["send", "main", "repeat still", "--json"])).toMatchObject({ err: "", exit: 0 });
     writeFileSync(file, JSON.stringify({ ...left, pid: 2 ** 22 + 1 }));
     expect(await here(["send", "main", "repeat on"])).toEqual({ out: "on\n", err: "", exit: 0 });
-    expect(await withRuns(gateway.root, (runs) => runs.list({ states: ["queued", "running"] }))).toEqual([]);
+    const open = JSON.parse((await here(["runs", "ls", "--state", "open", "--json"])).out);
+    expect(open.count).toBe(0);
   });
 });
