@@ -1,9 +1,8 @@
 import Type from "typebox";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { SkeinError } from "../../core/errors.ts";
-import type { ToolContext, ToolDefinition } from "./define-tool.ts";
-import { defineTool } from "./define-tool.ts";
+import type { ToolContext, ToolDefinition } from "../../src/index.ts";
+import { defineTool, SkeinError } from "../../src/index.ts";
 
 const execute = () => "done";
 const good = { name: "weather", description: "Tells the weather.", execute };

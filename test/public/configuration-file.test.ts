@@ -1,0 +1,179 @@
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { createSkein } from "../../src/index.ts";
+import { run } from "../support/cli.ts";
+import { system } from "../support/family.ts";
+import { answering, closeAll, withScript } from "../support/skein.ts";
+
+let folder: TemporaryFolder;
+let home: string;
+beforeEach(() => {
+  folder = temporaryFolder("skein-file-");
+  home = realpathSync(folder.path);
+});
+afterEach(async () => {
+  await closeAll();
+  folder.remove();
+});
+
+type Env = Readonly<Record<string, string>>;
+
+function write(name: string, text: string): string {
+  const file = join(home, name);
+  mkdirSync(join(file, ".."), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+}
+
+interface Configuration {
+  readonly file?: string;
+  readonly problems: readonly string[];
+  readonly effective: string;
+}
+
+/** The configuration that `doctor` reports for a folder. */
+async function configurationAt(cwd = home, env: Env = {}): Promise<Configuration> {
+  const { out } = await run(["doctor", "--json"], { cwd, home, env: { SKEIN_GATEWAY__PORT: "0", ...env } });
+  return JSON.parse(out).configuration;
+}
+
+/** The mistakes in a `skein.yaml` that `doctor` reports. */
+async function problemsOf(text: string, env: Env = {}): Promise<string> {
+  write("skein.yaml", text);
+  return (await configurationAt(home, env)).problems.join("\n");
+}
+
+describe("the configuration file", () => {
+  test("[CFG2] is the nearest one upward from the current folder", async () => {
+    const deep = join(home, "a/b/c");
+    mkdirSync(deep, { recursive: true });
+    expect(await configurationAt(deep)).not.toHaveProperty("file");
+    const above = write("a/skein.yml", "durability: os");
+    expect((await configurationAt(deep)).file).toBe(above);
+    const near = write("a/b/skein.json", '{"lock": {"timeoutMs": 5}}');
+    const { file, effective } = await configurationAt(deep);
+    expect(file).toBe(near);
+    expect(effective).toContain(`timeoutMs: 5 # ${near}:1`);
+    expect(effective).toContain("durability: full # default");
+    expect((await configurationAt(join(home, "a"))).file).toBe(above);
+  });
+
+  test("[CFG3] yields to a variable of the environment", async () => {
+    write("skein.yaml", "durability: os\nlanes: { main: 3, cron: 2 }\n");
+    const { effective } = await configurationAt(home, { SKEIN_LANES__MAIN: "9" });
+    expect(effective).toContain("main: 9 # SKEIN_LANES__MAIN\n");
+    expect(effective).toContain(`cron: 2 # ${home}/skein.yaml:2\n`);
+    expect(effective).toContain(`durability: os # ${home}/skein.yaml:1\n`);
+  });
+
+  test("[CFG3] the real environment has precedence over .env", async () => {
+    write("skein.yaml", "lanes: { main: 3 }\n");
+    write(".env", "SKEIN_LANES__MAIN=5\nSKEIN_LANES__CRON=6\n");
+    const { effective } = await configurationAt(home, { SKEIN_LANES__MAIN: "9" });
+    expect(effective).toContain("main: 9 # SKEIN_LANES__MAIN\n");
+    expect(effective).toContain("cron: 6 # SKEIN_LANES__CRON in ");
+  });
+
+  test("[CFG4] with several mistakes has each of them named by file, line and column", async () => {
+    const told = await problemsOf("lock: 5\nsession:\n  scope: [a]\n  maintenance: { mode: wran }\n");
+    for (const place of ["1:7: lock", "3:10: session.scope", "4:24: session.maintenance.mode"])
+      expect(told).toContain(`${home}/skein.yaml:${place}`);
+  });
+
+  test("[CFG4] that is not YAML has the place named too", async () => {
+    expect(await problemsOf("lock: {}\nagents: { main: \n")).toMatch(/skein\.yaml:[23]:\d+/);
+  });
+
+  test("[CFG5] with an unknown setting has the closest one named", async () => {
+    const told = await problemsOf("durabilty: os\nsession:\n  maintenence: {}\n");
+    expect(told).toContain('found the key "durabilty"');
+    expect(told).toContain("did you mean durability?");
+    expect(told).toContain("did you mean maintenance?");
+  });
+
+  test("[CFG5] an unknown variable of Skein is a mistake as well", async () => {
+    expect(await problemsOf("", { SKEIN_DURABILTY: "os" })).toContain("SKEIN_DURABILITY");
+  });
+});
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of the configuration
+const who = "${WHO}";
+
+describe("a variable in the configuration file", () => {
+  const main = `agents: { main: { model: rehearsal/script, system: "You are ${who}, not $${who}." } }\n`;
+
+  test("[CFG6] is replaced by its value, once", async () => {
+    const config = write("skein.yaml", main);
+    const { skein, model } = await withScript(
+      answering(),
+      {},
+      { config, agents: [], env: { WHO: `the ${who}` } },
+    );
+    await skein.session().send("hello").result;
+    expect(system(model.requests[0])).toContain(`You are the ${who}, not ${who}.`);
+  });
+
+  test("[CFG6] that is not set is a mistake at its place", async () => {
+    expect(await problemsOf(`\n${main}`)).toContain(`skein.yaml:2:61: agents.main.system: found ${who}`);
+  });
+});
+
+describe("secret settings", () => {
+  const key = "hunter2-and-more";
+  const provider = `{ apiKey: ${key}, headers: { x-team: ${key} }, baseUrl: 'https://ann:${key}@x.org/v1' }`;
+  const text = `models: { providers: { anthropic: ${provider} } }
+acp: { agents: { claude: { env: { TEAM: ${key} } } } }
+defaults: { system: "${who}" }
+`;
+
+  test.each([["doctor"], ["doctor --all"], ["doctor --json"]])(
+    "[CFG11] are not printed by %s",
+    async (args) => {
+      write("skein.yaml", text);
+      const env = { SKEIN_GATEWAY__PORT: "0", SKEIN_MODELS__PROVIDERS__OPENAI__API_KEY: key, WHO: key };
+      const { out, err } = await run(args.split(" "), { cwd: home, home, env });
+      for (const name of ["apiKey", "x-team", "TEAM", "system"])
+        expect(out).toMatch(new RegExp(`${name}: \\\\?"\\*\\*\\*`));
+      expect(out + err).not.toContain("hunter2");
+    },
+  );
+
+  test("[CFG11] are not printed where they are mistakes", async () => {
+    const told = await problemsOf(
+      "models: { providers: { a: { apiKey: [hunter2] } } }\nacp: { agents: { claude: { env: { TEAM: [hunter2] } } } }\n",
+    );
+    expect(told).toContain("apiKey");
+    expect(told).toContain("TEAM");
+    expect(told).not.toContain("hunter2");
+  });
+});
+
+describe("an agent without a configured model", () => {
+  const groq = "{ apiKey: k, baseUrl: 'https://x.org/v1', models: { one: {}, two: {} } }";
+  test.each<[string, Env, string, RegExp]>([
+    ["without a key, the rehearsal", {}, "", /^rehearsal\/basic$/],
+    ["with a blank key, the rehearsal", { ANTHROPIC_API_KEY: " " }, "", /^rehearsal\/basic$/],
+    ["Anthropic", { ANTHROPIC_API_KEY: "k" }, "", /^anthropic\//],
+    ["OpenAI", { OPENAI_API_KEY: "k" }, "", /^openai\//],
+    ["Google", { GEMINI_API_KEY: "k" }, "", /^google\//],
+    ["Mistral", { MISTRAL_API_KEY: "k" }, "", /^mistral\//],
+    ["the first of several", { MISTRAL_API_KEY: "k", OPENAI_API_KEY: "k" }, "", /^openai\//],
+    ["a key in the file", {}, "models: { providers: { mistral: { apiKey: k } } }", /^mistral\//],
+    ["another server", {}, `models: { providers: { groq: ${groq} } }`, /^groq\/one$/],
+    ["the configured model", { OPENAI_API_KEY: "k" }, "defaults: { model: rehearsal/basic }", /^rehearsal\//],
+  ])("[CFG19] uses the provider whose key is set: %s", async (_, env, text, model) => {
+    const config = write("skein.yaml", text);
+    const skein = await createSkein({ memory: true, config, env, quiet: true });
+    try {
+      const sessionKey = "agent:main:main";
+      await skein.store.sessions.create({ agentId: "main" }, { key: sessionKey, cwd: home });
+      const { result } = await skein.callTool("agents_list", {}, { sessionKey });
+      expect(result).toMatchObject({ agents: [{ id: "main", model: expect.stringMatching(model) }] });
+    } finally {
+      await skein.close();
+    }
+  });
+});
