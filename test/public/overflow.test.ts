@@ -6,10 +6,9 @@ import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, ToolDefinition, TurnEvent } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
-import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import type { StandIn, StandInReply, StandInRequest } from "../support/provider-stand-in.ts";
 import { goodSummary, startStandIn } from "../support/provider-stand-in.ts";
-import { textOf } from "../support/text.ts";
+import { estimateTokens, textOf } from "../support/text.ts";
 
 let home: TemporaryFolder;
 let standIn: StandIn | null = null;
@@ -457,9 +456,7 @@ describe("[OVF6] every measure says how many tokens it freed", () => {
       messages: { role: string; content: Parameters<typeof textOf>[0] }[];
     };
     const shown = messages.filter(({ role }) => role !== "system");
-    return estimateTokens(
-      shown.map(({ content }) => ({ role: "user", content: textOf(content), timestamp: 0 })),
-    );
+    return estimateTokens(shown.map(({ content }) => textOf(content)));
   };
 
   test("done: as many as the next request is smaller by, not done: none", async () => {
@@ -478,7 +475,7 @@ describe("[OVF6] every measure says how many tokens it freed", () => {
     expect(ended.some(({ phase }) => phase === "done")).toBe(true);
     const asked = standIn.requests.filter(({ isSummary }) => !isSummary).slice(5);
     const [refused, answered] = [asked[0], asked.at(-1)] as [StandInRequest, StandInRequest];
-    const smallerBy = tokensIn(refused) - tokensIn(answered);
+    const smallerBy = (await tokensIn(refused)) - (await tokensIn(answered));
     const freed = ended.reduce((sum, { freedTokens = 0 }) => sum + freedTokens, 0);
     expect(smallerBy).toBeGreaterThan(1000);
     expect(freed).toBe(smallerBy);

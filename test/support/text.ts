@@ -1,13 +1,31 @@
-import type { Entry, Message } from "../../src/index.ts";
+import type { ContextMessage, Entry } from "../../src/index.ts";
+import { SessionTree, xray } from "../../src/index.ts";
 
-type Content = Extract<Message, { role: "user" | "assistant" | "toolResult" }>["content"];
+export type UserMessage = Extract<ContextMessage, { role: "user" }>;
+export type AssistantMessage = Extract<ContextMessage, { role: "assistant" }>;
+export type ToolResultMessage = Extract<ContextMessage, { role: "toolResult" }>;
+export type Content = UserMessage["content"];
+export type AssistantBlock = AssistantMessage["content"][number];
+export type ToolCallBlock = Extract<AssistantBlock, { type: "toolCall" }>;
 
 /** The text of a message's content, without its other blocks. */
-export function textOf(content: Content | readonly { readonly type: string }[]): string {
+export function textOf(
+  content: Content | AssistantMessage["content"] | readonly { readonly type: string }[],
+): string {
   if (typeof content === "string") return content;
   return content
     .flatMap((block) => ("text" in block && block.type === "text" ? [String(block.text)] : []))
     .join("\n");
+}
+
+/** The tokens of user messages with these texts, as a context is counted. */
+export async function estimateTokens(texts: readonly string[]): Promise<number> {
+  const counts = texts.map(async (content) => {
+    const tree = SessionTree.create({ cwd: "/" });
+    tree.append({ type: "message", message: { role: "user", content } });
+    return (await xray(tree, "local/any")).tokens.total;
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
 export function lineOf(entry: Entry): string {

@@ -1,5 +1,5 @@
-import type { AssistantBlock, AssistantMessage, Content, ToolCallBlock } from "../../src/core/messages.ts";
 import type { ContextMessage } from "../../src/index.ts";
+import type { AssistantBlock, AssistantMessage, Content, ToolCallBlock } from "../support/text.ts";
 import type { Chance } from "./random.ts";
 
 /** Conversations as they are when nothing goes wrong, with models of several providers in one session. */

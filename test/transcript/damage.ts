@@ -1,5 +1,5 @@
-import type { AssistantMessage, ToolResultMessage } from "../../src/core/messages.ts";
 import type { ContextMessage } from "../../src/index.ts";
+import type { AssistantMessage, ToolResultMessage } from "../support/text.ts";
 import { png } from "./conversation.ts";
 import type { Chance } from "./random.ts";
 

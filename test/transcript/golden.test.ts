@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { AssistantBlock, Content } from "../../src/core/messages.ts";
 import type { ContextMessage, TranscriptOptions } from "../../src/index.ts";
 import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
+import type { AssistantBlock, Content } from "../support/text.ts";
 import { lines, prepared } from "./notation.ts";
 
 /** One small session for each rule of the transcript, for the golden files. */

@@ -1,5 +1,5 @@
-import type { AssistantBlock, Content } from "../../src/core/messages.ts";
 import type { Change, ContextMessage, PreparedTranscript } from "../../src/index.ts";
+import type { AssistantBlock, Content } from "../support/text.ts";
 
 /** Transcripts as text, one line a message, for people to review. */
 

@@ -1,12 +1,24 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { draft } from "../../test/support/arbitraries.ts";
-import { assistantMessage } from "../../test/support/session-text.ts";
-import { entryProblem } from "./entries.ts";
-import type { EntryDraft } from "./seal.ts";
-import { sealEntry } from "./seal.ts";
+import type { Entry, EntryDraft } from "../../src/index.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
+import { draft } from "../support/arbitraries.ts";
+import { assistantMessage, sessionText, userLine } from "../support/session-text.ts";
 
-const place = { id: "e1", parentId: "e0", time: Date.UTC(2026, 0, 2, 3, 4, 5) };
+const writtenAt = Date.UTC(2026, 0, 2, 3, 4, 5);
+const before = sessionText(userLine("e0", null));
+
+/** Appends a draft to a session of one entry. */
+function append(value: EntryDraft): {
+  readonly entry: Entry;
+  readonly line: string;
+  readonly tree: SessionTree;
+} {
+  const tree = SessionTree.from(parseSession(before), { clock: { now: () => writtenAt } });
+  const entry = tree.append(value, { id: "e1" });
+  return { entry, line: tree.encode().slice(before.length, -1), tree };
+}
+
 const base = '"id":"e1","parentId":"e0","timestamp":"2026-01-02T03:04:05.000Z"';
 
 const written: [EntryDraft, string][] = [
@@ -53,32 +65,34 @@ const written: [EntryDraft, string][] = [
   [{ type: "session_info", name: " " }, `{"type":"session_info",${base}}`],
 ];
 
-describe("sealing an entry", () => {
+describe("writing an entry", () => {
   test.each(written)("[ENT14] %j is written as pi writes it", (value, line) => {
-    expect(sealEntry(value, place).line).toBe(line);
+    expect(append(value).line).toBe(line);
   });
 
   test.each(written)("[ENT14] whatever the order of its keys: %j", (value, line) => {
     const reversed = Object.fromEntries(Object.entries(value).toReversed()) as unknown as EntryDraft;
-    expect(sealEntry(reversed, place).line).toBe(line);
+    expect(append(reversed).line).toBe(line);
   });
 
-  test("[ST22] what is in memory is what the line says, and fits the schema", () => {
+  test("[ST22] what is in memory is what the line says, and is read back", () => {
     fc.assert(
       fc.property(draft, (value) => {
-        const { entry, line } = sealEntry(value as EntryDraft, place);
+        const { entry, line, tree } = append(value as EntryDraft);
         expect(JSON.parse(line)).toEqual(entry);
         expect(line).not.toContain("\n");
-        expect(entryProblem({ ...entry })).toBeNull();
+        const again = parseSession(tree.encode());
+        expect(again.diagnostics).toEqual([]);
+        expect(again.lines[1]).toEqual(entry);
       }),
     );
   });
 
   test("the caller's object may change afterwards", () => {
     const message = { role: "user" as const, content: [{ type: "text" as const, text: "before" }] };
-    const { entry } = sealEntry({ type: "message", message }, place);
+    const { entry } = append({ type: "message", message });
     message.content[0] = { type: "text", text: "after" };
-    expect(entry).toMatchObject({ message: { content: [{ text: "before" }], timestamp: place.time } });
+    expect(entry).toMatchObject({ message: { content: [{ text: "before" }], timestamp: writtenAt } });
   });
 
   const { usage, ...withoutUsage } = assistantMessage("x");
@@ -113,24 +127,20 @@ describe("sealing an entry", () => {
     ],
     ["a wrong field", { type: "custom_message", customType: "x", content: 5 }, "content"],
   ])("[ENT15] %s is refused, with the field", (_, value, problem) => {
-    expect(() => sealEntry(value as EntryDraft, place)).toThrow(
-      expect.objectContaining({ code: "invalid_entry" }),
-    );
-    expect(() => sealEntry(value as EntryDraft, place)).toThrow(problem);
+    expect(() => append(value as EntryDraft)).toThrow(expect.objectContaining({ code: "invalid_entry" }));
+    expect(() => append(value as EntryDraft)).toThrow(problem);
   });
 
   test("[ENT15] a draft that turns itself into something else is refused", () => {
     for (const toJSON of [() => ({ type: "leaf", id: "evil" }), () => undefined, () => 5]) {
       const draft = { type: "custom", customType: "x", toJSON } as unknown as EntryDraft;
-      expect(() => sealEntry(draft, place)).toThrow(expect.objectContaining({ code: "invalid_entry" }));
+      expect(() => append(draft)).toThrow(expect.objectContaining({ code: "invalid_entry" }));
     }
   });
 
   test("[ENT15] a value that refers to itself is refused", () => {
     const data: Record<string, unknown> = {};
     data.self = data;
-    expect(() => sealEntry({ type: "custom", customType: "x", data }, place)).toThrow(
-      "cannot be written as JSON",
-    );
+    expect(() => append({ type: "custom", customType: "x", data })).toThrow("cannot be written as JSON");
   });
 });

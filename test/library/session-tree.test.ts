@@ -1,13 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { draft } from "../../test/support/arbitraries.ts";
-import type { Line } from "../../test/support/naive-session.ts";
-import { naiveContext, naiveLeaf, naivePath } from "../../test/support/naive-session.ts";
-import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
-import { encodeEntry } from "./entries.ts";
-import { parseSession } from "./parse-session.ts";
-import type { EntryDraft } from "./seal.ts";
-import { SessionTree } from "./tree.ts";
+import type { EntryDraft } from "../../src/index.ts";
+import { parseSession, SessionTree } from "../../src/index.ts";
+import { draft } from "../support/arbitraries.ts";
+import type { Line } from "../support/naive-session.ts";
+import { naiveContext, naiveLeaf, naivePath } from "../support/naive-session.ts";
+import { assistantMessage, sessionText, userLine } from "../support/session-text.ts";
 
 const user = (content: string): EntryDraft => ({
   type: "message",
@@ -32,7 +30,8 @@ function reload(tree: SessionTree): SessionTree {
 }
 
 function linesOf(tree: SessionTree): Line[] {
-  return Array.from(tree.entries(), (entry) => JSON.parse(encodeEntry(entry)) as Line);
+  const [, ...lines] = tree.encode().trimEnd().split("\n");
+  return lines.map((line) => JSON.parse(line) as Line);
 }
 
 /** One thing to do to a tree; `at` picks an entry. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
-import { buildContext } from "./context.ts";
-import { parseSession } from "./parse-session.ts";
+import { buildContext, parseSession } from "../../src/index.ts";
+import { assistantMessage, sessionText, userLine } from "../support/session-text.ts";
 
 const read = (...lines: (object | string)[]) => parseSession(sessionText(...lines)).lines;
 const at = { timestamp: "2026-01-01T00:00:00.000Z" };
