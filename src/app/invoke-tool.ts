@@ -11,8 +11,8 @@ import { isRecord } from "../core/shape.ts";
 import { cutText, thrownText, withoutPathsOutside } from "../core/text.ts";
 import { findFor, noSuchAgent } from "../sessions/accept.ts";
 import type { App, ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/app.ts";
-import { resolveRuntimeContext } from "../sessions/resolve-context.ts";
-import { withWorkingDirectory } from "../sessions/run-place.ts";
+import { resolveSessionTarget } from "../sessions/resolve-context.ts";
+import { withWorkingDirectory } from "../sessions/run-session.ts";
 import type { RuntimeContext } from "../sessions/runtime-context.ts";
 import { isSandboxed } from "../sessions/session-access.ts";
 import type { StateModule } from "../sessions/with-state.ts";
@@ -117,11 +117,11 @@ export async function allowedSessionTools(
 }
 
 async function placeOf(app: InvokeApp, given: RuntimeContext): Promise<CallPlace> {
-  const resolved = resolveRuntimeContext(app, given);
+  const resolved = resolveSessionTarget(app, given);
   const found = await findFor(app.store, resolved);
   const session = found === null ? null : await withWorkingDirectory(app, found);
   const { agentId } = session ?? resolved;
-  return { agentId, sessionKey: resolved.sessionKey, session };
+  return { agentId, sessionKey: resolved.key, session };
 }
 
 async function callSessionTool(

@@ -23,14 +23,14 @@ export function openMcp(
     opened ??= import("../agents/mcp/open-servers.ts").then(({ openMcpServers }) => openMcpServers(configs));
     return opened;
   };
-  const told = new Map<string, readonly Tool[]>();
+  const lastListed = new Map<string, readonly Tool[]>();
   const sourceOf = (name: string): ToolSource => ({
     from: mcpSourceName(name),
     reach: mcpReach(name),
-    told: () => told.get(name) ?? null,
+    lastListed: () => lastListed.get(name) ?? null,
     tools: async () => {
       const { tools, diagnostics } = await (await open()).tools([name]);
-      told.set(name, tools);
+      lastListed.set(name, tools);
       for (const { note } of diagnostics) report(new Error(note));
       return tools;
     },

@@ -12,7 +12,7 @@ import type {
   ToolInvoked,
   ToolListing,
 } from "../sessions/app.ts";
-import { resolveRuntimeContext } from "../sessions/resolve-context.ts";
+import { resolveSessionTarget } from "../sessions/resolve-context.ts";
 import type { ToolSource } from "../sessions/run-tools.ts";
 import type { RuntimeContext } from "../sessions/runtime-context.ts";
 import type { Asker, Caller } from "../sessions/session-access.ts";
@@ -127,14 +127,14 @@ export class SessionTools implements SessionToolCalls {
    */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, agents } = this.#app;
-    const resolved = resolveRuntimeContext(this.#app, context);
-    const { userId, agentId, sessionKey } = resolved;
+    const resolved = resolveSessionTarget(this.#app, context);
+    const { userId, agentId, key } = resolved;
     if (!isReadOnly && !agents.ids.includes(agentId)) throw noSuchAgent(agentId);
     const session = isReadOnly ? await findFor(store, resolved) : await sessionFor(store, resolved);
     if (session !== null) return askerOf(this.#app, session);
-    const isNode = parseKey(sessionKey).form === "node";
+    const isNode = parseKey(key).form === "node";
     const isNamed = !isNode && (context.sessionKey ?? context.sessionId ?? null) !== null;
-    if (isNamed) return noSuchSession(sessionKey);
+    if (isNamed) return noSuchSession(key);
     return { userId, agentId, session: null, sandboxed: isSandboxed(this.#app, { agentId, meta: {} }) };
   }
 }

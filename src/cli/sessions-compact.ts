@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import type { CompactedPayload } from "../protocol/session-changes.ts";
-import { compactByHand } from "../sessions/compact-now.ts";
+import { compactByHand } from "../sessions/compact.ts";
 import type { CommandContext } from "./command.ts";
 import { examples, sessionHelp } from "./command.ts";
 import { findSession, resolveEntryInStore, resolveRef } from "./connection/resolve-session.ts";

@@ -111,3 +111,29 @@ export function inLine(text: string, most: number): string {
   const line = escapeToLine(cutText(text, most + 1).trim());
   return line.length > most ? `${cutText(line, most)}…` : line;
 }
+
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1000],
+] as const;
+
+/** For example "12 days". Uses the largest unit of which there are at least two. */
+export function formatDuration(ms: number, round: (value: number) => number = Math.floor): string {
+  const [name, size] = units.find(([, each]) => ms >= 2 * each) ?? ["second", 1000];
+  return formatCount(round(Math.max(0, ms) / size), name);
+}
+
+/** For example "1 session", "5,000 sessions". */
+export function formatCount(count: number, name: string): string {
+  return `${count.toLocaleString("en-US")} ${name}${count === 1 ? "" : "s"}`;
+}
+
+/** For example "1.5 GB", in decimal units. */
+export function formatBytes(bytes: number): string {
+  const names = ["bytes", "KB", "MB", "GB", "TB"];
+  const step = Math.min(names.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const rounded = Math.round((bytes / 1000 ** step) * 10) / 10;
+  return rounded >= 1000 && step < names.length - 1 ? `1 ${names[step + 1]}` : `${rounded} ${names[step]}`;
+}

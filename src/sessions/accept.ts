@@ -18,7 +18,7 @@ import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
 import { firstFound, refuseTrashed } from "./find-session.ts";
-import type { ResolvedContext } from "./resolve-context.ts";
+import type { SessionTarget } from "./resolve-context.ts";
 
 export interface ModelWindow {
   readonly model: string;
@@ -43,7 +43,7 @@ export interface OutsideInput {
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
-  context: ResolvedContext,
+  context: SessionTarget,
   { content, ...given }: OutsideInput,
   found: SessionRecord | null = null,
 ): Promise<Accepted> {
@@ -55,9 +55,9 @@ export async function acceptInput(
       advice: "Say something, or attach an image",
     });
   }
-  if (!isServed(app, context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
+  if (!isServed(app, context.agentId, context.key)) throw noSuchAgent(context.agentId);
   const named = input.options?.model;
-  if (named !== undefined && !isAcpKey(context.sessionKey)) app.models.check(named);
+  if (named !== undefined && !isAcpKey(context.key)) app.models.check(named);
   const text = typeof content === "string" ? content : textOf(content);
   let session: SessionRef | null = found;
   if (text.length <= fitsEveryWindow) session ??= await locateSession(store, context);
@@ -65,7 +65,7 @@ export async function acceptInput(
     const record = found ?? (await findFor(store, context));
     session = record;
     await checkTextSize(text, () =>
-      modelWindow(app, context.agentId, context.sessionKey, named ?? record?.meta.model),
+      modelWindow(app, context.agentId, context.key, named ?? record?.meta.model),
     );
   }
   const accept = async (target: SessionRef) => {
@@ -125,13 +125,13 @@ function requestsOf(runs: object): KeyedMutex {
 /** The run that a repeated request finds although its session does not exist: no session is created for it. */
 async function knownRun(
   { runs }: Pick<App, "runs">,
-  context: ResolvedContext,
+  context: SessionTarget,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted | null> {
   if (input.idempotencyKey === undefined) return null;
   const run = await runs.get(input.runId, context.userId);
   if (run === null) return null;
-  checkRepeatedInput(run, { ...input, message: { role: "user", content } }, context.sessionKey);
+  checkRepeatedInput(run, { ...input, message: { role: "user", content } }, context.key);
   runs.adoptRequest(run);
   return { run, isNew: false };
 }
@@ -156,16 +156,16 @@ export async function checkTextSize(
 }
 
 /** The session of a context, created if there is none. Sessions of ACP agents are created only by a spawn. */
-export async function sessionFor(store: Store, context: ResolvedContext): Promise<SessionRecord> {
+export async function sessionFor(store: Store, context: SessionTarget): Promise<SessionRecord> {
   return (await findFor(store, context)) ?? createSession(store, context);
 }
 
-async function createSession(store: Store, context: ResolvedContext): Promise<SessionRecord> {
-  if (isAcpKey(context.sessionKey)) return noSuchSession(context.sessionKey);
-  const { userId, agentId, sessionKey, sessionId, cwd, channel, delivery } = context;
+async function createSession(store: Store, context: SessionTarget): Promise<SessionRecord> {
+  if (isAcpKey(context.key)) return noSuchSession(context.key);
+  const { userId, agentId, key, sessionId, cwd, channel, delivery } = context;
   const meta: SessionMeta = present({ channel, delivery });
   const scope = { agentId, ...present({ userId }) };
-  const init = { key: sessionKey, cwd, meta };
+  const init = { key, cwd, meta };
   try {
     return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
@@ -173,7 +173,7 @@ async function createSession(store: Store, context: ResolvedContext): Promise<Se
     // Another caller has created it in the meantime.
     const made = await findFor(store, context);
     if (made !== null) return made;
-    await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? sessionKey);
+    await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
     // The session before a reset keeps the ID: the name goes on under a new one.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
@@ -182,29 +182,29 @@ async function createSession(store: Store, context: ResolvedContext): Promise<Se
 }
 
 /** The holder of the key. If the key has none and an ID was given, the session with that ID. */
-export async function findFor(store: Store, context: ResolvedContext): Promise<SessionRecord | null> {
-  const lookups: Lookup[] = [{ by: "key", key: context.sessionKey }, ...lookupsById(context)];
+export async function findFor(store: Store, context: SessionTarget): Promise<SessionRecord | null> {
+  const lookups: Lookup[] = [{ by: "key", key: context.key }, ...lookupsById(context)];
   return firstFound(store.sessions, scopeOfSession(context), lookups);
 }
 
 /** The same without the settings of the session, which are in its log. */
-async function locateSession(store: App["store"], context: ResolvedContext): Promise<SessionRef | null> {
-  const holder = await store.work.locate(context.userId, context.sessionKey);
+async function locateSession(store: App["store"], context: SessionTarget): Promise<SessionRef | null> {
+  const holder = await store.work.locate(context.userId, context.key);
   if (holder?.agentId === context.agentId) return holder;
   return firstFound(store.sessions, scopeOfSession(context), lookupsById(context));
 }
 
-function lookupsById({ sessionId, agentId }: ResolvedContext): Lookup[] {
+function lookupsById({ sessionId, agentId }: SessionTarget): Lookup[] {
   return sessionId === null ? [] : sessionIdLookups(sessionId, agentId);
 }
 
 export function withImages(
   text: string,
-  images: readonly { readonly data: string; readonly mimeType: string }[],
+  images: readonly { readonly data: string; readonly mimeType: string }[] = [],
 ): Content {
   if (images.length === 0) return text;
   const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
-  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];
+  return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
 }
 
 function isEmpty(content: Content): boolean {

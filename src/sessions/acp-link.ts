@@ -6,21 +6,20 @@ import { present } from "../core/present.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import { isRecord } from "../core/shape.ts";
 import type { Claim, Run } from "../runs/contract.ts";
-import type { EntryPage, EntryRange, SessionMeta, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { EntryPage, EntryRange, SessionMeta, SessionRecord, Store } from "../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 import type { App } from "./app.ts";
-import type { RunPlace } from "./run-place.ts";
 
 const pageSize = 200;
 
-/** What a session knows of the ACP agent that it stands for; `null`: it stands for none. */
+/** The link of a session to the ACP agent that answers in it; `null`: no ACP agent does. */
 export function acpLink(
   app: Pick<App, "store">,
-  place: RunPlace,
+  session: SessionRecord,
   { how }: Pick<Claim, "how">,
 ): AcpLink | null {
-  const { scope, session } = place;
+  const scope = scopeOfSession(session);
   const known = acpMetaOf(session.meta, session.sessionId);
   if (known === null) return null;
   return {
@@ -38,38 +37,41 @@ export function acpLink(
       };
       await sessions.patch(scope, session.sessionId, { acp });
     },
-    unanswered: () => unanswered(app, place),
+    unanswered: () => readUnansweredMessages(app, session),
     blob: (sha256) => app.store.blobs.get(scope, sha256),
   };
 }
 
-/** From the end of the branch back to the last that the agent said or did. */
-async function unanswered({ store }: Pick<App, "store">, place: RunPlace): Promise<readonly UserMessage[]> {
-  const { scope, session } = place;
+/** The messages after the agent's last answer or tool call, oldest first. */
+async function readUnansweredMessages(
+  { store }: Pick<App, "store">,
+  session: SessionRecord,
+): Promise<readonly UserMessage[]> {
   const { sessionId } = session;
+  const scope = scopeOfSession(session);
   const found: UserMessage[] = [];
   let before: string | null = null;
   for (;;) {
     const range: EntryRange = { along: "branch", limit: pageSize, ...(before === null ? {} : { before }) };
     const page: EntryPage = (await store.sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
     for (const entry of page.entries.toReversed()) {
-      if (isAgents(entry)) return found.toReversed();
-      const said = saidTo(entry);
-      if (said !== null) found.push(said);
+      if (isFromAgent(entry)) return found.toReversed();
+      const message = messageToAgent(entry);
+      if (message !== null) found.push(message);
     }
     before = page.entries[0]?.id ?? null;
     if (!page.hasEarlier || before === null) return found.toReversed();
   }
 }
 
-function isAgents(entry: Entry): boolean {
+function isFromAgent(entry: Entry): boolean {
   return (
     entry.type === "message" && (entry.message.role === "assistant" || entry.message.role === "toolResult")
   );
 }
 
-/** As a model of ours would see it; notes of ours say that they are. */
-function saidTo(entry: Entry): UserMessage | null {
+/** The entry as a model would see it. Skein's own notes are marked as such. */
+function messageToAgent(entry: Entry): UserMessage | null {
   if (entry.type !== "message" && entry.type !== "custom_message") return null;
   const message = contextMessage(entry, new Map());
   const seen = message === null ? null : visibleMessage(message);
@@ -77,27 +79,27 @@ function saidTo(entry: Entry): UserMessage | null {
   return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
 
-/** What a session stores about the session of the ACP agent that it stands for. */
+/** What a session's metadata stores about its ACP agent. */
 export interface AcpMeta {
   readonly agentSessionId: string | null;
   readonly resumeSessionId: string | null;
   readonly model: string | null;
   readonly thinking: string | null;
-  /** The mark of its last process. */
+  /** Identifies the agent's last process. */
   readonly processMark: string | null;
 }
 
-/** `null`: the session was not spawned as such a one. After a reset the agent starts a new session too. */
+/** `null`: no ACP agent answers in this session. After a reset, the agent starts a new session too. */
 export function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
   if (!isRecord(acp)) return null;
-  const word = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);
-  const isBefore = acp.linkedFrom !== undefined && acp.linkedFrom !== sessionId;
+  const text = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);
+  const isFromBeforeReset = acp.linkedFrom !== undefined && acp.linkedFrom !== sessionId;
   return {
-    agentSessionId: isBefore ? null : word("agentSessionId"),
-    resumeSessionId: isBefore ? null : word("resumeSessionId"),
-    model: word("model"),
-    thinking: word("thinking"),
-    processMark: word("processMark"),
+    agentSessionId: isFromBeforeReset ? null : text("agentSessionId"),
+    resumeSessionId: isFromBeforeReset ? null : text("resumeSessionId"),
+    model: text("model"),
+    thinking: text("thinking"),
+    processMark: text("processMark"),
   };
 }
 
@@ -109,12 +111,12 @@ interface LinkWatcher {
   };
 }
 
-/** So much longer than an agent may take until its session is open: its run has ended by then, with the reason. */
+/** Added to the agent's own timeout, so that a run that times out has ended with its reason by then. */
 const graceMs = 5000;
 
 /**
- * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
- * agent may. Rejects with the signal's reason.
+ * Resolves to the agent's ID for the session of this run as soon as the agent reports it; `null` if the run ends or the
+ * timeout passes first. Rejects with the signal's reason.
  */
 export async function untilAgentSessionId(
   { store, watcher }: LinkWatcher,
@@ -139,7 +141,7 @@ export async function untilAgentSessionId(
   }
 }
 
-/** What the agent calls this session; `null`: it has not said it, or the session is gone. */
+/** The agent's own ID for this session; `null` if the agent has not reported it or the session is gone. */
 export async function agentSessionIdOf(
   { sessions }: Pick<Store, "sessions">,
   { userId, sessionId }: Pick<SessionRef, "userId" | "sessionId">,

@@ -9,7 +9,7 @@ import type { Environment } from "../config/variables.ts";
 import type { StateModule } from "./with-state.ts";
 import { ActiveTools } from "./with-state.ts";
 
-/** An agent as it runs. */
+/** An agent with its settings resolved. */
 export interface AgentProfile {
   readonly id: string;
   /** `acp`: an external agent with its own model and tools. */
@@ -19,26 +19,26 @@ export interface AgentProfile {
   readonly system: string | null;
   readonly thinking: string | null;
   readonly maxSteps: number;
-  /** Of one answer; `null`: as much as the model may. */
+  /** Per answer; `null`: the model's own limit. */
   readonly maxOutputTokens: number | null;
-  /** New instances for each run. */
+  /** Creates new instances for each run. */
   state(): readonly StateModule[];
   /** Groups whose tools are offered only while they are active in the session. */
   readonly onDemand: readonly string[];
 }
 
-/** The tools of an agent. */
+/** Which tools an agent may use. */
 export interface AgentToolRule {
-  /** Left out: all. */
+  /** Absent: all. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
-  /** Tools whose calls need an approval, whatever the tool itself says. */
+  /** Tools whose calls need an approval, whatever their definitions require. */
   readonly ask?: readonly string[];
 }
 
-/** What sessions of an agent may spawn, and what those have. */
+/** What sessions of an agent may spawn, and the limits of their children. */
 export interface SubagentPolicy {
-  /** Agent ids, `*` for any; itself is always allowed. */
+  /** Agent IDs, or `*` for any. An agent may always spawn itself. */
   readonly allowAgents: readonly string[];
   /** 1 to 5. */
   readonly maxSpawnDepth: number;
@@ -46,12 +46,12 @@ export interface SubagentPolicy {
   readonly maxChildren: number;
   /** 0: never. */
   readonly archiveAfterMinutes: number;
-  /** Given back of the default deny list, and denied beside it. */
+  /** `allow` removes tools from the default deny list; `deny` adds to it. */
   readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
   readonly attachments: {
     readonly maxFileBytes: number;
     readonly maxTotalBytes: number;
-    /** They stay when their session is archived or removed. */
+    /** Keep the files when their session is archived or removed. */
     readonly keep: boolean;
   };
 }
@@ -60,9 +60,9 @@ export interface Agent extends AgentProfile {
   readonly definition: AgentDefinition | null;
   readonly cwd: string | null;
   readonly tools: AgentToolRule;
-  /** Its sessions are kept from everything outside their own tree. */
+  /** Its sessions cannot reach anything outside their own tree. */
   readonly sandboxed: boolean;
-  /** `null`: as `tools.sessions.visibility` says. */
+  /** `null` for an action: `tools.sessions.visibility` applies. */
   readonly visibility: AgentVisibility;
   readonly roots: readonly string[];
   readonly subagents: SubagentPolicy;
@@ -72,11 +72,11 @@ export interface AgentSources {
   readonly config: Config;
   readonly env: Environment;
   readonly definitions: readonly AgentDefinition[];
-  /** Agents that the configuration file names, whatever the code defines. */
+  /** Agents that the configuration file names. */
   readonly configured: readonly string[];
 }
 
-/** The agents: what the code says of one goes before what the configuration says. */
+/** All agents. A definition in code takes precedence over the configuration. */
 export class Agents {
   readonly #sources: AgentSources;
 
@@ -89,7 +89,7 @@ export class Agents {
     return [...new Set([...definitions.map(({ id }) => id), ...configured])];
   }
 
-  /** Who is meant where nobody is named. */
+  /** The default agent: `main` if there is one. */
   get first(): string {
     const { ids } = this;
     return ids.includes("main") ? "main" : (ids[0] ?? "main");
@@ -103,7 +103,7 @@ export class Agents {
     return this.ids.includes(agentId) ? this.describe(agentId) : null;
   }
 
-  /** An agent that nobody defined here has what `defaults` says. */
+  /** Also describes agents that are not defined: they have the settings under `defaults`. */
   describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);
@@ -135,11 +135,11 @@ export class Agents {
     };
   }
 
-  /** Who may see whom. What `defaults` says holds for agents that nobody configured too. */
+  /** The settings for access between sessions. `defaults` also applies to agents that are not configured. */
   get access(): AccessSettings {
     const { config } = this.#sources;
     const { sessions, agentToAgent } = config.tools;
-    const general = { ...sessions.visibility, ...said(config.defaults.visibility) };
+    const general = { ...sessions.visibility, ...setActions(config.defaults.visibility) };
     const agents = this.ids.map((id) => [id, { visibility: this.find(id)?.visibility ?? null }]);
     return {
       tools: { sessions: { visibility: general }, agentToAgent },
@@ -147,7 +147,7 @@ export class Agents {
     };
   }
 
-  /** How long a run of it may take where nothing else is said, also of one that nobody has defined; 0: no limit. */
+  /** The default run timeout of an agent, defined or not; 0: no limit. */
   runTimeoutSeconds(agentId: string): number {
     const { runTimeoutSeconds } = agentSettings(this.#sources.config, agentId);
     return this.#definition(agentId)?.runTimeoutSeconds ?? runTimeoutSeconds;
@@ -158,9 +158,8 @@ export class Agents {
   }
 }
 
-/** The actions that something is said of. */
-function said(visibility: AgentVisibility): Partial<VisibilityByAction> {
-  return Object.fromEntries(Object.entries(visibility).filter(([, word]) => word !== null));
+function setActions(visibility: AgentVisibility): Partial<VisibilityByAction> {
+  return Object.fromEntries(Object.entries(visibility).filter(([, level]) => level !== null));
 }
 
 function visibilityOf(own: AgentSpec["visibility"], settings: AgentVisibility): AgentVisibility {

@@ -27,10 +27,7 @@ import type { RuntimeContext } from "./runtime-context.ts";
 import type { SessionAccess } from "./session-access.ts";
 import type { SessionEnds } from "./session-ends.ts";
 
-/**
- * Everything that the parts of one process share. `src/app.ts` builds it once; a function takes the members that it needs,
- * as `Pick<App, …>`.
- */
+/** Everything that one process shares. `src/app.ts` builds it once; functions take the members they need: `Pick<App, …>`. */
 export interface App {
   readonly config: Config;
   /** The same configuration with the source of each value. */
@@ -47,7 +44,7 @@ export interface App {
   report(error: unknown): void;
 
   readonly store: SkeinStore;
-  /** Users of other stores and namespaces, as the store and the runs know them. */
+  /** Maps users of other stores and namespaces to the user IDs that the store and the runs use. */
   readonly spaces: Pick<Spaces<SkeinStore>, "enter" | "missingStore">;
   readonly files: FileBoundary;
   readonly runs: EmbeddedRuns;
@@ -64,7 +61,7 @@ export interface App {
   readonly outgoing: Outgoing;
 
   readonly worker: Worker;
-  /** Whether this process runs what is accepted. */
+  /** Whether this process executes runs. */
   readonly isWorking: boolean;
   readonly runtime: Runtime;
   readonly watcher: RunWatcher;
@@ -72,25 +69,25 @@ export interface App {
   readonly turns: Map<string, TurnInProgress>;
   /** Runs whose result a caller in this process waits for. */
   readonly awaitedRuns: Set<string>;
-  /** Aborted when the app closes; its reason is the error that later calls get. */
+  /** Aborted when the app closes. Later calls throw its reason. */
   readonly closed: AbortSignal;
 
   readonly sessionTools: SessionToolCalls;
-  /** The gateway's methods, called in this process. */
+  /** The gateway's methods, called within this process. */
   readonly calls: ServiceCalls;
   /** Opens a gateway for a server of the caller's own. */
   mount(options: MountOptions): Promise<MountedGateway>;
-  /** There may be something to send. */
+  /** Call after adding to the outbox. */
   wakeOutbox(): void;
   close(graceMs: number): Promise<void>;
 }
 
 /** The session tools, for callers outside of runs. */
 export interface SessionToolCalls {
-  /** `context` null: all of them; otherwise those that the rules of the session allow. */
+  /** With a context, only the tools that the session's rules allow. */
   list(context: RuntimeContext | null): Promise<readonly ToolListing[]>;
   call(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
-  /** Also calls the agent's own tools and those of servers. */
+  /** Also calls the agent's own tools and tools of MCP servers. */
   invoke(
     name: string,
     args: Readonly<Record<string, unknown>>,
@@ -98,7 +95,7 @@ export interface SessionToolCalls {
   ): Promise<ToolInvoked>;
 }
 
-/** The store of an app: a folder of files, memory, or the caller's own. Only the first has files. */
+/** The store of an app: a folder of files, memory, or a custom store. Only the first has files. */
 export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
 
 export interface TurnInProgress {
@@ -106,68 +103,68 @@ export interface TurnInProgress {
   readonly requests: { preview(): Promise<TurnRequest> };
 }
 
-/** The models that runs can name. */
+/** The models that runs can use. */
 export interface Models {
   /** Throws a SkeinError for a name that is not a model. */
   turnModel(name: string): TurnModel;
-  /** Summaries by the same model. */
+  /** A summarizer that uses the same model. */
   summarizer(model: TurnModel, options: SummarizerOptions): Summarize;
-  /** Throws where no model of this name can be asked. */
+  /** Throws if the model cannot be used. */
   check(name: string): void;
-  /** Whether the application made the model itself: then it needs no base URL. */
+  /** Whether the application supplied the model. Such a model needs no base URL. */
   isGiven(name: string): boolean;
-  /** Names of the models that the application made. */
+  /** Names of the models that the application supplied. */
   readonly given: readonly string[];
 }
 
-/** The ACP agents of the configuration. None is loaded or started until a run asks for one. */
+/** The configured ACP agents. An agent is loaded and started only when a run needs it. */
 export interface AcpAgents {
-  /** Those that may be spawned, by name. */
+  /** Agents that may be spawned. */
   readonly names: readonly string[];
   /** The agent of a spawn that names none; `null`: there is no default. */
   readonly defaultAgent: string | null;
   /**
-   * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or the agent took too
-   * long. Rejects with the signal's reason.
+   * The agent's own ID for the session of this run, once the agent reports it; `null` if the run ends or the agent times out
+   * first. Rejects with the signal's reason.
    */
   untilAgentSessionId(run: Run, signal: AbortSignal): Promise<string | null>;
-  /** Whether this process runs the sessions of such an agent. */
+  /** Whether this process can run sessions of this agent. */
   serves(agentId: string, key: string): boolean;
-  /** `null`: the session is of another kind, or its agent is not configured. */
+  /** `null`: not a session of an ACP agent, or its agent is not configured. */
   profile(session: { readonly agentId: string; readonly key: string }): AgentProfile | null;
 }
 
-/** On whose behalf a session tool is called, and how. */
+/** For which session a session tool is called, and how. */
 export interface ToolCallOptions extends RuntimeContext {
-  /** The same one again finds what the first call has set off. */
+  /** Repeating a call with the same key returns the result of the first call. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
-  /** Told of the runs that the call begins to wait for. */
+  /** Called with the runs that the call starts to wait for. */
   readonly onWait?: (runIds: readonly string[]) => void;
   /**
-   * The run of that session on whose behalf the call is made, as a tool finds it in its context: what the call sets off
-   * counts toward the budget of that run. Left out, or not a run that is running: the call begins a budget of its own.
+   * A running run of that session. What the call starts counts toward the run's budget. Without it, or if the run is not
+   * running, the call starts its own budget.
    */
   readonly runId?: string;
-  /** The result is for an operator: rows of `sessions_list` name the files of the sessions. */
+  /** An operator reads the result: rows of `sessions_list` include file paths. */
   readonly isOperator?: boolean;
 }
 
-/** What a session tool answered. */
+/** The result of a session tool. */
 export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
-  /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
+  /** One JSON object. A refusal has `status`, `code` and `error`. */
   readonly result: Result;
-  /** Of what the call has set off, for `settled`; `null`: nothing. */
+  /** The root of everything that the call started, for `settled`; `null`: it started nothing. */
   readonly rootId: string | null;
 }
 
-/** What a tool answered that was called as an agent would. */
+/** The result of a tool that was called as an agent would call it. */
 export interface ToolInvoked extends ToolCalled {
-  /** It was refused, or failed. */
+  /** The call was refused or failed. */
   readonly isError: boolean;
 }
 
-/** A session tool as people and models are told of it. */
+/** The description of a session tool. */
 export interface ToolListing {
   readonly name: string;
   readonly label: string;
@@ -176,15 +173,15 @@ export interface ToolListing {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** How a gateway is mounted. */
+/** Options of `mount`. */
 export interface MountOptions {
-  /** Names that the server is reached under, beside `localhost`, its address and those of `gateway.allowedHosts`. */
+  /** Host names that the server accepts besides `localhost`, its own address and `gateway.allowedHosts`. */
   readonly allowedHosts?: readonly string[];
 }
 
-/** A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket. */
+/** A gateway inside your own server: HTTP, server-sent events, MCP and WebSocket. */
 export interface MountedGateway {
-  /** Handles a request. Its body must not have been read. */
+  /** Handles a request. Do not read its body first. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   /** Handles the `upgrade` event of a server, for WebSocket clients. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -192,7 +189,7 @@ export interface MountedGateway {
   close(): Promise<void>;
 }
 
-/** The methods of a gateway that the library calls in its own process. */
+/** The gateway methods that the library calls within its own process. */
 export type ServiceMethod =
   | "sessions.list"
   | "sessions.get"
@@ -207,7 +204,7 @@ export type ServiceMethod =
 export type UserCalls = Calls<ServiceMethod>;
 
 /**
- * Loads the handlers with the first call, and throws once the Skein is closed. `user`: only this one's sessions; left out:
- * those of the user that a call names.
+ * Loads the handlers on the first call, and throws once the app is closed. With `user`, the calls only reach sessions of that
+ * user; without it, those of the user that each call names.
  */
 export type ServiceCalls = (user?: string) => Promise<UserCalls>;

@@ -19,56 +19,56 @@ import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
-/** A change that the guard made to a message on its way in, for events, the log and `runs show`. */
+/** A change that the guard made to a message before writing it, for events, the log and `runs show`. */
 export interface GuardNote {
   readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "image_left_out" | "synthetic_result";
   readonly note: string;
 }
 
-/** What {@link guardedAppend} has done. */
+/** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
-  /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty: it was refused. */
+  /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty if refused. */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
-  /** Why nothing was written. The run goes on. */
+  /** Why nothing was written. The run continues. */
   readonly refused: string | null;
-  /** Under its id it stood there already. */
+  /** An entry with this ID already existed; nothing was written. */
   readonly wasThere?: true;
 }
 
-/** Where {@link guardedAppend} writes, and the hooks that may change or refuse a message. */
+/** The store that {@link guardedAppend} writes to, and the hooks that may change or refuse a message. */
 export interface GuardDeps {
   readonly store: Store;
-  /** Left out: none. */
+  /** Absent: none. */
   readonly hooks?: HookRegistry;
 }
 
-/** How {@link guardedAppend} writes a message. */
+/** Options of {@link guardedAppend}. */
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
-  /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */
+  /** Throws `fenced` unless this is the last message of the branch; `null`: the branch has no message. Used by runs. */
   readonly lastMessageId?: string | null;
-  /** It was accepted as input, whoever's words it is: it brings an archived session back, as a user's do. */
+  /** The message was accepted as input: it unarchives the session, as a user message does. */
   readonly isInput?: boolean;
-  /** For hooks; left out: what the guard itself knows. */
+  /** The context for hooks. By default, what the guard itself knows. */
   readonly ctx?: RuntimeContext;
 }
 
-/** Base64 of 64 KB: images from this size on live as blobs. */
+/** Base64 of 64 KB. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
-/** A message with more calls than this is beyond any provider. */
-const mostCalls = 1000;
-const mostTries = 20;
+/** No provider allows more calls in one message. */
+const maxCalls = 1000;
+const maxTries = 20;
 /** Characters of an invalid name that a note quotes. */
-const mostNamed = 80;
-/** The message by which a model hears that all calls of its answer were invalid. */
+const maxQuotedName = 80;
+/** The message that informs a model that all calls of its answer were invalid. */
 export const invalidCallsType = "skein.invalid_calls";
 
 /**
- * Appends a message so that the session can always be sent to a model: calls that can never be valid are removed, a result must
- * answer an open call, calls left open get a synthetic result first, and large content is moved to blobs. `store.sessions.append`
- * writes what it is given and checks none of this.
+ * Appends a message so that the session can always be sent to a model. Calls that can never be valid are removed. A result
+ * must answer an open call. Open calls get a synthetic result before any other message. Large content is moved to blobs.
+ * `store.sessions.append` checks none of this.
  *
  * @example
  * ```ts
@@ -99,16 +99,14 @@ export async function guardedAppend(
       return { items: [itemOf(prepared.message, options.id)], notes };
     }
     const synthetic = calls.map(syntheticResult);
-    const told = calls.map(
-      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
-    );
+    const synthesized = calls.map(missingResultNote);
     return {
       items: [
         ...synthetic,
         itemOf(prepared.message, options.id),
         ...invalidCallsNote(prepared.message, notes),
       ],
-      notes: [...notes, ...told],
+      notes: [...notes, ...synthesized],
     };
   });
   const isInput = options.isInput === true || prepared.message.role === "user";
@@ -116,7 +114,7 @@ export async function guardedAppend(
   return done;
 }
 
-/** What the model sees that nobody said, as a `custom_message`: under the same rules for calls and for the last message. */
+/** Appends a `custom_message` for the model, under the same rules for open calls and the last message. */
 export async function guardedNote(
   deps: Pick<GuardDeps, "store">,
   scope: Scope,
@@ -136,13 +134,13 @@ export async function guardedNote(
   return done;
 }
 
-/** New input brings a session back that was archived. */
+/** New input unarchives a session. */
 async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
   const session = await store.sessions.get(scope, sessionId);
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
 
-/** At a run's end: a synthetic result for each call that is still open. */
+/** At the end of a run: appends a synthetic result for each call that is still open. */
 export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
@@ -151,28 +149,29 @@ export async function closeOpenCalls(
 ): Promise<GuardedAppend> {
   return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
-    const notes = calls.map(
-      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
-    );
-    return { items: calls.map(syntheticResult), notes };
+    return { items: calls.map(syntheticResult), notes: calls.map(missingResultNote) };
   });
+}
+
+function missingResultNote({ id, name }: ToolCallBlock): GuardNote {
+  return { kind: "synthetic_result", note: `${name} (${id}) had no result` };
 }
 
 type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
 
-/** Writers of one session in this process take turns; those of other processes show as a conflict, and it is decided anew. */
-const turns = new WeakMap<Store, KeyedMutex>();
+/** Serializes writers of a session within this process. Writers of other processes cause a conflict, which is retried. */
+const queues = new WeakMap<Store, KeyedMutex>();
 
 function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
   const [store, scope, sessionId] = args;
-  const queue = turns.get(store) ?? new KeyedMutex();
-  turns.set(store, queue);
+  const queue = queues.get(store) ?? new KeyedMutex();
+  queues.set(store, queue);
   return queue.run(JSON.stringify([scope.userId ?? null, sessionId.toLowerCase()]), () =>
     decideAndAppend(...args),
   );
 }
 
-/** Decides by the branch as it is, and writes only if it still is. */
+/** Decides from the current branch, and writes only if the branch has not moved. */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
@@ -199,12 +198,12 @@ async function decideAndAppend(
       return { entries, notes: decision.notes, refused: null };
     } catch (error) {
       const moved = error instanceof SkeinError && error.code === "conflict";
-      if (!moved || tries === mostTries) throw error;
+      if (!moved || tries === maxTries) throw error;
     }
   }
 }
 
-/** The end of the branch, as far back as the message whose calls may be open. */
+/** The end of the branch, back to the message whose calls may be open. */
 async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
@@ -212,10 +211,10 @@ async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<
     ({ type }, index) => type === "message" && !isResult(page.entries[index]),
   );
   if (page === null || isWhole === true || !page.hasEarlier) return page;
-  return store.sessions.page(scope, sessionId, { ...range, limit: mostCalls });
+  return store.sessions.page(scope, sessionId, { ...range, limit: maxCalls });
 }
 
-/** The last entry of a path that is a message, of whatever kind; `null`: it has none. */
+/** The ID of the last message on a path, of any kind; `null`: there is none. */
 export function lastMessageOf(path: readonly Entry[]): string | null {
   return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
 }
@@ -248,15 +247,15 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
   if (block.type !== "toolCall") return true;
   const call = block as Partial<ToolCallBlock>;
   const problem = callProblem(call);
-  const name = JSON.stringify(cutText(String(call.name ?? ""), mostNamed));
+  const name = JSON.stringify(cutText(String(call.name ?? ""), maxQuotedName));
   if (problem !== null)
     notes.push({ kind: "call_removed", note: `the tool call ${name} was left out: ${problem}` });
   return problem === null;
 }
 
 /**
- * An invalid call is left out, so it can have no result. When an answer has no other calls, the model hears of them in a
- * message of their own, in the same write: a turn that is taken up after a crash goes on from it.
+ * An invalid call is removed and can have no result. If an answer has no other calls, the model is informed in a message that
+ * is part of the same write, so that a turn continued after a crash sees it.
  */
 function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
   const invalid = notes.filter(({ kind }) => kind === "call_removed");
@@ -270,7 +269,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
   return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }
 
-/** Puts what is too large for a line into blobs. */
+/** Moves content that is too large for a line into blobs. */
 export async function withBlobs(
   store: Store,
   scope: Scope,
@@ -278,7 +277,7 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  // The words of a user are never cut: what no window holds was refused when it was sent.
+  // User messages are never cut: one that exceeds the window was refused when it was sent.
   const isCapped = message.role !== "user";
   if (typeof message.content === "string" && !(isCapped && message.content.length > maxResultCharacters))
     return message;
@@ -302,7 +301,7 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= maxResultCharacters) return [...content];
-  // Every note is as long as any other, so what is cut does not depend on it.
+  // All notes have the same length, so the cut does not depend on the hash.
   const noteOf = (sha256: string) =>
     `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
   const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
@@ -310,10 +309,10 @@ async function capResult(
     texts.map((text, index) => (isCut[index] === true ? textToBlob(store, scope, text) : null)),
   );
   const capped = capTexts(texts, (index) => noteOf(blobs[index]?.sha256 ?? anyHash));
-  const kept = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
+  const hashes = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
   notes.push({
     kind: "result_capped",
-    note: `a text of ${total} characters was cut; the whole is kept as blob ${kept.join(", ")}`,
+    note: `a text of ${total} characters was cut; the whole is kept as blob ${hashes.join(", ")}`,
   });
   return content.map((block, index) => {
     if (block.type !== "text") return block;
@@ -330,7 +329,7 @@ async function textToBlob(store: Store, scope: Scope, text: string): Promise<Blo
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
-/** An image becomes a text block that others can read, and that says where the image is. */
+/** Replaces a large image with a text block that other programs can read and that names the blob. */
 async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
@@ -353,7 +352,7 @@ function itemOf(message: MessageDraft, id: string | undefined): AppendItem {
   return { draft: { type: "message", message }, ...(id === undefined ? {} : { id }) };
 }
 
-/** Tool calls that a branch still owes a result for, in the order of the calls. */
+/** Tool calls of a branch that have no result yet, in the order of the calls. */
 export interface PendingCalls {
   readonly calls: readonly ToolCallBlock[];
   /** The entry of the assistant message that made them. */
@@ -361,10 +360,10 @@ export interface PendingCalls {
 }
 
 const none: PendingCalls = { calls: [], entryId: null };
-/** A message that did not come to its end is not answered. */
-const broken = ["error", "aborted"];
+/** Calls of an answer that failed or was aborted need no result. */
+const incompleteReasons = ["error", "aborted"];
 
-/** Looks back from the end of a path; entries that are no messages are passed by. */
+/** Reads back from the end of a path. */
 export function pendingCalls(path: readonly Entry[]): PendingCalls {
   const answered = new Set<string>();
   for (const entry of path.toReversed()) {
@@ -372,7 +371,8 @@ export function pendingCalls(path: readonly Entry[]): PendingCalls {
     if (entry.type !== "message") continue;
     const { message } = entry;
     if (message.role === "toolResult") answered.add(message.toolCallId);
-    else if (message.role !== "assistant" || broken.includes(message.stopReason ?? "")) return none;
+    else if (message.role !== "assistant" || incompleteReasons.includes(message.stopReason ?? ""))
+      return none;
     else return { calls: callsOf(message).filter((call) => !answered.has(call.id)), entryId: entry.id };
   }
   return none;
@@ -384,7 +384,7 @@ export function callsOf(message: AssistantMessage): ToolCallBlock[] {
 
 const toolName = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** What keeps a call from being made; `null`: nothing. */
+/** Why a call is invalid; `null`: it is valid. */
 export function callProblem(call: {
   readonly id?: unknown;
   readonly name?: unknown;

@@ -1,26 +1,82 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, realpath, rm, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { codeOf, SkeinError } from "../core/errors.ts";
 import { isRecord } from "../core/shape.ts";
 import { thrownText } from "../core/text.ts";
+import type { App } from "./app.ts";
 import type { OpenPlace, PlaceWish } from "./attachment-place.ts";
 import { closeEmpty, isRealFolder, openPlace } from "./attachment-place.ts";
-import type { Attachment, AttachmentFacts, AttachmentProblem } from "./attachments.ts";
-import { manifestName, nameProblem } from "./attachments.ts";
+import type { Attachment, AttachmentFacts, AttachmentProblem, AttachmentReceipt } from "./attachments.ts";
+import { hasNotes, manifestName, nameProblem, readAttachments, receiptByNotes } from "./attachments.ts";
+import type { SpawnTerms } from "./spawn-checks.ts";
+import type { SpawnNames, SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 
-/** Files that lie where a new session finds them. */
+/** The attachments of a child, written before the child exists. */
+export interface ChildFiles {
+  readonly folder: string;
+  /** The folder relative to the child's working directory; `null`: outside of it. */
+  readonly path: string | null;
+  readonly receipt: AttachmentReceipt;
+  undo(): Promise<void>;
+}
+
+/** Writes the attachments of a child; `null`: it has none. */
+export async function placeFiles(
+  { files }: Pick<App, "files">,
+  userId: string | null,
+  { attachments: given, mountPath }: SpawnRequest,
+  { own: { subagents }, target, cwd, attachments }: SpawnTerms,
+  { sessionId }: SpawnNames,
+): Promise<ChildFiles | null | SpawnRefusal> {
+  if (given.length === 0) return null;
+  const owner = { userId, agentId: target.id, sessionId };
+  const own = mountPath === undefined ? files.attachments(owner) : null;
+  if (mountPath === undefined && own === null) return refuse(noPlace);
+  if (own !== null) files.checkRootInPlace();
+  const wish = { owner, files, at: own === null ? { cwd, mountPath: mountPath ?? "" } : { own } };
+  const receipt = receiptByNotes(given);
+  const isReplay = hasNotes(given);
+  const placed: WrittenAttachments | AttachmentProblem | null = isReplay
+    ? await findWritten(wish, sessionId, receipt.files)
+    : await writeAttachments(wish, sessionId, attachments);
+  if (placed === null) {
+    const read = readAttachments(given, subagents.attachments);
+    return refuse("code" in read ? read : noPlace);
+  }
+  return "code" in placed
+    ? refuse(placed)
+    : { ...placed, path: await pathBelow(placed.folder, cwd), receipt };
+}
+
+/** `folder` is a real path. */
+async function pathBelow(folder: string, cwd: string): Promise<string | null> {
+  const base = await realpath(cwd).catch(() => cwd);
+  const path = relative(base, folder);
+  return path === "" || isAbsolute(path) || path.split(sep)[0] === ".." ? null : path.split(sep).join("/");
+}
+
+const noPlace: AttachmentProblem = {
+  code: "attachments_unavailable",
+  error: "attachments_unavailable: this store keeps no files; use attachAs.mountPath, or leave them out",
+};
+
+function refuse(problem: AttachmentProblem): SpawnRefusal {
+  return { status: "error", ...problem };
+}
+
+/** Files that were written for a new session. */
 export interface WrittenAttachments {
   readonly folder: string;
-  /** Takes away what was written, and nothing else. */
+  /** Removes exactly what was written. */
   undo(): Promise<void>;
 }
 
 /**
- * Writes the files of a session that is about to be made, synced: 0600, new ones alone, through no link. Those that an
- * earlier try for the same session left behind are taken up, or made anew.
+ * Writes the files of a session that is about to be created. They are synced, have mode 0600, never replace a file, and never
+ * follow a link. Files that an earlier attempt for the same session left are replaced.
  */
 export async function writeAttachments(
   wish: PlaceWish,
@@ -29,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // Nobody else's things are in a folder of its own: half of them would be of a try that was cut off.
+    // The session's own folder can only hold files of an attempt that was interrupted.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);
@@ -40,7 +96,7 @@ export async function writeAttachments(
   }
 }
 
-/** Removes what an earlier try for the same session left behind; `false`: the files there are another session's. */
+/** Removes what an earlier attempt for the same session left; `false`: the files belong to another session. */
 async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: string): Promise<boolean> {
   const place = await openPlace(wish, names);
   if ("code" in place) return true;
@@ -51,7 +107,7 @@ async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: 
   return left === null || left.sessionId === sessionId;
 }
 
-/** The files of a session that an earlier try has written, if they are all there as `files` says; `null`: they are not. */
+/** The files that an earlier attempt wrote for a session, if all of them match `files`; `null` otherwise. */
 export async function findWritten(
   wish: PlaceWish,
   sessionId: string,
@@ -146,15 +202,15 @@ function failed(error: unknown): AttachmentProblem {
   return { code, error: `${code} (${codeOf(error) || thrownText(error)})` };
 }
 
-/** The list of a session's files. It is written first: whatever of them is there, it says what belongs to it. */
+/** The list of a session's files. It is written first, so that after a crash it names every file that may exist. */
 export interface Manifest {
   readonly sessionId: string;
-  /** How many of the folders on the way were made for it. */
+  /** How many of the parent folders were created for the files. */
   readonly foldersMade: number;
   readonly files: readonly (AttachmentFacts & { readonly mimeType?: string })[];
 }
 
-/** `null`: there is none that can be read. Names in it are checked: who can write here could have written it. */
+/** `null`: no readable manifest. The names are checked, because anyone who can write to the folder could forge it. */
 export async function readManifest(folder: string): Promise<Manifest | null> {
   const bytes = await readReal(join(folder, manifestName));
   if (bytes === null) return null;
@@ -166,7 +222,7 @@ export async function readManifest(folder: string): Promise<Manifest | null> {
   }
 }
 
-/** Whether every file is there, as it was written. */
+/** Whether every file exists and is unchanged. */
 export async function isComplete(folder: string, { files }: Manifest): Promise<boolean> {
   const right = await Promise.all(files.map((file) => isUnchanged(folder, file)));
   return right.every((each) => each);
@@ -177,10 +233,10 @@ export async function isUnchanged(folder: string, { name, sha256 }: AttachmentFa
   return bytes !== null && createHash("sha256").update(bytes).digest("hex") === sha256;
 }
 
-/** A file that is one, and no link; `null`: there is none. */
+/** The content of a regular file; `null` for a link or no file. */
 async function readReal(path: string): Promise<Buffer | null> {
   try {
-    // Without O_NONBLOCK a pipe of that name would keep us waiting.
+    // Without O_NONBLOCK, opening a named pipe would block.
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       return (await file.stat()).isFile() ? await file.readFile() : null;
@@ -205,13 +261,13 @@ function isManifest(value: unknown): value is Manifest {
   );
 }
 
-/** Takes the files of a session away. A folder of its own goes as it is; in anybody else's, what was written goes and no more. */
+/** Removes the files of a session: its own folder entirely, but from any other folder only the listed, unchanged files. */
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
   if (isOwn) await rm(folder, { recursive: true, force: true });
   else await removeListed(folder);
 }
 
-/** The files that a session was handed, wherever they lie; those of another session, and files that were changed, stay. */
+/** Removes the files that a session was given. Files of another session and files that were changed stay. */
 export async function removeHandedFiles(folder: string, sessionId: string): Promise<void> {
   try {
     if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
@@ -225,7 +281,7 @@ export async function removeHandedFiles(folder: string, sessionId: string): Prom
   }
 }
 
-/** What the manifest of a folder names and nobody has changed since, the manifest, and the folders that were made for it. */
+/** Removes the unchanged files of a manifest, the manifest, and the folders that were created for it if they are empty. */
 export async function removeListed(folder: string): Promise<void> {
   if (!(await isRealFolder(folder)) || (await realpath(folder)) !== folder) return;
   const manifest = await readManifest(folder);
@@ -243,7 +299,7 @@ function upwards(folder: string, count: number): readonly string[] {
   return folders;
 }
 
-/** As another try may have done it before. */
+/** Another attempt may have removed it. */
 export async function unlinkIfThere(path: string): Promise<void> {
   await unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;

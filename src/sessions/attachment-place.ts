@@ -7,23 +7,23 @@ import { openFolder } from "../file-access/folders.ts";
 import type { AttachmentProblem } from "./attachments.ts";
 import { nameProblem } from "./attachments.ts";
 
-/** A folder for attachments, open, that was reached without following a link. Close it. */
+/** An open folder for attachments, reached without following a link. The caller closes it. */
 export interface OpenPlace {
   /** Its real path. */
   readonly folder: string;
   readonly opened: Folder;
-  /** The folders that were made for it, the innermost first. */
+  /** The folders that were created, innermost first. */
   readonly made: readonly string[];
 }
 
-/** Where files go: into the session's own folder, or to a path below its working directory. */
+/** Where files go: the session's own folder, or a path below its working directory. */
 export interface PlaceWish {
   readonly owner: FileOwner;
   readonly files: Pick<FileBoundary, "checkPath">;
   readonly at: { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
 }
 
-/** What is wrong with a `mountPath` as it is written; `null`: nothing. */
+/** What is wrong with a `mountPath`; `null`: nothing. */
 export function mountPathProblem(mountPath: string): AttachmentProblem | null {
   const refuse = (why: string): AttachmentProblem => ({
     code: "attachments_invalid_mount_path",
@@ -40,8 +40,8 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
 }
 
 /**
- * Opens a place for files of these names, and makes what is missing of it, 0700. A link, a file in the way, or a name that
- * may not be written there refuses it; then the folders that were made are removed.
+ * Opens a folder for files with these names and creates missing folders with mode 0700. If a link or a file is in the way, or a
+ * name may not be written there, the folders that were created are removed again.
  */
 export async function openPlace(
   { at, owner, files }: PlaceWish,
@@ -62,7 +62,7 @@ export async function openPlace(
   const onMade = (path: string) => void made.unshift(path);
   try {
     const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
-    // A folder on the way may have been moved since.
+    // A parent folder may have been moved since.
     const folder = await opened.realPath();
     if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
     await opened.close();
@@ -91,7 +91,7 @@ export async function closeEmpty(folders: readonly string[]): Promise<void> {
   }
 }
 
-/** A folder, and not a link to one. */
+/** A folder, not a link to one. */
 export async function isRealFolder(path: string): Promise<boolean> {
   return lstat(path).then(
     (found) => found.isDirectory(),

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isRecord } from "../core/shape.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 
-/** A file that is handed to a new session, as it was given. */
+/** A file for a new session, as the caller gave it. */
 export interface GivenAttachment {
   readonly name: string;
   readonly content: string;
@@ -10,7 +10,7 @@ export interface GivenAttachment {
   readonly mimeType?: string;
 }
 
-/** The same, read and found right. */
+/** A checked and decoded attachment. */
 export interface Attachment {
   /** NFC. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface Attachment {
   readonly mimeType?: string;
 }
 
-/** What is said of a file instead of its content. */
+/** Describes a file without its content. */
 export interface AttachmentFacts {
   readonly name: string;
   readonly bytes: number;
@@ -32,7 +32,7 @@ export interface AttachmentReceipt {
   readonly files: readonly AttachmentFacts[];
 }
 
-/** Why attachments are not taken: `code` for programs, `error` for people and models. */
+/** Why attachments are refused: `code` for programs, `error` for people and models. */
 export interface AttachmentProblem {
   readonly code: `attachments_${string}`;
   readonly error: string;
@@ -43,16 +43,15 @@ export interface AttachmentLimits {
   readonly maxTotalBytes: number;
 }
 
-export const mostAttachments = 50;
+export const maxAttachments = 50;
 export const manifestName = "manifest.json";
 
-/** Names of files that come from a model: they become one segment of a path, on whatever system, and nothing else. */
-
+// File names come from a model: each must be one path segment on every operating system.
 const maxNameBytes = 200;
-/** Devices on Windows, with whatever ending. */
+/** Windows devices, with any extension. */
 const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
 
-/** What is wrong with a name that is in NFC already; `null`: nothing. */
+/** What is wrong with a name that is already in NFC; `null`: nothing. */
 export function nameProblem(name: string): string | null {
   if (name === "") return "it is empty";
   if (!name.isWellFormed()) return "it is not well-formed Unicode";
@@ -65,7 +64,7 @@ export function nameProblem(name: string): string | null {
   return foldedName(name) === manifestName ? `${manifestName} is the list of the files itself` : null;
 }
 
-/** Two names that some file system takes for one have one fold. */
+/** Names that some file system treats as equal fold to the same text. */
 export function foldedName(name: string): string {
   return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
 }
@@ -73,15 +72,15 @@ export function foldedName(name: string): string {
 const mimeTypeForm = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/i;
 const base64Form = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Reads files out of arguments. Sizes are counted before anything is decoded, and one mistake refuses all of them. */
+/** Checks and decodes files. Sizes are checked before anything is decoded, and one invalid file refuses all. */
 export function readAttachments(
   given: readonly GivenAttachment[],
   limits: AttachmentLimits,
 ): { readonly attachments: readonly Attachment[] } | AttachmentProblem {
-  if (given.length > mostAttachments) {
-    return problem("file_count_exceeded", `maxFiles=${mostAttachments}`);
+  if (given.length > maxAttachments) {
+    return problem("file_count_exceeded", `maxFiles=${maxAttachments}`);
   }
-  return namesProblem(given) ?? sizesProblem(given, limits) ?? decoded(given);
+  return namesProblem(given) ?? sizesProblem(given, limits) ?? decode(given);
 }
 
 export function receiptOf(files: readonly Attachment[]): AttachmentReceipt {
@@ -125,7 +124,7 @@ function sizesProblem(given: readonly GivenAttachment[], limits: AttachmentLimit
   return null;
 }
 
-/** In bytes, without decoding it; `null`: it is no base64. */
+/** The size in bytes without decoding; `null`: not base64. */
 export function sizeOf({ content, encoding }: Pick<GivenAttachment, "content" | "encoding">): number | null {
   if (encoding !== "base64") return Buffer.byteLength(content, "utf8");
   if (content.length % 4 !== 0) return null;
@@ -133,7 +132,7 @@ export function sizeOf({ content, encoding }: Pick<GivenAttachment, "content" | 
   return (content.length / 4) * 3 - padding;
 }
 
-function decoded(
+function decode(
   given: readonly GivenAttachment[],
 ): { readonly attachments: readonly Attachment[] } | AttachmentProblem {
   const attachments: Attachment[] = [];
@@ -156,7 +155,7 @@ function decoded(
   return { attachments };
 }
 
-/** Strictly: the alphabet, its padding, and no bits beyond the last byte. */
+/** Strict: only the alphabet and correct padding, and no bits after the last byte. */
 function fromBase64(content: string): Uint8Array | null {
   if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
   const bytes = Buffer.from(content, "base64");
@@ -176,26 +175,25 @@ function shown(name: string): string {
   return name === "" ? "empty" : escapeToLine(cutText(name, 100));
 }
 
-/** In transcripts a note stands in the place of a file's content: its size and sum, as they are in the receipt. */
-
-const form = /^\[not kept here: (\d{1,15}) bytes, sha256 ([0-9a-f]{64})\]$/;
+/** In transcripts a note with size and hash replaces the content of a file. */
+const noteForm = /^\[not kept here: (\d{1,15}) bytes, sha256 ([0-9a-f]{64})\]$/;
 
 export function isNote(content: string): boolean {
-  return form.test(content);
+  return noteForm.test(content);
 }
 
 export function hasNotes(given: readonly Pick<GivenAttachment, "content">[]): boolean {
   return given.some(({ content }) => isNote(content));
 }
 
-/** The arguments of a call as its transcript has them: every attachment's content is a note. The same object if there is none. */
+/** The arguments of a call as the transcript stores them: notes replace contents. The same object if there is no content. */
 export function withoutContents(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { attachments } = args;
   if (!Array.isArray(attachments) || !attachments.some(hasContent)) return args;
-  return { ...args, attachments: attachments.map((each) => (hasContent(each) ? noted(each) : each)) };
+  return { ...args, attachments: attachments.map((each) => (hasContent(each) ? replaceByNote(each) : each)) };
 }
 
-/** The receipt of files, by their contents or by the notes in their place. */
+/** The receipt of files, from their contents or from the notes that replaced them. */
 export function receiptByNotes(given: readonly GivenAttachment[]): AttachmentReceipt {
   const files = given.map(factsOf);
   return { count: files.length, totalBytes: files.reduce((sum, { bytes }) => sum + bytes, 0), files };
@@ -203,7 +201,7 @@ export function receiptByNotes(given: readonly GivenAttachment[]): AttachmentRec
 
 function factsOf({ name: written, content, encoding }: GivenAttachment): AttachmentFacts {
   const name = written.normalize("NFC");
-  const [, bytes, sha256] = form.exec(content) ?? [];
+  const [, bytes, sha256] = noteForm.exec(content) ?? [];
   if (bytes !== undefined && sha256 !== undefined) return { name, bytes: Number(bytes), sha256 };
   const decoded = Buffer.from(content, encoding === "base64" ? "base64" : "utf8");
   return { name, bytes: decoded.length, sha256: createHash("sha256").update(decoded).digest("hex") };
@@ -215,8 +213,8 @@ function hasContent(value: unknown): value is WithContent {
   return isRecord(value) && typeof value.content === "string" && !isNote(value.content);
 }
 
-function noted(given: WithContent): Record<string, unknown> {
-  // As it came, before it was read: a word in other capitals is that word.
+function replaceByNote(given: WithContent): Record<string, unknown> {
+  // The arguments are not parsed yet, so the encoding may have other capitals.
   const isBase64 = typeof given.encoding === "string" && given.encoding.trim().toLowerCase() === "base64";
   const encoding = isBase64 ? "base64" : "utf8";
   const { bytes, sha256 } = factsOf({ name: "", content: given.content, encoding });

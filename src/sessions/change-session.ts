@@ -7,12 +7,12 @@ import type { DeletedPayload, PatchedPayload, SessionStatePayload } from "../pro
 import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 
-/** Who asks: only an admin may see folders of the machine. */
+/** Only an admin sees folders of the machine. */
 export interface StateReader {
   readonly isAdmin: boolean;
 }
 
-/** A session as methods that change it answer. */
+/** A session as methods that change it return it. */
 export function sessionState(record: SessionRecord, { isAdmin }: StateReader): SessionStatePayload {
   const { key, sessionId, kind, version, meta, name, cwd, createdAt, updatedAt } = record;
   return present({
@@ -29,7 +29,7 @@ export function sessionState(record: SessionRecord, { isAdmin }: StateReader): S
   });
 }
 
-/** The same, with everything that `sessions.patch` can change. */
+/** The session with every field that `sessions.patch` can change. */
 export function patchedState(record: SessionRecord, reader: StateReader): PatchedPayload {
   const { model, thinkingLevel, verboseLevel, sendPolicy } = record.meta;
   return {
@@ -39,8 +39,8 @@ export function patchedState(record: SessionRecord, reader: StateReader): Patche
 }
 
 /**
- * Sets the name that is shown; `null` takes it away. It is an entry, so that other programs show it too, and a name among the
- * metadata, which would be shown instead, goes.
+ * Sets the displayed name; `null` removes it. The name is an entry, so that other programs show it too. A display name in the
+ * metadata would take precedence and is removed.
  */
 export async function nameSession(
   sessions: SessionStore,
@@ -56,7 +56,7 @@ export async function nameSession(
   return (await sessions.get(scope, record.sessionId)) ?? record;
 }
 
-/** `sessions.delete`: into the trash. A main session is where everything arrives that has no other place. */
+/** `sessions.delete`: moves a session to the trash. Main sessions cannot be deleted. */
 export async function removeSession(
   sessions: SessionStore,
   scope: Scope,
@@ -73,7 +73,7 @@ export async function removeSession(
   return { key, sessionId, state: "trashed" };
 }
 
-/** `sessions.delete` with `purge`: out of the trash, for good. */
+/** `sessions.delete` with `purge`: removes a session from the trash permanently. */
 export async function purgeSession(
   sessions: SessionStore,
   scope: Scope,

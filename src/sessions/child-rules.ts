@@ -7,11 +7,11 @@ import type { Json, SessionMeta } from "../store/contract.ts";
 import type { SubagentPolicy } from "./agents.ts";
 import type { AttachmentReceipt } from "./attachments.ts";
 
-/** What a spawned session may use: by rules, not by what its parent happens to have. */
+/** The rules for what a spawned session may use. They do not depend on the tools that its parent has at the moment. */
 
 export type ChildRole = "orchestrator" | "leaf";
 
-/** A rule about tools, and whose it is. */
+/** A rule about tools, and its origin. */
 export interface ChildToolLayer {
   readonly of: string;
   readonly allow?: readonly string[];
@@ -19,7 +19,7 @@ export interface ChildToolLayer {
   readonly ask?: readonly string[];
 }
 
-const ofSessions = [
+const sessionTools = [
   "sessions_list",
   "sessions_history",
   "sessions_send",
@@ -45,17 +45,20 @@ const denied = [
   "memory_get",
 ];
 const deniedToLeaf = ["sessions_yield", "subagents", "session_search", "session_list"];
-const keptByOrchestrator = ["sessions_spawn", "sessions_yield", "subagents"];
+const allowedForOrchestrator = ["sessions_spawn", "sessions_yield", "subagents"];
 
-/** What sub-agents of a role do not get, as `subagents.tools` changes it: `allow` gives back, `deny` adds and wins. */
+/** The tools that sub-agents of a role do not get. `tools.allow` removes entries, `tools.deny` adds entries and wins. */
 export function childDenyList(role: ChildRole, tools: SubagentPolicy["tools"]): readonly string[] {
-  const all = role === "leaf" ? [...denied, ...deniedToLeaf] : denied.filter(isNotKept);
-  return [...all.filter((name) => !tools.allow.some((entry) => gives(entry, name))), ...tools.deny];
+  const all =
+    role === "leaf"
+      ? [...denied, ...deniedToLeaf]
+      : denied.filter((name) => !allowedForOrchestrator.includes(name));
+  return [...all.filter((name) => !tools.allow.some((entry) => allowsTool(entry, name))), ...tools.deny];
 }
 
 /**
- * The rules about the tools of a session by what was written of it when it was spawned; none for one that was not.
- * `policy`: that of the agent that spawned it; `null`: it is not known any more, and the defaults hold.
+ * The tool rules of a session, from the metadata that its spawn wrote; none for a session that was not spawned. `policy` is
+ * that of the agent that spawned it; `null`: the agent is unknown, and the defaults apply.
  */
 export function childToolLayers(
   meta: SessionMeta,
@@ -67,13 +70,13 @@ export function childToolLayers(
   return [...layersIn(meta.toolLayers), { of: "sub-agents", deny }];
 }
 
-/** The agent that spawned a session, whose word about sub-agents holds for it; one without an agent in its key is `own`. */
+/** The agent that spawned a session, whose sub-agent settings apply; `own` if the parent's key names no agent. */
 export function spawnerOf({ spawnedBy }: SessionMeta, own: string): string {
   const parent = readKey(spawnedBy ?? "");
   return "agentId" in parent ? parent.agentId : own;
 }
 
-/** Rules as they stand in a session's metadata. What cannot be read as one allows nothing. */
+/** The rules in a session's metadata. A rule that cannot be read allows nothing. */
 function layersIn(value: Json | undefined): readonly ChildToolLayer[] {
   if (value === undefined) return [];
   if (!Array.isArray(value)) return [unreadable];
@@ -91,20 +94,14 @@ function isTextsOrNone(value: unknown): value is readonly string[] | undefined {
   return value === undefined || (Array.isArray(value) && value.every((each) => typeof each === "string"));
 }
 
-function isNotKept(name: string): boolean {
-  return !keptByOrchestrator.includes(name);
-}
-
-function gives(entry: string, name: string): boolean {
+function allowsTool(entry: string, name: string): boolean {
   if (!entry.startsWith("group:")) return matchesGlob(entry, name);
-  return ofSessions.includes(name) && matchesGlob(entry, "group:sessions");
+  return sessionTools.includes(name) && matchesGlob(entry, "group:sessions");
 }
-
-/** The prompt of a spawned session: its role in every run, and its task at the start. */
 
 const longestKey = 5000;
 
-/** Its block of the system prompt; `null`: nobody spawned it. */
+/** The sub-agent block of the system prompt; `null`: the session was not spawned. */
 export function childSystemBlock(meta: SessionMeta): string | null {
   if (meta.spawnedBy === undefined) return null;
   const isOrchestrator = meta.role === "orchestrator";
@@ -126,33 +123,33 @@ export function childSystemBlock(meta: SessionMeta): string | null {
   return lines.join("\n");
 }
 
-export interface FirstWords {
+export interface ChildTask {
   readonly task: string;
   readonly depth: number;
   readonly maxDepth: number;
   readonly mode: "run" | "session";
   readonly attachments: {
-    /** Their folder, relative to the child's working directory; `null`: it lies elsewhere. */
+    /** Their folder relative to the child's working directory; `null`: outside of it. */
     readonly path: string | null;
     readonly receipt: AttachmentReceipt;
   } | null;
 }
 
 /** The first message of a spawned session. */
-export function firstMessage({ task, depth, maxDepth, mode, attachments }: FirstWords): string {
+export function firstMessage({ task, depth, maxDepth, mode, attachments }: ChildTask): string {
   const ends =
     mode === "run"
       ? "Your last answer is reported to the session that spawned you."
       : "This session stays for further messages; the answer to this one is reported to the session that spawned you.";
   const parts = [
     `[Subagent Context] You are running as a sub-agent (depth ${depth}/${maxDepth}). ${ends} Do not poll, and do not wait for people.`,
-    ...(attachments === null ? [] : [attachmentWords(attachments)]),
+    ...(attachments === null ? [] : [describeAttachments(attachments)]),
     `[Subagent Task]: ${task}`,
   ];
   return parts.join("\n\n");
 }
 
-function attachmentWords({ path, receipt }: NonNullable<FirstWords["attachments"]>): string {
+function describeAttachments({ path, receipt }: NonNullable<ChildTask["attachments"]>): string {
   const { count, totalBytes, files } = receipt;
   const folder = path ?? "attachments";
   const where = path === null ? elsewhere : "Paths are relative to your working directory.";

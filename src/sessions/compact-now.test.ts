@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { assistantMessage } from "../../test/support/session-text.ts";
 import type { AppendItem } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { compactByHand } from "./compact-now.ts";
+import { compactByHand } from "./compact.ts";
 
 async function session() {
   const { sessions } = createMemoryStore();

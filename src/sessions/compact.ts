@@ -1,12 +1,16 @@
 import type { ContextMessage } from "../core/context.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import type { Scope, SessionRecord, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { CompactedPayload } from "../protocol/session-changes.ts";
+import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
+import { estimateTokens } from "../transcript/estimate-tokens.ts";
+import { visibleMessage } from "../transcript/visible-message.ts";
+import type { App } from "./app.ts";
+import type { StoredSession, SummaryRange } from "./compaction-range.ts";
 import { planSession } from "./compaction-range.ts";
 import type { CompactionOptions, CompactionOutcome, SessionSummary } from "./compaction-summary.ts";
 import {
@@ -17,11 +21,13 @@ import {
   summaryMessage,
 } from "./compaction-summary.ts";
 import { HookRegistry } from "./hooks.ts";
+import { agentFor, checkIdle, modelLimits } from "./run-session.ts";
+import { defaultWindow } from "./turn-request.ts";
 
-/** What a compaction needs. */
+/** The store that a compaction writes to. */
 export interface CompactionDeps {
   readonly store: Pick<Store, "sessions">;
-  /** `before_compaction` is asked, `after_compaction` told. */
+  /** For `before_compaction` and `after_compaction`. */
   readonly hooks?: HookRegistry;
 }
 
@@ -31,12 +37,12 @@ const nothingToCut: Readonly<Record<NothingToCut, string>> = {
   all_recent: "all of it is recent enough to be kept",
   one_turn: "it is one turn, and there is no place to cut it at",
 };
-const mostTries = 20;
+const maxTries = 20;
 
 /**
- * Has the older part of a session summarized, and writes the summary down as a compaction. The summary is made without
- * any lock: what is said meanwhile stays behind it. Where there is no summary nothing is written, and history is whole.
- * Rejects only where the store does, and with `invalid_arguments` for options that cannot be meant.
+ * Summarizes the older part of a session and writes the summary as a compaction. No lock is held while the summary is made:
+ * messages that arrive meanwhile are kept. Without a summary nothing is written. Rejects if the store does, and with
+ * `invalid_arguments` for invalid options.
  *
  * @example
  * ```ts
@@ -75,9 +81,9 @@ export async function compactSession(
   }
 }
 
-/** Whoever asks by hand is told that all is recent; where it is too much even so, less of it is kept. */
+/** A manual compaction reports that everything is recent. An automatic one then keeps less. */
 async function planFor(
-  place: SessionPlace,
+  place: StoredSession,
   { contextWindow, trigger, compactions = 0 }: CompactionOptions,
 ): ReturnType<typeof planSession> {
   for (let had = compactions; ; had++) {
@@ -87,9 +93,9 @@ async function planFor(
   }
 }
 
-/** Written at the leaf as it then is, if the branch still holds the plan; decided anew while others write. */
+/** Writes at the current leaf if the plan still fits the branch, and retries while others write. */
 async function write(
-  { sessions, scope, sessionId }: SessionPlace,
+  { sessions, scope, sessionId }: StoredSession,
   plan: CutPlan,
   range: SummaryRange,
   made: SessionSummary,
@@ -118,12 +124,12 @@ async function write(
       };
       return { done: true, ...written, tokensBefore, tokensAfter, chunks, retried, missing, usage };
     } catch (error) {
-      if (!isMoved(error) || tries === mostTries) throw error;
+      if (!isMoved(error) || tries === maxTries) throw error;
     }
   }
 }
 
-/** Somebody wrote between the look and the write: then the plan is looked at again. */
+/** The branch moved between reading and writing; the plan is checked again. */
 function isMoved(error: unknown): boolean {
   return error instanceof SkeinError && ["conflict", "invalid_entry"].includes(error.code);
 }
@@ -141,4 +147,71 @@ function draftOf(
 
 function tokensOf(messages: readonly ContextMessage[]): number {
   return messages.reduce((sum, message) => sum + messageTokens(message), 0);
+}
+
+export interface CompactNowOptions {
+  /** What the summary must emphasize. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Summarizes a session with the model that answers in it. Throws `conflict` while a run is active. */
+export async function compactNow(
+  app: Pick<App, "store" | "hooks" | "models" | "config" | "agents" | "acp" | "runs">,
+  session: SessionRecord,
+  { instructions, signal = new AbortController().signal }: CompactNowOptions = {},
+): Promise<CompactionOutcome> {
+  const { models, config, runs } = app;
+  checkIdle(runs, session);
+  const model = models.turnModel(modelName(app, session));
+  return compactSession(app, scopeOfSession(session), session, {
+    summarize: models.summarizer(model, { signal, limits: modelLimits(config), onUsage: () => undefined }),
+    contextWindow: model.info.contextWindow ?? defaultWindow,
+    mode: config.compaction.mode,
+    maxHistoryShare: config.compaction.maxHistoryShare,
+    trigger: "manual",
+    signal,
+    ...(instructions === undefined ? {} : { instructions }),
+    fence: () => {
+      checkIdle(runs, session);
+      return true;
+    },
+  });
+}
+
+function modelName(app: Pick<App, "agents" | "acp">, session: SessionRecord): string {
+  const { meta, agentId } = session;
+  const model = meta.model ?? agentFor(app, session)?.model;
+  if (model !== undefined) return model;
+  const advice = "Add it to agents in the configuration, or set a model for the session";
+  throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });
+}
+
+/** Writes a compaction with the given summary. Throws `conflict` if the session has changed since the record was read. */
+export async function compactByHand(
+  sessions: SessionStore,
+  scope: Scope,
+  { key, sessionId, leafId }: SessionRecord,
+  { summary, keepFrom }: { readonly summary: string; readonly keepFrom: string },
+): Promise<CompactedPayload> {
+  if (summary.trim() === "") {
+    throw new SkeinError("invalid_arguments", {
+      problem: "The summary is empty",
+      advice: "Say in it what was said before the first kept entry",
+    });
+  }
+  const first = await sessions.entry(scope, sessionId, keepFrom);
+  if (first?.type === "message" && first.message.role === "toolResult") {
+    throw new SkeinError("invalid_arguments", {
+      problem: `${keepFrom} is a tool result, and its call would be gone`,
+      advice: "Keep from the message with the call, or from a later one",
+    });
+  }
+  const context = (await sessions.context(scope, sessionId)) ?? noSuchSession(sessionId);
+  const tokensBefore = estimateTokens(
+    context.messages.map(visibleMessage).filter((message) => message !== null),
+  );
+  const draft = { type: "compaction", summary, firstKeptEntryId: keepFrom, tokensBefore } as const;
+  const { entries } = await sessions.append(scope, sessionId, [{ draft }], { expectedLeafId: leafId });
+  return { key, sessionId, entryId: entries[0]?.id ?? "", firstKeptEntryId: keepFrom, tokensBefore };
 }

@@ -11,19 +11,18 @@ import { byteBudgetFor } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { planCut } from "../transcript/compaction/plan-cut.ts";
 
-/** A session's context as a compaction reads it: what is to be summarized, and whether it still is what it was. */
-
+/** A budget that finds no place to cut grows by this factor. */
 const widerBy = 4;
 
-export interface SessionPlace {
+export interface StoredSession {
   readonly sessions: SessionStore;
   readonly scope: Scope;
   readonly sessionId: string;
 }
 
-/** Plans the cut by what a budget of bytes lets in; where no cut can be found in that, by more. */
+/** Plans the cut from as many bytes as the budget allows, and from more if those contain no place to cut. */
 export async function planSession(
-  place: SessionPlace,
+  place: StoredSession,
   options: { readonly contextWindow: number; readonly compactions?: number },
 ): Promise<{ readonly plan: CutPlan; readonly range: SummaryRange } | { readonly nothing: NothingToCut }> {
   for (let budget = byteBudgetFor(options.contextWindow); ; budget = wider(budget)) {
@@ -34,23 +33,23 @@ export async function planSession(
   }
 }
 
-/** What a plan is about in its session, while a summary is made of it. */
+/** The part of a session that a plan replaces, while its summary is made. */
 export class SummaryRange {
-  readonly #place: SessionPlace;
+  readonly #place: StoredSession;
   readonly #plan: CutPlan;
   readonly #context: SessionContext;
   readonly #budget: number | undefined;
-  /** What the older part said when it was read last. */
+  /** Hash of the older part when it was last read. */
   #older: string | null = null;
 
-  constructor(place: SessionPlace, plan: CutPlan, context: SessionContext, budget: number | undefined) {
+  constructor(place: StoredSession, plan: CutPlan, context: SessionContext, budget: number | undefined) {
     this.#place = place;
     this.#plan = plan;
     this.#context = context;
     this.#budget = budget;
   }
 
-  /** The messages before the plan's own, newest page first. */
+  /** The messages before those of the plan, newest page first. */
   async *older(): AsyncGenerator<readonly ContextMessage[]> {
     const { sessions, scope, sessionId } = this.#place;
     const hash = createHash("sha256");
@@ -61,7 +60,7 @@ export class SummaryRange {
     this.#older = hash.digest("hex");
   }
 
-  /** Whether what was read by pages has changed, by a redaction for one. */
+  /** Whether the older part has changed since it was read, for example by a redaction. */
   async hasOlderChanged(): Promise<boolean> {
     const before = this.#older;
     if (before === null) return false;
@@ -69,7 +68,7 @@ export class SummaryRange {
     return this.#older !== before;
   }
 
-  /** What is kept as the session is now, or why the plan no longer holds. */
+  /** The messages that are kept, from the current session, or why the plan no longer fits. */
   async keptNow(): Promise<{ readonly kept: readonly ContextMessage[] } | { readonly problem: string }> {
     const { entryIds, firstKeptEntryId, isCut } = this.#plan;
     const oldest = entryIds[0] ?? firstKeptEntryId;
@@ -84,7 +83,7 @@ export class SummaryRange {
   }
 }
 
-async function contextOf(place: SessionPlace, byteBudget: number | undefined): Promise<SessionContext> {
+async function contextOf(place: StoredSession, byteBudget: number | undefined): Promise<SessionContext> {
   const { sessions, scope, sessionId } = place;
   const options = byteBudget === undefined ? {} : { byteBudget };
   return (await sessions.context(scope, sessionId, options)) ?? noSuchSession(sessionId);
@@ -94,7 +93,7 @@ function wider(budget: number | undefined): number | undefined {
   return budget === undefined ? undefined : budget * widerBy;
 }
 
-/** What keeps a plan from being carried out on a session that went on; `null`: nothing, entries behind it are fine. */
+/** Why a plan no longer fits the session; `null`: it fits. New entries after it do not matter. */
 function changeSince(plan: CutPlan, now: SessionContext): string | null {
   const first = now.messages[0];
   const previous = first?.role === "compactionSummary" ? first : null;
@@ -115,7 +114,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
   return isSame ? null : "what was summarized has changed meanwhile";
 }
 
-/** A message with the entry that it comes from. */
+/** A message and its entry. */
 export interface OlderMessage {
   readonly entryId: string;
   readonly message: ContextMessage;
@@ -124,9 +123,9 @@ export interface OlderMessage {
 const pageEntries = 200;
 
 /**
- * What a byte budget left out of a context: from the cut back to where the context begins, which is at the first entry
- * that the last compaction kept. The newest page comes first, each oldest first, and no more than one is held. Read from
- * the leaf on, because an edit stands behind what it edits. `conflict` when the branch is moved meanwhile.
+ * The messages that a byte budget left out of a context, from the cut back to the first entry that the last compaction kept.
+ * Newest page first, each page oldest first; only one page is held at a time. Reading starts at the leaf, because an edit
+ * comes after the entry that it edits. Throws `conflict` if the branch moves meanwhile.
  */
 export async function* olderPages(
   sessions: SessionStore,
@@ -139,7 +138,7 @@ export async function* olderPages(
   );
   let edits: ContextEdits = new Map();
   let isOlder = false;
-  /** Where the context begins; `null`: as far as we have come, at the root. */
+  /** Where the context begins; `null`: not found so far. */
   let begins: string | null = null;
   for (let before: string | null = null; ; ) {
     const range: EntryRange = { along: "branch", limit: pageEntries, ...(before === null ? {} : { before }) };

@@ -19,11 +19,9 @@ import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compac
 import { makeSummary } from "../transcript/compaction/summarize.ts";
 import type { Summarize, SummaryFailure } from "../transcript/compaction/summarize-piece.ts";
 import { collectFiles, mergeFiles, noFiles, readFilesOf } from "../transcript/compaction/touched-files.ts";
-import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
+import type { StoredSession, SummaryRange } from "./compaction-range.ts";
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
-
-/** The summary for a session, from a hook or from the summarizer. */
 
 export interface SessionSummary extends Summary {
   readonly fromHook: boolean;
@@ -31,9 +29,9 @@ export interface SessionSummary extends Summary {
 
 const noUsage: SummaryUsage = { requests: 0, input: 0, output: 0 };
 
-/** Only a summary that makes the context smaller. */
+/** Gets the summary from a hook or from the summarizer. Refuses one that does not make the context smaller. */
 export async function summaryFor(
-  place: SessionPlace,
+  place: StoredSession,
   plan: CutPlan,
   range: SummaryRange,
   hooks: CompactionHooks,
@@ -47,46 +45,43 @@ export async function summaryFor(
   const made =
     asked.summary === null
       ? await makeSummary(plan, { ...options, files, ...older })
-      : await given(asked.summary, plan, { ...options, files, ...older });
+      : await checkHookSummary(asked.summary, plan, { ...options, files, ...older });
   if ("failure" in made) return notDone(made.failure, made.note);
   const replaced = plan.tokensBefore - plan.tokensKept + made.olderTokens;
-  // Where a hook gave the summary of a cut context, nobody has counted what is replaced.
+  // If a hook summarized a context that was cut, the size of what it replaces is unknown.
   const isCounted = !fromHook || !plan.isCut;
   if (isCounted && messageTokens(summaryMessage(made.text)) >= replaced)
     return notDone("no_gain", "the summary is no shorter than what it would stand in for");
   return { ...made, fromHook };
 }
 
-/** The message that a summary becomes. */
+/** The context message that a summary becomes. */
 export function summaryMessage(summary: string): ContextMessage {
   return { role: "compactionSummary", summary, timestamp: 0 };
 }
 
-/**
- * A summary that a hook gave: in any shape, but not nothing, and no longer than the summarizer's may be. What the turn
- * works on is added to it as it is to any other.
- */
-async function given(
+/** Accepts a hook's summary in any form unless it is empty or too long, and adds the request that the turn works on. */
+async function checkHookSummary(
   summary: string,
   plan: CutPlan,
   { contextWindow, files = noFiles, older }: Pick<SummaryOptions, "contextWindow" | "files" | "older">,
 ): Promise<Summary | SummaryFailure> {
   const { summaryTokens, requestTokens } = compactionLimits(contextWindow);
-  const said = summary.toWellFormed();
-  const { isBlank, isTooLong } = checkSummary(said, { summaryTokens, ask: null });
+  const wellFormed = summary.toWellFormed();
+  const { isBlank, isTooLong } = checkSummary(wellFormed, { summaryTokens, ask: null });
   if (isBlank) return { failure: "empty", note: "the summary that a hook gave is empty" };
   if (isTooLong)
     return {
       failure: "too_long",
-      note: `the summary that a hook gave is too long: ${said.length} characters`,
+      note: `the summary that a hook gave is too long: ${wellFormed.length} characters`,
     };
   const request = plan.splitTurn ? await requestIn(plan, older) : null;
-  const text = request === null ? said : appendRequest(said, request, requestTokens);
+  const text = request === null ? wellFormed : appendRequest(wellFormed, request, requestTokens);
   const touched = mergeFiles(files, collectFiles(plan.toSummarize));
   return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
-/** All of the older part is read, so that a redaction in it shows. */
+/** Reads all of the older part, so that a later redaction in it is noticed. */
 async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
   let asks = addEarlierAsks(noAsks, plan.toSummarize);
   for await (const messages of older ?? []) asks = addEarlierAsks(asks, messages);
@@ -94,7 +89,7 @@ async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise
 }
 
 async function previousDetails(
-  { sessions, scope, sessionId }: SessionPlace,
+  { sessions, scope, sessionId }: StoredSession,
   plan: CutPlan,
 ): Promise<unknown> {
   if (plan.previousEntryId === null) return undefined;
@@ -102,7 +97,7 @@ async function previousDetails(
   return entry?.type === "compaction" ? entry.details : undefined;
 }
 
-/** The hooks around one compaction. Whatever they do, the compaction comes to an outcome. */
+/** The hooks around one compaction. A failing hook never prevents an outcome. */
 export class CompactionHooks {
   readonly #hooks: HookRegistry;
   readonly #ctx: RuntimeContext;
@@ -112,7 +107,7 @@ export class CompactionHooks {
     this.#ctx = ctx;
   }
 
-  /** They may call it off, or give the summary. One that wants to stop things calls it off. */
+  /** Hooks may cancel the compaction or supply the summary. A `HookStop` cancels it. */
   async askBefore(
     plan: CutPlan,
   ): Promise<{ readonly cancel: string } | { readonly cancel: null; readonly summary: string | null }> {
@@ -126,7 +121,7 @@ export class CompactionHooks {
     }
   }
 
-  /** Tells that it is done; what that fails with costs nothing but itself. */
+  /** Reports the compaction. An error of a hook is returned in `hookFailed`. */
   async tellAfter(done: CompactionDone): Promise<CompactionDone> {
     const { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter } = done;
     const event = { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter, ctx: this.#ctx };
@@ -143,30 +138,28 @@ function lineOf(error: unknown): string {
   return escapeToLine(thrownText(error));
 }
 
-/** The options of a compaction, and its result. */
-
-/** How a session is compacted. */
+/** Options of a compaction. */
 export interface CompactionOptions {
   readonly summarize: Summarize;
   /** The model's window in tokens, 2,000 or more. */
   readonly contextWindow: number;
-  /** `safeguard`: the summarizer gets smaller pieces, its answers are checked, and it is asked once more. */
+  /** `safeguard`: the summarizer gets smaller pieces, its answers are checked, and an invalid answer is requested again. */
   readonly mode: CompactionMode;
-  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9; by default a half. */
+  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9; 0.5 by default. */
   readonly maxHistoryShare?: number;
   readonly trigger: "threshold" | "manual" | "overflow";
-  /** What the summary is to mind above all. */
+  /** What the summary must emphasize. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
-  /** How many compactions this run has had; each further one keeps half as much. */
+  /** How many compactions this run has already had. Each further one keeps half as much. */
   readonly compactions?: number;
-  /** What hooks are given; by default the user, the agent and the session. */
+  /** The context for hooks; by default the user, the agent and the session. */
   readonly ctx?: RuntimeContext;
-  /** Asked at the moment of the write, for a run that may have lost its session. */
+  /** Checked in the same transaction as the write, for a run that may have lost its session. */
   readonly fence?: AppendOptions["fence"];
 }
 
-/** A compaction that is written. */
+/** A compaction that was written. */
 export interface CompactionDone {
   readonly done: true;
   readonly entryId: string;
@@ -174,31 +167,31 @@ export interface CompactionDone {
   readonly firstKeptEntryId: string;
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Pieces that the summarizer got; 0 where a hook gave the summary. */
+  /** Pieces that were summarized; 0 if a hook supplied the summary. */
   readonly chunks: number;
   readonly retried: boolean;
-  /** Sections that the summary lacks even so. */
+  /** Sections that the summary lacks. */
   readonly missing: readonly SectionId[];
   readonly usage: SummaryUsage;
-  /** What a hook stopped with that was told of it. */
+  /** The error of a hook that was notified. */
   readonly hookFailed?: string;
 }
 
-/** Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for. */
+/** Nothing was written. `no_gain`: the summary is not shorter than what it would replace. */
 export interface CompactionNotDone {
   readonly done: false;
   readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";
   readonly note: string;
 }
 
-/** What a compaction came to. */
+/** The result of a compaction. */
 export type CompactionOutcome = CompactionDone | CompactionNotDone;
 
 export function notDone(reason: CompactionNotDone["reason"], note: string): CompactionNotDone {
   return { done: false, reason, note };
 }
 
-/** Refuses options that would have a summary made of nothing, before anything is read or asked. */
+/** Throws for invalid options before anything is read. */
 export function checkCompactionOptions(options: CompactionOptions): void {
   const { contextWindow, mode, trigger, maxHistoryShare = minHistoryShare, compactions = 0 } = options;
   const isWindow = Number.isFinite(contextWindow) && contextWindow >= minContextWindow;
@@ -217,5 +210,5 @@ export function checkCompactionOptions(options: CompactionOptions): void {
 }
 
 function refuse(name: keyof CompactionOptions, advice: string): never {
-  throw new SkeinError("invalid_arguments", { problem: `The compaction's ${name} will not do`, advice });
+  throw new SkeinError("invalid_arguments", { problem: `The compaction option ${name} is invalid`, advice });
 }

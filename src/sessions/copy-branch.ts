@@ -6,20 +6,18 @@ import type { AssistantMessage, Message } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { AppendItem } from "../store/contract.ts";
 
-/** The end of a branch, said again beside itself. Pure. */
-
 export interface CopiedBranch {
   readonly items: readonly AppendItem[];
-  /** The copies' ids by those of the originals. */
+  /** IDs of the copies by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Entries that have no copy: only others write their type, and the model does not see them. */
+  /** Number of entries that were not copied: Skein does not write their type, and the model does not see them. */
   readonly leftBehind: number;
 }
 
 /**
- * The entries of a path from a place on, as the context has them. A problem: something in it cannot be written, and the
- * context would not be the same without it. All but the last name the path's end: a log that ends in one of them was torn
- * there, and is to go back.
+ * Copies the entries of a path from a place on, as the context shows them. Returns a problem if an entry cannot be written and
+ * the context would change without it. All copies but the last name the end of the path: a log that ends in one of them was
+ * cut off while they were written, and the session returns to the original branch.
  */
 export function copyBranch(
   path: readonly Entry[],
@@ -28,18 +26,18 @@ export function copyBranch(
   newId: IdSource,
 ): CopiedBranch | { readonly problem: string } {
   const before = new Set(path.slice(0, from).map(({ id }) => id));
-  const takenOut = takenOutIn(path);
+  const editedOut = editedOutIn(path);
   const copies = new Map<string, string>();
   const drafts: { draft: CopyDraft; id: string }[] = [];
   let leftBehind = 0;
   for (const entry of path.slice(from)) {
     const draft = copyOf(entry, {
-      message: messages.get(entry.id) ?? (takenOut.has(entry.id) ? null : undefined),
+      message: messages.get(entry.id) ?? (editedOut.has(entry.id) ? null : undefined),
       newIdOf: (id) => copies.get(id) ?? null,
       isBefore: (id) => before.has(id),
     });
     if (draft === null) {
-      if (!spokenFor.has(entry.type)) leftBehind++;
+      if (!neverLeftBehind.has(entry.type)) leftBehind++;
       continue;
     }
     if ("problem" in draft) return draft;
@@ -55,8 +53,8 @@ export function copyBranch(
   return { items, copies, leftBehind };
 }
 
-/** Without a copy because of what they are, or because an edit took them out: nothing is missing. */
-const spokenFor: ReadonlySet<Entry["type"]> = new Set([
+/** Types that are copied, or left out because an edit removed them or they carry nothing over: not counted as left behind. */
+const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
   "branch_summary",
   "custom",
@@ -67,8 +65,8 @@ const spokenFor: ReadonlySet<Entry["type"]> = new Set([
 ]);
 
 /**
- * Where copying has to begin so that an entry has a copy: at the entry, or before it at one whose edit stands behind it.
- * Edits are not ours to write, so what they say is written into the copy.
+ * Where copying must begin so that an entry is copied: at the entry, or at an earlier one whose edit comes after it. Skein
+ * does not write edits, so the copy contains the edited content.
  */
 export function copyingFrom(path: readonly Entry[], first: number): number {
   const places = new Map(path.map(({ id }, place) => [id, place]));
@@ -80,42 +78,37 @@ export function copyingFrom(path: readonly Entry[], first: number): number {
   return from;
 }
 
-/** The entry that this one needs to have on its branch; `null`: none. */
+/** The entry that this one requires on its branch; `null`: none. */
 export function pointsAt(entry: Entry): string | null {
   if (entry.type === "context_edit") return entry.targetId;
   return entry.type === "compaction" ? (entry.firstKeptEntryId ?? null) : null;
 }
 
-/** Entries that the last of their edits leaves out. */
-function takenOutIn(path: readonly Entry[]): ReadonlySet<string> {
-  const takenOut = new Set<string>();
+/** Entries that their last edit removed. */
+function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
+  const editedOut = new Set<string>();
   for (const entry of path) {
     if (entry.type !== "context_edit") continue;
-    if (entry.replacement === null) takenOut.add(entry.targetId);
-    else takenOut.delete(entry.targetId);
+    if (entry.replacement === null) editedOut.add(entry.targetId);
+    else editedOut.delete(entry.targetId);
   }
-  return takenOut;
+  return editedOut;
 }
 
-/**
- * Entries said again on another branch of their session. A copy names its original, so that it is neither spent nor said
- * twice in what the session comes to, and a redaction of the one is a redaction of the other.
- */
-
-export interface CopySite {
-  /** What the context has of the entry; `null`: an edit took it out. `undefined`: it is nothing that the model sees. */
+interface CopySite {
+  /** The context message of the entry; `null`: an edit removed it. `undefined`: the model does not see the entry. */
   readonly message: { readonly role: string } | null | undefined;
-  /** The new id of an entry that was copied before; `null`: it was not. */
+  /** The new ID of an entry that was copied before; `null`: it was not. */
   newIdOf(id: string): string | null;
-  /** Whether an entry stands on the branch where the copies begin. */
+  /** Whether an entry is on the branch before the copies begin. */
   isBefore(id: string): boolean;
 }
 
-/** A copy's draft. */
-export type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
+/** A copy names its original: its usage is not counted twice, and redacting one redacts the other. */
+type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
 
-/** A draft, or why there is none: it need not be copied (`null`), or cannot be, and the context would not be the same. */
-export function copyOf(entry: Entry, site: CopySite): CopyDraft | { readonly problem: string } | null {
+/** A draft; `null`: the entry need not be copied. A problem: it cannot be copied, and the context would change without it. */
+function copyOf(entry: Entry, site: CopySite): CopyDraft | { readonly problem: string } | null {
   if (isBookkeeping(entry)) return null;
   switch (entry.type) {
     case "message":
@@ -174,7 +167,7 @@ function copyOfMessage(
 
 const stopReasons = ["stop", "length", "toolUse", "error", "aborted"];
 
-/** With what older programs leave out. A copy has spent nothing, and no provider has counted the context it stands in. */
+/** Fills in fields that older programs leave out. The usage is zero, so that nothing is counted twice. */
 function completeAnswer(message: AssistantMessage): object {
   const { api = "", provider = "", model = "", stopReason = "" } = message;
   const calls = message.content.some(({ type }) => type === "toolCall");
@@ -184,7 +177,7 @@ function completeAnswer(message: AssistantMessage): object {
   return { ...message, api, provider, model, usage, stopReason: ended };
 }
 
-/** All fields of the entry but its place, some of them others, with the original's id. */
+/** The fields of the entry without its place in the tree, with some replaced, and with the ID of the original. */
 function marked(entry: Entry, fields: object): CopyDraft {
   const { id, parentId: _parent, timestamp: _time, ...rest } = entry as Entry & { skein?: object };
   const { backTo: _back, ...skein } = (rest.skein ?? {}) as { backTo?: string };

@@ -19,30 +19,30 @@ import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 
 /** A message from one session to another. */
 export interface SessionDelivery {
-  /** Fixed by what set it off, so that a second time changes nothing: {@link deliveryId}. */
+  /** Derived from what caused the delivery, so that a repeated delivery changes nothing: {@link deliveryId}. */
   readonly id: string;
   readonly from: SessionRef;
-  /** The run that sends it; `null`: the end of a run, or a program. */
+  /** The run that sends it; `null`: the end of a run, or a program, sends it. */
   readonly runId: string | null;
-  /** The key of the target, which may have moved on to another session since. */
+  /** The key of the target. It may belong to another session by now. */
   readonly to: string;
   readonly kind: Extract<InputKind, "send" | "ping_pong" | "announce" | "note">;
   readonly text: string;
   readonly root: RootRef;
-  /** The tool that sent it. */
+  /** The session tool that sent it. */
   readonly tool?: string;
   /** The channel that the sender is on. */
   readonly channel?: string;
   /** The run whose end this announces. */
   readonly arrivalOf?: string;
-  /** Neither spawned the other: counted against loops. */
+  /** Neither session spawned the other. Such messages count toward the limit against loops. */
   readonly isBetweenStrangers?: boolean;
   readonly options?: RunOptions;
 }
 
 /**
- * Delivers a dead letter to the session that has the key now, else to the session that spawned it. The same letter is
- * accepted once. `null`: there is still no such session.
+ * Delivers a dead letter to the session that has the key now, or to the session that spawned it. A repeated call accepts the
+ * letter only once. `null`: there is still no such session.
  */
 export async function redeliver(
   {
@@ -58,15 +58,15 @@ export async function redeliver(
   return target === null ? null : runs.accept(acceptRequest(delivery, target));
 }
 
-/** The run of a delivery, which follows from it. */
+/** The run ID of a delivery. */
 export function deliveryRunId(userId: string | null, id: string): string {
   return hashedId("delivery", userId ?? "", id);
 }
 
-/** A delivery whose target is known. `from` is `null`: somebody outside of every session says it. */
+/** A delivery whose target is known. `from` is `null` if the sender is not a session. */
 export type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: SessionRef | null };
 
-/** The delivery as input of its target, for a transaction that has more to do. */
+/** The delivery as input of its target, to be accepted within a larger transaction. */
 export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): AcceptRequest {
   const { id, from, kind, text, root, tool, channel, arrivalOf, isBetweenStrangers, options, runId } =
     delivery;
@@ -92,7 +92,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
 }
 
-/** A message in the agent's place, with who wrote it. */
+/** A message in the agent's place, with its author. */
 export function noteOf(text: string, provenance: Provenance): AcceptRequest["message"] {
   return {
     role: "assistant",
@@ -106,7 +106,7 @@ export function noteOf(text: string, provenance: Provenance): AcceptRequest["mes
   };
 }
 
-/** The session that has the key now, else the one that spawned it. */
+/** The session that has the key now, or the session that spawned it. */
 async function targetOf(
   { sessions }: Pick<Store, "sessions">,
   { to, from }: SessionDelivery,
@@ -119,13 +119,13 @@ async function targetOf(
   return sessions.get(scope, key.parentSessionId);
 }
 
-type Placed = Pick<SessionRecord, "key" | "meta">;
+type SessionChannel = Pick<SessionRecord, "key" | "meta">;
 
 /**
- * Where words of a session reach people: what was written down when they spoke, else what its key says, with account and
- * thread. `null`: it has no channel outside.
+ * The channel over which people read this session: the recorded delivery context, or the one that its key names, with account
+ * and thread. `null`: none.
  */
-export function outsideChannel({ key, meta }: Placed): DeliveryTarget | null {
+export function outsideChannel({ key, meta }: SessionChannel): DeliveryTarget | null {
   const parsed = readKey(key);
   if ("problem" in parsed || ["cron", "hook", "node"].includes(kindOf(parsed))) return null;
   const fromKey = keyTarget(parsed);
@@ -137,12 +137,12 @@ export function outsideChannel({ key, meta }: Placed): DeliveryTarget | null {
 }
 
 /**
- * Where a session's answer goes to what comes back to it, of a child or of a message: where the answer of the run goes that
- * set it off, and nowhere else; outside of runs, where people spoke to it. A spawned session's goes to its parent alone.
+ * Where a session delivers its answer to a returning child or reply: to the target of the run that started it. Outside of
+ * runs, to the session's delivery context; a spawned session then only reports to its parent.
  */
 export function answerTarget(by: {
   readonly run: Pick<Run, "options"> | null;
-  readonly session: Placed;
+  readonly session: SessionChannel;
 }): DeliveryTarget | undefined {
   if (by.run !== null) return by.run.options.deliverTo;
   const { spawnedBy, delivery } = by.session.meta;
@@ -150,7 +150,7 @@ export function answerTarget(by: {
 }
 
 /** The channel that a session is on; `null`: none. */
-export function channelOf(session: Placed): string | null {
+export function channelOf(session: SessionChannel): string | null {
   const channel = session.meta.channel ?? outsideChannel(session)?.channel;
   return channel === undefined || channel === "internal" ? null : channel;
 }

@@ -10,7 +10,7 @@ import type { App, Models } from "./app.ts";
 
 type AgentRow = AgentListPayload["agents"][number];
 
-/** The agents that are defined, and behind them those that only have sessions of this user. */
+/** The defined agents, followed by agents that only have sessions of this user. */
 export async function listAgents(
   app: Pick<App, "agents" | "config" | "store" | "tools">,
   userId: string | null,
@@ -51,17 +51,17 @@ function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Agen
     .map((agentId) => ({ agentId, actions: [...allowed] }));
 }
 
-/** Itself, and whom it names; a sandboxed session has no children that are not. */
+/** The agent itself and those that it names. A sandboxed agent may only spawn sandboxed ones. */
 function spawnable({ id, sandboxed, subagents }: Agent, agents: Agents): string[] {
   const named = [...new Set([id, ...subagents.allowAgents])];
   if (!sandboxed) return named;
-  const isKept = (each: string) => agents.find(each)?.sandboxed === true;
-  return (named.includes("*") ? agents.ids : named).filter(isKept);
+  const isAlsoSandboxed = (each: string) => agents.find(each)?.sandboxed === true;
+  return (named.includes("*") ? agents.ids : named).filter(isAlsoSandboxed);
 }
 
 type ModelRow = ModelListPayload["models"][number];
 
-/** The models that the configuration, the code or an agent names, in order. None is opened. */
+/** The models that the configuration, the code or an agent names, sorted. No model is opened. */
 export function listModels({
   config,
   agents,
@@ -95,6 +95,6 @@ function attempt<T>(act: () => T): T | null {
   try {
     return act();
   } catch {
-    return null; // nobody knows such a model: then nothing is known of it
+    return null; // an unknown model is listed without details
   }
 }

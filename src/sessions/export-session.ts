@@ -9,11 +9,11 @@ export type ExportFormat = (typeof exportFormats)[number];
 
 export interface ExportAs {
   readonly format: ExportFormat;
-  /** Of Markdown, every branch instead of the active one; the other formats have them anyway. */
+  /** For Markdown: every branch instead of the active one. The other formats always contain all. */
   readonly all: boolean;
 }
 
-/** A session as a text to read or to take elsewhere, piece by piece. */
+/** Exports a session as text, piece by piece. */
 export function exportPieces(
   tree: SessionTree,
   readBlob: ReadBlob,

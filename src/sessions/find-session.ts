@@ -1,16 +1,12 @@
 import { SkeinError } from "../core/errors.ts";
-import type { IdSource } from "../core/ids.ts";
 import { formatKey, readKey } from "../core/keys.ts";
-import { present } from "../core/present.ts";
 import type { Asker, Lookup } from "../core/references.ts";
 import { displayKey, resolveReference } from "../core/references.ts";
-import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
-
-/** The way from a name to the session that it means now, for every door. */
+import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 
 export type SessionFinder = Pick<SessionStore, "find" | "trashed">;
 
-/** The session that a reference means for an asker; `null`: none. `prefix`: the beginning of a session ID is a reference too. */
+/** The session that a reference names for an asker; `null`: none. With `prefix`, the beginning of a session ID is enough. */
 export function resolveSession(
   sessions: SessionFinder,
   scope: Scope,
@@ -21,7 +17,7 @@ export function resolveSession(
   return resolveReference(reference, asker, (lookup) => findCurrent(sessions, scope, lookup), options);
 }
 
-/** The first session that one of the lookups finds. */
+/** The first session that any of the lookups finds. */
 export async function firstFound(
   sessions: SessionFinder,
   scope: Scope,
@@ -34,7 +30,7 @@ export async function firstFound(
   return null;
 }
 
-/** What a lookup finds. A session that gave up its name in a reset is not found by that name: the one that has it now is. */
+/** The results of a lookup. By a name that a reset moved, the session that has the name now is found, not the old one. */
 export async function findCurrent(
   sessions: SessionFinder,
   scope: Scope,
@@ -46,7 +42,7 @@ export async function findCurrent(
   return [...new Map(current.flatMap((each) => (each === null ? [] : [[each.uid, each]]))).values()];
 }
 
-/** `null`: the session had this name before a reset, and the one that got it is in the trash or purged. */
+/** `null`: the name moved in a reset, and the session that has it is trashed or purged. */
 async function holderOf(
   sessions: SessionFinder,
   scope: Scope,
@@ -61,12 +57,12 @@ async function holderOf(
   const [holder] = await sessions.find(scope, { by: "key", key });
   if (holder !== undefined) return holder;
   if (resetFrom === key) return null;
-  // Sessions that were reset before `resetFrom` was kept.
+  // Sessions that were reset before `resetFrom` was recorded.
   const trashed = await sessions.trashed(scope);
   return trashed.some((each) => each.key === key) ? null : session;
 }
 
-/** Advice for a name that no session has; `null`: it is not in the trash either. */
+/** Advice if the session of a name is in the trash; `null`: it is not. */
 export async function trashAdvice(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,
@@ -77,7 +73,7 @@ export async function trashAdvice(
   return trashed.length === 0 ? null : `It is in the trash: skein sessions restore ${name}`;
 }
 
-/** Throws where a message cannot go to the session of this name because that one is in the trash. */
+/** Throws if the session of this name is in the trash. */
 export async function refuseTrashed(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,
@@ -88,18 +84,18 @@ export async function refuseTrashed(
   if (advice !== null) throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
-/** As much of a session in the trash as it is found by. */
+/** What a session in the trash can be found by. */
 export interface TrashedName {
   readonly key: string;
   readonly sessionId: string;
   readonly label?: string | null;
 }
 
-const mostCandidates = 5;
+const maxCandidates = 5;
 
 /**
- * The one in the trash that a reference means; `null`: none does. Several may have had one key, and then the session id is wanted.
- * `prefix`: a unique beginning of a session id will do.
+ * The session in the trash that a reference names; `null`: none. Throws `ambiguous` if several had the name. With `prefix`, a
+ * unique beginning of a session ID is enough.
  */
 export function findTrashed<T extends TrashedName>(
   trashed: readonly T[],
@@ -109,13 +105,13 @@ export function findTrashed<T extends TrashedName>(
 ): T | null {
   const found = trashedAs(trashed, name, asker, { prefix });
   if (found.length > 1) {
-    const candidates = found.slice(0, mostCandidates).map(({ sessionId }) => sessionId);
+    const candidates = found.slice(0, maxCandidates).map(({ sessionId }) => sessionId);
     throw new SkeinError("ambiguous", { name, what: "session", candidates: candidates.join(", ") });
   }
   return found[0] ?? null;
 }
 
-/** All that it could mean: by the first way that finds any. */
+/** All sessions in the trash that a reference may name. Stops at the first kind of name that matches any. */
 export function trashedAs<T extends TrashedName>(
   trashed: readonly T[],
   name: string,
@@ -126,7 +122,7 @@ export function trashedAs<T extends TrashedName>(
   const hasId = ({ sessionId }: T) => sessionId.toLowerCase() === lowered;
   const ways: ((each: T) => boolean)[] = [
     ({ key }) => key === name || displayKey(key, asker) === name,
-    // A session that was reset keeps its ID, but no longer goes by it where another one has the name.
+    // A session that was reset keeps its ID, but the ID no longer names it.
     (each) => hasId(each) && formOf(each.key) !== "reset",
     ({ key }) => displayKey(key, asker) === `session:${name}`,
     hasId,
@@ -143,23 +139,4 @@ export function trashedAs<T extends TrashedName>(
 function formOf(key: string): string | null {
   const parsed = readKey(key);
   return "problem" in parsed ? null : parsed.form;
-}
-
-export interface Speaker {
-  readonly userId: string | null;
-  readonly asker: Asker;
-  /** Where references are looked up; left out: among all sessions of the user. */
-  readonly scope?: Scope;
-  /** Beginnings of session ids are references too. */
-  readonly prefix?: boolean;
-  readonly newId: IdSource;
-}
-
-/** The session that a reference means for a speaker; `null`: none. */
-export function sessionMeant(
-  { sessions }: Pick<Store, "sessions">,
-  { userId, asker, scope = present({ userId }), prefix = false }: Omit<Speaker, "newId">,
-  reference: string,
-): Promise<SessionRecord | null> {
-  return resolveSession(sessions, scope, asker, reference, { prefix });
 }

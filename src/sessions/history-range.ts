@@ -6,35 +6,35 @@ import type { HistoryPayload } from "../protocol/chat.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
-import type { HistoryRange, Seen, ShownEntry } from "./history.ts";
+import type { HistoryRange, ShownEntry, ViewAs } from "./history.ts";
 import {
   defaultLimit,
   isShown,
-  mostBytes,
+  maxBytes,
   shownContent,
   tooLargeToShow,
-  whole,
+  unchanged,
   withinBytes,
 } from "./history.ts";
 
-/** Entries asked for at a time: few where few are wanted, more where they are rare. */
-const [leastChunk, firstChunk, mostChunk] = [50, 250, 1000];
+/** Entries per page. Pages grow while few of the entries are wanted. */
+const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 const chunkBytes = 8 * 1024 * 1024;
 
-/** What of the active branch a reader asked for. */
+/** The requested part of the active branch. */
 export interface HistorySlice {
-  /** Oldest first: the newest before a place, or with `after` the oldest behind one. */
+  /** Oldest first: the newest before a place, or with `after` the oldest after one. */
   readonly entries: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Whether there is anything of the kind on the branch before an entry of the slice. */
+  /** Whether the branch has a wanted entry before this one, which must be part of the slice. */
   hasBefore(id: string): Promise<boolean>;
-  /** The same behind it; `upTo`: before that entry. */
+  /** Whether the branch has a wanted entry after this one and before `upTo`. */
   hasAfter(id: string, upTo?: string): Promise<boolean>;
 }
 
 /**
- * Entries that history shows, as many as asked for, read from a store page by page: what is not wanted is passed over,
- * and the search goes on to the end of the branch. `not_found` for an id that is not on it.
+ * Reads the entries that history shows, page by page, until the limit or the end of the branch is reached. Throws `not_found`
+ * for an ID that is not on the branch.
  */
 export async function readHistoryRange(
   sessions: SessionStore,
@@ -56,7 +56,7 @@ export async function readHistoryRange(
   return {
     entries: forward ? found.slice(0, limit) : found.slice(Math.max(0, found.length - limit)),
     leafId,
-    // What was read up to an end of the branch need not be read again.
+    // A part that was read up to an end of the branch is not read again.
     hasBefore: async (id) =>
       id !== oldest || (!isFromBeginning && (await gatherBack(read, id, 1, wanted)).found.length > 0),
     hasAfter: async (id, upTo) =>
@@ -71,81 +71,81 @@ type IsWanted = (entry: Entry) => entry is ShownEntry;
 interface Gathered {
   readonly found: readonly ShownEntry[];
   readonly leafId: string | null;
-  /** Nothing is on the branch before what was read, or behind it. */
+  /** Whether the first or last entry of the branch was read. */
   readonly isFromBeginning: boolean;
   readonly isToEnd: boolean;
 }
 
-/** What is wanted before a place, newest last, at least as many as wanted if there are. */
+/** Wanted entries before a place, newest last: at least `count` of them if there are as many. */
 async function gatherBack(
   read: ReadPage,
   before: string | undefined,
-  most: number,
+  count: number,
   isWanted: IsWanted,
 ): Promise<Gathered> {
-  let chunk = chunkFor(most);
+  let chunk = chunkFor(count);
   let page = await read(before === undefined ? {} : { before }, chunk);
   const { leafId, hasLater } = page;
   const pages = [page.entries.filter(isWanted)];
-  let count = pages[0]?.length ?? 0;
-  for (let first = page.entries[0]; count < most && page.hasEarlier && first !== undefined; ) {
-    chunk = Math.min(mostChunk, chunk * 2);
-    page = await read({ before: first.id }, chunk).catch(movedAway);
+  let gathered = pages[0]?.length ?? 0;
+  for (let first = page.entries[0]; gathered < count && page.hasEarlier && first !== undefined; ) {
+    chunk = Math.min(maxChunk, chunk * 2);
+    page = await read({ before: first.id }, chunk).catch(throwBranchMoved);
     first = page.entries[0];
     const found = page.entries.filter(isWanted);
     pages.push(found);
-    count += found.length;
+    gathered += found.length;
   }
   const ends = { isFromBeginning: !page.hasEarlier, isToEnd: !hasLater };
   return { found: pages.toReversed().flat(), leafId, ...ends };
 }
 
-/** What is wanted behind a place, up to another. */
+/** Wanted entries after a place and before another. */
 async function gatherForward(
   read: ReadPage,
   { before, after }: { before?: string | undefined; after: string },
-  most: number,
+  count: number,
   isWanted: IsWanted,
 ): Promise<Gathered> {
   const upTo = before === undefined ? {} : { before };
-  let chunk = chunkFor(most);
+  let chunk = chunkFor(count);
   let page = await read({ ...upTo, after }, chunk);
   const { leafId, hasEarlier } = page;
   const found: ShownEntry[] = page.entries.filter(isWanted);
-  for (let last = page.entries.at(-1); found.length < most && last !== undefined; ) {
-    chunk = Math.min(mostChunk, chunk * 2);
-    page = await read({ ...upTo, after: last.id }, chunk).catch(movedAway);
+  for (let last = page.entries.at(-1); found.length < count && last !== undefined; ) {
+    chunk = Math.min(maxChunk, chunk * 2);
+    page = await read({ ...upTo, after: last.id }, chunk).catch(throwBranchMoved);
     last = page.entries.at(-1);
     found.push(...page.entries.filter(isWanted));
   }
   return { found, leafId, isFromBeginning: !hasEarlier, isToEnd: before === undefined && !page.hasLater };
 }
 
-function chunkFor(most: number): number {
-  return Math.min(firstChunk, Math.max(leastChunk, most * 2));
+function chunkFor(count: number): number {
+  return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** An id that we have just read ourselves is not there: not the asker's mistake. */
-function movedAway(error: unknown): never {
+/** An entry that was just read is gone: the branch moved, and the caller made no mistake. */
+function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;
   const problem = "The branch was moved while it was read";
   throw new SkeinError("conflict", { problem, advice: decideAnew }, { cause: error });
 }
 
-/** The same page as `historyOf` gives of a tree, read from a store page by page: what is not shown is not read. */
+/** The page that `historyOf` makes of a tree, read from a store page by page. */
 export async function readHistory(
   sessions: SessionStore,
   scope: Scope,
   { key, sessionId }: Pick<SessionRecord, "key" | "sessionId">,
   range: HistoryRange = {},
   pending: readonly Run[] = [],
-  seen: Seen = whole,
+  viewAs: ViewAs = unchanged,
 ): Promise<HistoryPayload> {
   const limit = range.limit ?? defaultLimit;
   const slice = await readHistoryRange(sessions, scope, sessionId, { ...range, limit });
-  const { page, cut } = await new Slices().run(withinBytes(slice.entries, range.after !== undefined, seen));
-  const waiting = pendingMessages(pending, seen);
+  const { page, cut } = await new Slices().run(withinBytes(slice.entries, range.after !== undefined, viewAs));
+  const waiting = pendingMessages(pending, viewAs);
   const [first, last] = [page[0]?.id, page.at(-1)?.id];
   return {
     sessionKey: key,
@@ -161,17 +161,17 @@ export async function readHistory(
   };
 }
 
-/** Input that is accepted and waits for its turn, as messages of the history would be. */
+/** Accepted input that is not in the log yet, in the form of history messages. */
 function pendingMessages(
   runs: readonly Run[],
-  seen: Seen,
+  viewAs: ViewAs,
 ): { readonly messages: HistoryPayload["pending"]; readonly cut: boolean } {
   const messages: HistoryPayload["pending"] = [];
   let [bytes, cut] = [0, false];
   for (const { runId, message, createdAt, state } of runs) {
     const { role } = message;
-    const shown = shownContent(role, "content" in message ? message.content : "", seen);
-    const hasRoom = bytes + shown.bytes <= mostBytes;
+    const shown = shownContent(role, "content" in message ? message.content : "", viewAs);
+    const hasRoom = bytes + shown.bytes <= maxBytes;
     const content = hasRoom ? shown.content : tooLargeToShow(shown.bytes);
     if (hasRoom) bytes += shown.bytes;
     cut ||= shown.cut || !hasRoom;

@@ -7,7 +7,7 @@ import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { HistoryPayload } from "../protocol/chat.ts";
 
-/** Which part of the active branch; `before` and `after` are entry ids, not part of the page themselves. */
+/** A part of the active branch. The entries `before` and `after` are not part of it. */
 export interface HistoryRange {
   readonly limit?: number;
   readonly before?: string;
@@ -16,8 +16,8 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-/** Of a page, and of the input that waits beside it. */
-export const mostBytes = 6 * 1024 * 1024;
+/** Of a page, and separately of the pending input. */
+export const maxBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
 export type ShownEntry = Extract<
@@ -26,12 +26,12 @@ export type ShownEntry = Extract<
 >;
 type HistoryMessage = HistoryPayload["messages"][number];
 
-/** A value as its reader may see it; it comes before anything is cut, for half a secret is not known as one. */
-export type Seen = <T extends object>(value: T) => T;
+/** What a reader may see of a value. Applied before anything is cut, because half a secret is not recognized as one. */
+export type ViewAs = <T extends object>(value: T) => T;
 
-export const whole: Seen = (value) => value;
+export const unchanged: ViewAs = (value) => value;
 
-/** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
+/** A page of the active branch for people. Long texts are cut. */
 export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
   const path = tree.path();
   const from = range.after === undefined ? 0 : placeOf(path, range.after) + 1;
@@ -66,26 +66,26 @@ function placeOf(path: readonly Entry[], id: string): number {
   throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
 }
 
-/** What people read: messages and summaries, but not what its author marked as not to be displayed. */
+/** Messages and summaries, except those that their author marked as not to be displayed. */
 export function isShown(entry: Entry): entry is ShownEntry {
   const { type } = entry;
   if (type === "custom_message") return entry.display !== false;
   return type === "message" || type === "compaction" || type === "branch_summary";
 }
 
-/** Fills the page from the end that the reader asked for; at least one message is in. */
+/** Fills the page from the requested end. It contains at least one message. */
 export function* withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
-  seen: Seen = whole,
+  viewAs: ViewAs = unchanged,
 ): Steps<{ page: HistoryMessage[]; cut: boolean }> {
   const page: HistoryMessage[] = [];
   let bytes = 0;
   let cut = false;
   for (const entry of forward ? entries : entries.toReversed()) {
-    const shown = bounded(cutTexts(seen(messageOf(entry))));
+    const shown = bounded(cutTexts(viewAs(messageOf(entry))));
     bytes += shown.bytes;
-    if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
+    if (bytes > maxBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
     cut ||= shown.cut;
     yield shown.bytes;
@@ -93,7 +93,7 @@ export function* withinBytes(
   return { page: forward ? page : page.reverse(), cut };
 }
 
-/** An entry as a message: with its id, and without its place in the tree. */
+/** An entry as a message, with its ID but without its place in the tree. */
 export function messageOf(entry: ShownEntry): HistoryMessage {
   switch (entry.type) {
     case "message":
@@ -112,20 +112,20 @@ function withoutPlace(entry: Entry): object {
   return { ...rest, timestamp: Date.parse(timestamp) || 0 };
 }
 
-/** Content as a page shows it, for what is not yet an entry. */
+/** The content of pending input, as a page shows it. */
 export function shownContent(
   role: string,
   content: unknown,
-  seen: Seen = whole,
+  viewAs: ViewAs = unchanged,
 ): { readonly content: unknown; readonly cut: boolean; readonly bytes: number } {
-  const { value, ...shown } = bounded(cutTexts(seen({ id: "", role, content } as HistoryMessage)));
+  const { value, ...shown } = bounded(cutTexts(viewAs({ id: "", role, content } as HistoryMessage)));
   return { content: (value as { readonly content?: unknown }).content, ...shown };
 }
 
-/** A message that fills a page alone is told of, not shown. */
+/** A message that exceeds a page alone is replaced by a note. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));
-  if (bytes <= mostBytes) return { value, cut, bytes };
+  if (bytes <= maxBytes) return { value, cut, bytes };
   return {
     value: { id: value.id, role: value.role, content: tooLargeToShow(bytes) },
     cut: true,
@@ -137,7 +137,7 @@ export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] 
   return [{ type: "text", text: `(too large to be shown: ${bytes} bytes)` }];
 }
 
-/** Cuts the texts of a message and of its blocks; what is deeper is bounded by the page's bytes. */
+/** Cuts the texts of a message and of its blocks. The byte limit of the page covers deeper values. */
 function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolean } {
   let cut = false;
   const cutOne = (text: string) => {
@@ -162,7 +162,7 @@ function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolea
   return { value, cut };
 }
 
-/** The key that a session's own file names; a file from elsewhere names none. */
+/** The key in a session's own file; files of other programs have none. */
 export function sessionKeyOf(tree: SessionTree): string | null {
   const key = tree.header.skein?.key;
   return typeof key === "string" ? key : null;

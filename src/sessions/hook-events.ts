@@ -3,17 +3,15 @@ import type { AssistantMessage, Message, ToolResultMessage } from "../core/messa
 import type { TranscriptMessage } from "../transcript/contract.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
-/** What hooks are given, and what they may say to it. */
-
-/** A hook that is asked: what it may answer, and what the answers of all come to. */
+/** A hook that may answer. `outcome` is the combination of all answers. */
 interface Asked<Event, Answer, Outcome> {
   readonly event: Event & { readonly ctx: RuntimeContext };
   readonly answer: Answer;
   readonly outcome: Outcome;
 }
 
-/** A hook that is told, and changes nothing. */
-interface Told<Event> {
+/** A hook that is only notified. */
+interface Notified<Event> {
   readonly event: Event & { readonly ctx: RuntimeContext };
   readonly answer: undefined;
 }
@@ -46,15 +44,15 @@ type Replaced<M> = Asked<
   { readonly message: M; readonly refuse: string | null }
 >;
 
-/** Every hook by its name: the event that it gets, and what it may answer. */
+/** Every hook: the event that it gets, and what it may answer. */
 export interface Hooks {
-  /** Before a run's first request. What it prepends goes out before the prompt, and is kept as an entry of its own. */
+  /** Before the first request of a run. `prependContext` is sent before the prompt and stored as a separate entry. */
   readonly before_agent_start: Asked<
     { readonly prompt: string; readonly messages: readonly ContextMessage[] },
     { readonly prependContext?: string },
     { readonly prependContext: string | null }
   >;
-  /** Before the system prompt of a run is fixed. */
+  /** Before the system prompt of a run is final. */
   readonly before_prompt_build: Asked<
     {
       readonly system: string | null;
@@ -64,18 +62,18 @@ export interface Hooks {
     { readonly system?: string; readonly prependContext?: string },
     { readonly system: string | null; readonly prependContext: string | null }
   >;
-  /** Each request, as it goes out. */
-  readonly llm_input: Told<
+  /** For each request, when it is sent. */
+  readonly llm_input: Notified<
     Model & {
       readonly system: string | null;
       readonly messages: readonly TranscriptMessage[];
       readonly tools: readonly string[];
     }
   >;
-  /** Each answer, before it is written. */
-  readonly llm_output: Told<Model & { readonly message: AssistantMessage }>;
-  /** The end of a run, however it ended. */
-  readonly agent_end: Told<{
+  /** For each answer, before it is written. */
+  readonly llm_output: Notified<Model & { readonly message: AssistantMessage }>;
+  /** At the end of every run. */
+  readonly agent_end: Notified<{
     readonly outcome: RunOutcome;
     readonly error: string | null;
     readonly messages: readonly ContextMessage[];
@@ -87,7 +85,7 @@ export interface Hooks {
     { readonly block: string } | { readonly replace: Arguments },
     { readonly arguments: Arguments; readonly block: string | null }
   >;
-  readonly after_tool_call: Told<
+  readonly after_tool_call: Notified<
     ToolCall & { readonly result: ToolResultMessage; readonly durationMs: number }
   >;
   /** Before a tool's result is written. */
@@ -95,8 +93,8 @@ export interface Hooks {
   /** Before any message is written. */
   readonly before_message_write: Replaced<Message>;
   /**
-   * Before what is older than the first kept entry is summarized; `summary` is what a hook before made of it. With
-   * `isCut` there is more of it than `messages`, before them: what was too much to be read at once.
+   * Before the entries older than the first kept one are summarized; `summary` is the one that an earlier hook supplied. If
+   * `isCut`, `messages` lacks the oldest part, which was too large to read at once.
    */
   readonly before_compaction: Asked<
     {
@@ -110,25 +108,25 @@ export interface Hooks {
     { readonly cancel: string } | { readonly summary: string },
     { readonly cancel: string | null; readonly summary: string | null }
   >;
-  readonly after_compaction: Told<{
+  readonly after_compaction: Notified<{
     readonly entryId: string;
     readonly summary: string;
     readonly firstKeptEntryId: string | null;
     readonly tokensBefore: number;
     readonly tokensAfter: number;
   }>;
-  /** A session is opened for a run; `isNew`: for the first time. */
-  readonly session_start: Told<Session & { readonly isNew: boolean }>;
-  readonly session_end: Told<Session & { readonly reason: "reset" | "removed" }>;
-  /** Before a key moves on to a new session; `why` is one sentence. */
+  /** When a run opens a session; `isNew`: for the first time. */
+  readonly session_start: Notified<Session & { readonly isNew: boolean }>;
+  readonly session_end: Notified<Session & { readonly reason: "reset" | "removed" }>;
+  /** Before a key moves to a new session; `why` is one sentence. */
   readonly before_reset: Asked<
     Session & { readonly why: string },
     { readonly cancel: string },
     { readonly cancel: string | null }
   >;
   readonly subagent_spawning: Asked<Child, { readonly block: string }, { readonly block: string | null }>;
-  readonly subagent_spawned: Told<Child & { readonly childSessionKey: string; readonly runId: string }>;
-  readonly subagent_ended: Told<
+  readonly subagent_spawned: Notified<Child & { readonly childSessionKey: string; readonly runId: string }>;
+  readonly subagent_ended: Notified<
     Child & {
       readonly childSessionKey: string;
       readonly runId: string;
@@ -141,13 +139,13 @@ export interface Hooks {
 /** The name of a hook. */
 export type HookName = keyof Hooks;
 
-/** Hooks whose answers count. */
+/** Hooks that may answer. */
 export type AskedHook = {
   [N in HookName]: Hooks[N] extends { readonly outcome: unknown } ? N : never;
 }[HookName];
-export type ToldHook = Exclude<HookName, AskedHook>;
+export type NotifiedHook = Exclude<HookName, AskedHook>;
 
-/** What is called; it may answer, or not. */
+/** A hook function. Returning `undefined` means no answer. */
 export type Hook<N extends HookName> = (
   event: Hooks[N]["event"],
 ) => Hooks[N]["answer"] | undefined | Promise<Hooks[N]["answer"] | undefined>;

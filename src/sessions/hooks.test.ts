@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
 import { SessionTree } from "../core/tree.ts";
-import type { AskedHook, HookName, Hooks, ToldHook } from "./hook-events.ts";
-import { combinations, HookRegistry, HookStop, hookNames, toldHooks } from "./hooks.ts";
+import type { AskedHook, HookName, Hooks, NotifiedHook } from "./hook-events.ts";
+import { combinations, HookRegistry, HookStop, hookNames, notifiedHooks } from "./hooks.ts";
 import { prependedEntry } from "./run-input.ts";
 
 const ctx = Object.freeze({ userId: "ann", agentId: "main", sessionId: "s" });
@@ -28,7 +28,7 @@ const asked: { readonly [N in AskedHook]: Hooks[N]["event"] } = {
 };
 
 const started = { ...child, childSessionKey: "agent:main:subagent:s:1", runId: "r" };
-const told: { readonly [N in ToldHook]: Hooks[N]["event"] } = {
+const told: { readonly [N in NotifiedHook]: Hooks[N]["event"] } = {
   llm_input: { ...model, system: null, messages: [], tools: [], ctx },
   llm_output: { ...model, message: { role: "assistant", content: [] }, ctx },
   agent_end: { outcome: "ok", error: null, messages: [], durationMs: 1, ctx },
@@ -164,7 +164,7 @@ describe.each(hookNames)("%s", (name) => {
 
 test("what a hook that is told answers does not count", async () => {
   const { hooks, reported } = registry();
-  for (const name of Object.keys(told) as ToldHook[]) {
+  for (const name of Object.keys(told) as NotifiedHook[]) {
     hooks.on(name, answering({ block: "no" }));
     expect(await run(hooks, name)).toBeUndefined();
   }
@@ -265,14 +265,14 @@ describe("answers", () => {
       { blocked: "no" },
       'The hook answered with "blocked"; it may answer with block or replace',
     ],
-    ["before_tool_call", { block: true }, 'The hook\'s "block" is no text'],
-    ["before_tool_call", { replace: "x" }, 'The hook\'s "replace" is no object'],
+    ["before_tool_call", { block: true }, 'The hook\'s "block" is not a text'],
+    ["before_tool_call", { replace: "x" }, 'The hook\'s "replace" is not an object'],
     [
       "before_agent_start",
       { toString: 1 },
       'The hook answered with "toString"; it may answer with prependContext',
     ],
-    ["before_message_write", { replace: null }, 'The hook\'s "replace" is no object'],
+    ["before_message_write", { replace: null }, 'The hook\'s "replace" is not an object'],
   ] as const)("[LIB16] %s: the answer %j is reported and does not count", async (name, answer, problem) => {
     const { outcome, given, reported } = await combine(name, answer, undefined);
     expect(outcome).toEqual(unasked[name]);
@@ -309,7 +309,7 @@ describe("the names", () => {
     ]);
     const expected = [
       ...Object.entries(combinations).map(([name, { fields }]) => [name, Object.keys(fields)]),
-      ...Object.keys(toldHooks).map((name) => [name, []]),
+      ...Object.keys(notifiedHooks).map((name) => [name, []]),
     ];
     expect(rows.toSorted()).toEqual(expected.map(([name, fields]) => [name, fields]).toSorted());
   });

@@ -1,11 +1,11 @@
 import { SkeinError } from "../core/errors.ts";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
 import { isRecord } from "../core/shape.ts";
-import type { AskedHook, Hook, HookName, Hooks, ToldHook } from "./hook-events.ts";
+import type { AskedHook, Hook, HookName, Hooks, NotifiedHook } from "./hook-events.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
 /**
- * An error that a hook wants to stop things with; any other error is reported and passed over.
+ * Throw this from a hook to stop the run. Any other error of a hook is reported and otherwise ignored.
  *
  * @example
  * ```ts
@@ -20,8 +20,8 @@ export class HookStop extends Error {
 }
 
 /**
- * All hooks, called one after the other in the order they were registered. One that fails is reported and passed over,
- * unless it throws a {@link HookStop}.
+ * Registers and calls hooks, one after the other in the order of registration. An error of a hook is reported and otherwise
+ * ignored, unless it is a {@link HookStop}.
  *
  * @example
  * ```ts
@@ -41,9 +41,9 @@ export class HookRegistry {
     this.#report = report;
   }
 
-  /** Returns a function that takes it away again. */
+  /** Registers a hook. Returns a function that removes it. */
   on<N extends HookName>(name: N, hook: Hook<N>): () => void {
-    if (!Object.hasOwn(combinations, name) && !Object.hasOwn(toldHooks, name)) {
+    if (!Object.hasOwn(combinations, name) && !Object.hasOwn(notifiedHooks, name)) {
       throw new SkeinError("invalid_arguments", {
         problem: `There is no hook named "${name}"`,
         advice: `Use one of ${hookNames.join(", ")}`,
@@ -59,17 +59,17 @@ export class HookRegistry {
     };
   }
 
-  /** Whether anybody would be called. For what is dear to find out, and only for hooks. */
+  /** Whether any hook is registered under this name. Check it before computing an expensive event. */
   has(name: HookName): boolean {
     return (this.#hooks.get(name)?.length ?? 0) > 0;
   }
 
-  /** Tells the hooks of a name; what they answer does not count. */
-  async notify<N extends ToldHook>(name: N, event: Hooks[N]["event"]): Promise<void> {
+  /** Calls the hooks of a name and ignores their answers. */
+  async notify<N extends NotifiedHook>(name: N, event: Hooks[N]["event"]): Promise<void> {
     for (const hook of this.#of(name)) await this.#orReport(name, () => hook(frozen(event)));
   }
 
-  /** Asks the hooks of a name, and gives what their answers come to. */
+  /** Calls the hooks of a name and combines their answers. */
   async ask<N extends AskedHook>(name: N, event: Hooks[N]["event"]): Promise<Hooks[N]["outcome"]> {
     const how: Combination<N> = combinations[name];
     let outcome = how.begin(event);
@@ -86,7 +86,7 @@ export class HookRegistry {
     return outcome;
   }
 
-  /** Those that are there now: one that comes or goes meanwhile counts from the next time on. */
+  /** A snapshot: hooks added or removed during a call take effect with the next one. */
   #of<N extends HookName>(name: N): ((event: Hooks[N]["event"]) => unknown)[] {
     return [...(this.#hooks.get(name) ?? [])] as ((event: Hooks[N]["event"]) => unknown)[];
   }
@@ -101,12 +101,12 @@ export class HookRegistry {
   }
 }
 
-/** An event of its own for each hook: what one does to it, no other sees. */
+/** Each hook gets its own copy, so that no hook sees the changes of another. */
 function frozen<E extends object>(event: E): E {
   return Object.freeze({ ...event });
 }
 
-/** The same registry, which shows hooks every context as `show` makes it. */
+/** The same registry, except that hooks see contexts as `show` returns them. */
 export function withShownContext(
   hooks: HookRegistry,
   show: (ctx: RuntimeContext) => RuntimeContext,
@@ -130,15 +130,15 @@ export function withShownContext(
 
 /** How the answers of several hooks of one name combine. */
 export interface Combination<N extends AskedHook> {
-  /** What an answer may hold; any other is a mistake of the hook. */
+  /** The fields that an answer may have. */
   readonly fields: Readonly<Record<string, "text" | "object">>;
-  /** What comes out when nobody answers. */
+  /** The outcome without any answer. */
   begin(event: Hooks[N]["event"]): Hooks[N]["outcome"];
-  /** With one answer more. */
+  /** The outcome with one more answer. */
   add(outcome: Hooks[N]["outcome"], answer: Given<Hooks[N]["answer"]>): Hooks[N]["outcome"];
-  /** What the next hook is given. */
+  /** The event for the next hook. */
   next(event: Hooks[N]["event"], outcome: Hooks[N]["outcome"]): Hooks[N]["event"];
-  /** Nobody else is asked. */
+  /** Whether the remaining hooks are skipped. */
   ends(outcome: Hooks[N]["outcome"]): boolean;
 }
 
@@ -148,13 +148,13 @@ type FieldOf<Answer, Field> = Answer extends unknown
     ? Answer[Field]
     : never
   : never;
-/** An answer that has been checked: of the fields that it may have, those that it has. */
+/** A checked answer, with the fields that it has. */
 export type Given<Answer> = { readonly [Field in FieldsOf<Answer>]?: FieldOf<Answer, Field> };
 
 const unchanged = <E>(event: E): E => event;
 const never = () => false;
 
-/** Each is given what the one before made of the message; the first that refuses wins. */
+/** Each hook gets the message as the one before left it. The first refusal wins. */
 function replacement<M>() {
   type Outcome = { readonly message: M; readonly refuse: string | null };
   type Answer = { readonly replace?: M; readonly refuse?: string };
@@ -169,13 +169,13 @@ function replacement<M>() {
   };
 }
 
-/** Contexts of several hooks, in the order of the hooks, a blank line between them. */
+/** Joins the contexts of several hooks with a blank line. */
 function joined(before: string | null, more: string | undefined): string | null {
   if (more === undefined || more.trim() === "") return before;
   return before === null ? more : `${before}\n\n${more}`;
 }
 
-/** One row for each hook that is asked. */
+/** One row for each hook that may answer. */
 export const combinations: { readonly [N in AskedHook]: Combination<N> } = {
   before_agent_start: {
     fields: { prependContext: "text" },
@@ -226,8 +226,8 @@ export const combinations: { readonly [N in AskedHook]: Combination<N> } = {
   },
 };
 
-/** Those that are only told. */
-export const toldHooks: { readonly [N in ToldHook]: true } = {
+/** One row for each hook that is only notified. */
+export const notifiedHooks: { readonly [N in NotifiedHook]: true } = {
   llm_input: true,
   llm_output: true,
   agent_end: true,
@@ -239,10 +239,9 @@ export const toldHooks: { readonly [N in ToldHook]: true } = {
   subagent_ended: true,
 };
 
-/** Every hook there is. */
-export const hookNames = [...Object.keys(combinations), ...Object.keys(toldHooks)] as readonly HookName[];
+export const hookNames = [...Object.keys(combinations), ...Object.keys(notifiedHooks)] as readonly HookName[];
 
-/** The answer, or an error that says what is wrong with it; `null`: there is none. */
+/** The checked answer; `null`: none. Throws if it is not allowed. */
 export function checkedAnswer<Answer>(
   answer: unknown,
   fields: Combination<AskedHook>["fields"],
@@ -255,7 +254,8 @@ export function checkedAnswer<Answer>(
     const kind = Object.hasOwn(fields, field) ? fields[field] : undefined;
     if (kind === undefined) throw new TypeError(`The hook answered with "${field}"; ${expected}`);
     const fits = kind === "text" ? typeof value === "string" : isRecord(value);
-    if (!fits) throw new TypeError(`The hook's "${field}" is no ${kind}`);
+    if (!fits)
+      throw new TypeError(`The hook's "${field}" is not ${kind === "text" ? "a text" : "an object"}`);
   }
   return given.length === 0 ? null : (Object.fromEntries(given) as Given<Answer>);
 }

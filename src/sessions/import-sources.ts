@@ -17,31 +17,31 @@ import type {
 } from "../protocol/interchange.ts";
 import type { ImportSettings, ImportWish, SessionImporter } from "./import.ts";
 
-/** A transcript to be read, and what is known of it from beside. */
+/** A transcript to import. */
 export interface Source {
-  /** What it is called in reports: a path, or a name that the caller gave. */
+  /** Its name in reports: a path, or a name that the caller gave. */
   readonly file: string;
   readonly wish: ImportWish;
-  /** Named by the user, not found in a folder. */
+  /** The user named this file, as opposed to one found in a folder. */
   readonly isNamed: boolean;
-  /** Its content. Throws as a disk does. */
+  /** Returns the content. Throws file system errors. */
   read(): Uint8Array;
 }
 
 export interface Sources<S extends Source = Source> {
   readonly sources: readonly S[];
-  /** What was seen to be amiss before any transcript was read. */
+  /** Problems that were found before any transcript was read. */
   readonly failed: readonly FailedRow[];
 }
 
-/** Refuses to give several sessions the same name, before any of them is imported. */
+/** Throws if a key or label is given for several sessions, before any of them is imported. */
 export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
   if (sources.length < 2 || (key === undefined && label === undefined)) return;
   const problem = `A key or a label names one session, and there are ${sources.length} files`;
   throw new SkeinError("invalid_arguments", { problem, advice: "Import that file alone" });
 }
 
-/** Imports one after the other; what fails costs nothing else. `from`: `null` finds out what each is. */
+/** Imports the sources one after the other. A failure does not affect the others. `from` `null`: the program is detected. */
 export async function importAll(
   importer: SessionImporter,
   { sources, failed: before }: Sources,
@@ -77,7 +77,7 @@ export async function importAll(
   return importPayload({ imported, failed, skipped, ignored });
 }
 
-/** Lists that may be absent are left out when they are empty. */
+/** Omits optional lists that are empty. */
 export function importPayload({
   imported,
   failed,
@@ -116,16 +116,16 @@ const programNames: Readonly<Record<Program | "skein", string>> = {
   codex: "Codex",
 };
 
-interface Named {
+interface NamedFile {
   readonly file: string;
   readonly isNamed: boolean;
 }
 
 /**
- * Why a transcript is not imported with `--from`, `null` if it is: only sessions of that program are. A file that the user names is
- * read as the user says, unless it is another program's.
+ * Why `--from` excludes a transcript; `null`: it is imported. Only sessions of that program are imported. A file that the user
+ * names is read as that program's, unless it clearly is another one's.
  */
-export function otherProgram({ isNamed }: Named, bytes: Uint8Array, from: Program | null): string | null {
+export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;
   const found = recognizeSource(bytes);
   if (isOf(from, found) || (found === null && isNamed)) return null;
@@ -133,17 +133,17 @@ export function otherProgram({ isNamed }: Named, bytes: Uint8Array, from: Progra
   return `of ${programNames[found]}, not of ${programNames[from]}`;
 }
 
-/** Reads one transcript that {@link otherProgram} has nothing against. */
+/** Reads a transcript that {@link otherProgram} does not exclude. */
 export function* readSource(
-  { file, isNamed }: Named,
+  { file, isNamed }: NamedFile,
   bytes: Uint8Array,
   from: Program | null,
 ): Steps<ImportedSession> {
   const options = { file: splitPath(file).name };
-  if (from !== null && isNamed) return orNothing(file, yield* readers[from](bytes, options));
+  if (from !== null && isNamed) return requireEntries(file, yield* readers[from](bytes, options));
   const imported = yield* importSession(bytes, options);
   if (imported === null) throw noSession(file, "it is of no program that is known");
-  return orNothing(file, imported);
+  return requireEntries(file, imported);
 }
 
 function isOf(program: Program, source: ReturnType<typeof recognizeSource>): boolean {
@@ -151,8 +151,8 @@ function isOf(program: Program, source: ReturnType<typeof recognizeSource>): boo
   return source === known || (source === "skein" && known === "pi");
 }
 
-/** A session in which nothing was understood is none. */
-function orNothing(file: string, imported: ImportedSession): ImportedSession {
+/** Throws if the file has no readable entry. */
+function requireEntries(file: string, imported: ImportedSession): ImportedSession {
   if (imported.tree.size > 0) return imported;
   throw noSession(file, "nothing in it is an entry");
 }
@@ -161,15 +161,15 @@ function noSession(file: string, problem: string): SkeinError {
   return new SkeinError("not_a_session", { file, problem });
 }
 
-/** A file as `sessions.import` is given it: the name is for reports, and no path that anybody opens. */
+/** A file in the params of `sessions.import`. The name is used for reports and never opened. */
 export interface GivenFile {
   readonly name: string;
   readonly content: string;
 }
 
 /**
- * The transcripts among files, each with what a list beside it says. Rows of a list whose transcript was not given are left alone:
- * it may come with the next call.
+ * The transcripts among the files, each with what a `sessions.json` next to it states. Rows without a transcript are ignored:
+ * it may be part of the next call.
  */
 export function sourcesAmong(files: readonly GivenFile[], agentId: string): Sources {
   const failed: FailedRow[] = [];
@@ -200,27 +200,27 @@ function isList(file: string): boolean {
   return splitPath(file).name === listName;
 }
 
-/** Those of a list before the others, who must not take their keys. */
+/** Listed transcripts come first, so that the others cannot take their keys. */
 function rowsFirst(sources: readonly Source[]): Source[] {
   const isRow = ({ wish }: Source) => wish.sessionId !== undefined;
   return [...sources.filter(isRow), ...sources.filter((each) => !isRow(each))];
 }
 
-/** OpenClaw's list of the sessions of one agent, beside their transcripts. */
+/** OpenClaw's list of the sessions of one agent, next to their transcripts. */
 export const listName = "sessions.json";
 
 export interface ListedSessions {
-  /** Whose they are: as the folder says, else as was given. A transcript beside the list is that agent's too. */
+  /** From the folder's path, or the default. It also applies to transcripts that are not listed. */
   readonly agentId: string;
   readonly rows: readonly {
-    /** The transcript, a name within the folder of the list. */
+    /** The transcript's file name within the folder. */
     readonly name: string;
     readonly wish: ImportWish;
   }[];
   readonly failed: readonly FailedRow[];
 }
 
-/** What the list in a folder says of the transcripts there. Throws where it is no list. */
+/** Reads the list of a folder. Throws if it is not a list. */
 export function readList(
   { file, folder }: { readonly file: string; readonly folder: string },
   content: Uint8Array,
@@ -243,7 +243,7 @@ export function readList(
   };
 }
 
-/** A file that could not be imported, and why; the others go on. */
+/** The row of a file that could not be imported. */
 export function failedRow(file: string, error: unknown): FailedRow {
   const { code, message } = error instanceof SkeinError ? error : asSkeinError(file, error as Error);
   return { file, code, error: message };
@@ -252,7 +252,7 @@ export function failedRow(file: string, error: unknown): FailedRow {
 function asSkeinError(file: string, error: Error): SkeinError {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") {
-    const advice = "The list names it, but it is not there";
+    const advice = "The list names it, but the file does not exist";
     return new SkeinError("not_found", { what: "File", name: file, advice }, { cause: error });
   }
   if (code === "ERR_FS_FILE_TOO_LARGE") return new SkeinError("too_large", { what: file }, { cause: error });
@@ -261,7 +261,7 @@ function asSkeinError(file: string, error: Error): SkeinError {
   return new SkeinError("unreadable_file", { file, problem: error.message, advice }, { cause: error });
 }
 
-/** Folder and name of a path, of whatever machine it comes from; a bare name is in the folder "". */
+/** Splits a path of any operating system; a bare name is in the folder "". */
 export function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
   return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };

@@ -14,11 +14,11 @@ import type {
   TrashedSession,
 } from "../store/contract.ts";
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
-import { nameNew } from "./resolve-context.ts";
+import { nameNewSession } from "./resolve-context.ts";
 
-/** What a list of sessions beside the transcripts says of one; everything may be left out. */
+/** What a list next to a transcript states about its session. */
 export interface ImportWish {
-  /** Whose folder the transcript is in. */
+  /** The agent that the transcript's folder names. */
   readonly agentId?: string;
   readonly key?: string;
   readonly sessionId?: string;
@@ -26,9 +26,9 @@ export interface ImportWish {
   readonly notKept?: readonly ImportLoss[];
 }
 
-/** What the operator decides about the imported sessions. Everything may be left out. */
+/** What the operator decides about the imported sessions. */
 export interface ImportSettings {
-  /** A key, a short key or a session id, as for a new session. For one session only. */
+  /** A key, a short key or a session ID, as for a new session. For one session only. */
   readonly key?: string | undefined;
   /** For one session only. */
   readonly label?: string | undefined;
@@ -41,7 +41,7 @@ export interface ImportSettings {
 }
 
 export interface ImporterOptions {
-  /** The agent of sessions whose folder names none. */
+  /** The agent of sessions whose folder does not name one. */
   readonly agentId: string;
   readonly dryRun: boolean;
   readonly settings?: ImportSettings;
@@ -55,19 +55,19 @@ export type ImportOutcome =
   | { readonly skipped: Omit<SkippedRow, "file"> };
 
 /**
- * Brings sessions of other programs into a store, one after the other. What was imported before is skipped: it is known
- * by where it came from. What a file states about its session takes effect only where the operator says so; otherwise
- * `importedFrom.claimed` keeps it for display. A stated key or label that is taken is left out.
+ * Imports sessions of other programs one after the other. A session that was imported before is skipped, recognized by its
+ * origin. Statements of a file about its session only take effect if the operator allows it; otherwise
+ * `importedFrom.claimed` keeps them for display. A stated key or label that is taken is left out.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
   readonly #scope: Scope;
   readonly #options: ImporterOptions;
   readonly #settings: ImportSettings;
-  /** What this run has taken, or would have, were it not dry: session ids with what came from where, keys, labels. */
+  /** What this import has taken, or would take in a dry run: session IDs with their origins, keys and labels. */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
-  /** Looked at once, for a thousand files may be imported. */
+  /** Read once, because an import may have thousands of files. */
   #trashed: readonly TrashedSession[] | null = null;
 
   constructor(sessions: SessionStore, scope: Scope, options: ImporterOptions) {
@@ -119,7 +119,7 @@ export class SessionImporter {
     };
   }
 
-  /** Why the session is skipped; `taken`: a session from elsewhere has the ID; `null`: the ID is free. */
+  /** Why the session is skipped; `taken`: another session has the ID; `null`: the ID is free. */
   async #knownSession(
     sessionId: string,
     source: ImportedSession,
@@ -148,7 +148,7 @@ export class SessionImporter {
     return this.#settings.keepMetadata === true ? readMeta(meta) : harmlessMeta(meta);
   }
 
-  /** The operator's key, which must be free; else the stated one where that is kept; else one by the session id. */
+  /** The operator's key, which must be free; otherwise the stated key if it is kept; otherwise one with the session ID. */
   async #keyFor(
     claims: Claims,
     place: { readonly agentId: string; readonly sessionId: string },
@@ -156,7 +156,7 @@ export class SessionImporter {
   ): Promise<string> {
     const { key: set, keepMetadata } = this.#settings;
     if (set === undefined) return this.#freeKey(keepMetadata === true ? claims.key : null, place, notes);
-    const { key } = nameNew(set, { agentId: place.agentId }, { newId: () => place.sessionId });
+    const { key } = nameNewSession(set, { agentId: place.agentId }, { newId: () => place.sessionId });
     if (await this.#isTaken(key)) throw taken("key", key);
     return key;
   }
@@ -169,7 +169,7 @@ export class SessionImporter {
     return set;
   }
 
-  /** The operator's folder, which must be allowed; else the stated one where that is kept; else the agent's default. */
+  /** The operator's folder, which must be allowed; otherwise the stated one if it is kept; otherwise the agent's default. */
   #cwdFor(claims: Claims, key: string, notes: ImportLoss[]): string {
     const { cwd: set, keepMetadata } = this.#settings;
     const agentId = agentOf(key) ?? this.#options.agentId;
@@ -185,7 +185,7 @@ export class SessionImporter {
     }
   }
 
-  /** Names the claims that would have an effect and have none. */
+  /** Notes the statements that were ignored. */
   #noteClaims(
     claims: Claims,
     applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
@@ -202,7 +202,7 @@ export class SessionImporter {
     notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
   }
 
-  /** The key that was wished for, where it is a key, means one session and is free; else one by the session id. */
+  /** The stated key if it is valid, belongs to an agent and is free; otherwise a key with the session ID. */
   async #freeKey(
     wished: string | null,
     place: { readonly agentId: string; readonly sessionId: string },
@@ -248,7 +248,7 @@ function taken(what: "key" | "label" | "session ID", name: string): SkeinError {
   return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
 }
 
-/** `null` for what is no key, and for those that belong to no agent. */
+/** `null` for an invalid key, and for a key that belongs to no agent. */
 function agentOf(key: string): string | null {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form === "special" ? null : parsed.agentId;
@@ -258,7 +258,7 @@ function labelClaim(key: string, label: string): string {
   return `label ${agentOf(key)} ${label}`;
 }
 
-/** Where a session came from, as its metadata keep it. */
+/** Where a session came from, for its metadata. */
 function originOf(
   { source, sessionId, tree }: ImportedSession,
   { key, cwd, meta }: Claims,

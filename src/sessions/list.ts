@@ -22,21 +22,21 @@ import type {
   TrashedSession,
 } from "../store/contract.ts";
 
-/** What a list can say that only its store's home knows. */
+/** What only the caller of a list can add to its rows. */
 export interface ListPlace {
   readonly path?: string;
   /** By uid. */
   transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
-  /** What goes on in the sessions; left out: rows do not say. */
+  /** Absent: rows do not state what the sessions are doing. */
   readonly runs?: Pick<RunStore, "work">;
-  /** From what the index has of it; left out: rows do not say. */
+  /** Absent: rows have no details. */
   detailsOf?(session: ListedSession): RowDetails;
 }
 
-/** As many as a store gives in one page. */
-const mostAtATime = 1000;
+/** The largest page of a store. */
+const pageLimit = 1000;
 
-/** A page of `sessions.list`: from the index, no transcript is opened. Its sessions may be those of several users. */
+/** A page of `sessions.list`, from the index alone. Its sessions may belong to several users. */
 export async function listPayload(
   sessions: SessionStore,
   page: SessionPage,
@@ -44,7 +44,7 @@ export async function listPayload(
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
-  // Every list of a store that is behind spends time on catching up.
+  // A store whose index is behind spends every list on catching up.
   const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
@@ -64,7 +64,7 @@ export async function listPayload(
   });
 }
 
-/** A session with what its entries come to; `null`: the index does not have it. The record may be older than its last archiving. */
+/** A session with its totals; `null`: not in the index. The record may be older than its last archiving. */
 export async function listedSession(
   sessions: SessionStore,
   { userId, agentId, key, uid, meta }: SessionRecord,
@@ -78,7 +78,7 @@ export async function listedSession(
         archived,
         includeGlobal: true,
         includeUnknown: true,
-        limit: mostAtATime,
+        limit: pageLimit,
       },
     );
     const found = page.sessions.find((each) => each.uid === uid);
@@ -88,8 +88,8 @@ export async function listedSession(
 }
 
 /**
- * The keys of what sessions spawned, by the key of who did: of any agent, archived ones last; `reach`: of these alone.
- * One question for all of them: a page of sessions would else be two for each.
+ * The keys of the sessions that each parent spawned, archived ones last; with `reach`, only those within it. One query for
+ * all parents instead of two for each.
  */
 export async function childrenOf(
   sessions: SessionStore,
@@ -98,7 +98,7 @@ export async function childrenOf(
   reach?: SessionReach,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const scope = userId === undefined ? {} : { userId };
-  const query = { spawnedBy: parents, limit: mostAtATime, ...present({ reach }) };
+  const query = { spawnedBy: parents, limit: pageLimit, ...present({ reach }) };
   const children = new Map<string, string[]>();
   if (parents.length === 0) return children;
   for (const archived of [false, true]) {
@@ -115,7 +115,7 @@ export async function childrenOf(
   return children;
 }
 
-/** The same of a page, by user: keys are unique for a user. */
+/** Grouped by user, because keys are unique per user only. */
 async function childrenByUser(
   sessions: SessionStore,
   parents: readonly ListedSession[],
@@ -158,23 +158,23 @@ export async function searchSessions(store: Store, scope: Scope, query: SearchQu
   return present({ count: rows.length, hits: rows, indexing: behind === 0 ? null : { behind } });
 }
 
-/** What a list's row says beside what the store's record does. */
+/** What a row states besides the record. */
 export interface RowExtras {
   readonly transcriptPath?: string | undefined;
   readonly childSessions?: readonly string[] | undefined;
   readonly bytes?: number;
-  /** Left out: not known. */
+  /** Absent: unknown. */
   readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt"> | undefined;
   readonly details?: RowDetails | undefined;
 }
 
-/** What a row says where it is asked for, as its reader may see it. */
+/** Optional fields of a row, as its reader may see them. */
 export interface RowDetails {
   readonly cwd?: string;
   readonly summary?: string;
 }
 
-/** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */
+/** A session as `sessions.list` shows it. */
 export function listRow(session: ListedSession, extras: RowExtras = {}): SessionRow {
   const { key, kind, sessionId, updatedAt, meta, name, userId, digest } = session;
   const { delivery } = meta;
@@ -225,13 +225,13 @@ export function trashRow({
   return present({ key, kind, sessionId, label, removedAt, bytes, userId });
 }
 
-/** The model that was chosen for the session, else the one that answered last. */
+/** The model that was chosen for the session, or the one that answered last. */
 export function modelOf({ meta, digest }: ListedSession): string | null {
   if (meta.model !== undefined) return meta.model;
   return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
 }
 
-/** `startedAt`: of the first run. `runtimeMs`: up to the end of the last, or to the last entry while one is open. */
+/** `startedAt` is that of the first run. `runtimeMs` lasts until the end of the last run, or until the last entry. */
 function workFields(updatedAt: number, work: RowExtras["work"]) {
   if (work === undefined) return {};
   const { status, startedAt, endedAt } = work;
@@ -239,7 +239,7 @@ function workFields(updatedAt: number, work: RowExtras["work"]) {
   return { status, startedAt, endedAt, runtimeMs };
 }
 
-/** The channel of a session, from its key and what is known of it. */
+/** The channel of a session, from its metadata or its key. */
 export function channelOf(key: ParsedKey, meta: SessionMeta): string {
   if (key.form === "cron" || key.form === "hook" || key.form === "node") return "internal";
   const named = key.form === "direct" || key.form === "group" ? key.channel : undefined;
@@ -254,7 +254,7 @@ function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }
 
-/** The delivery context as a whole, else where the last reply went. */
+/** The delivery context, or where the last reply went. */
 function lastTarget({
   delivery,
   ...meta

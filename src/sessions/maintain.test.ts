@@ -4,7 +4,7 @@ import { said } from "../conformance/expect.ts";
 import type { Scope } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { runMaintenance } from "./maintain.ts";
-import type { MaintenanceRules } from "./maintenance.ts";
+import type { MaintenanceRules } from "./plan-maintenance.ts";
 
 const day = 86_400_000;
 const ann: Scope = { userId: "ann", agentId: "main" };

@@ -1,18 +1,18 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
+import { formatBytes, formatCount, formatDuration } from "../core/text.ts";
 import type { MaintenanceDecisionPayload, MaintenanceReportPayload } from "../protocol/upkeep.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { ListedSession, Scope, SessionMeta, Store, TrashedSession } from "../store/contract.ts";
-import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
 import type {
   MaintainedSession,
   MaintenanceDecision,
   MaintenanceInput,
   MaintenanceRule,
   MaintenanceRules,
-} from "./maintenance.ts";
-import { diskUse, planMaintenance, protectionOf } from "./maintenance.ts";
+} from "./plan-maintenance.ts";
+import { diskUse, planMaintenance, protectionOf } from "./plan-maintenance.ts";
 
 export interface MaintenanceWork {
   readonly store: Pick<Store, "sessions">;
@@ -20,19 +20,19 @@ export interface MaintenanceWork {
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** What goes on in sessions: one with an open run is left alone. `null`: nothing ever does there. */
+  /** Sessions with an open run are left alone. `null`: no runs exist. */
   readonly runs: Pick<RunStore, "work"> | null;
-  /** Leaves off where it stands; what is done by then stays done. */
+  /** Stops between two actions. What is done stays done. */
   readonly signal?: AbortSignal;
 }
 
 export interface MaintenanceReport {
   readonly mode: "warn" | "enforce";
-  /** What the rules come to, each with its reason. */
+  /** What the rules require, each with its reason. */
   readonly decisions: readonly MaintenanceDecision[];
-  /** Those that were carried out: none unless the mode is `enforce`. */
+  /** The decisions that were carried out: none in mode `warn`. */
   readonly done: readonly MaintenanceDecision[];
-  /** What each rule means for the session that was asked about, a line each. */
+  /** One line for each rule about the session that was asked for. */
   readonly explained: readonly string[] | null;
 }
 
@@ -40,8 +40,8 @@ const pageSize = 1000;
 const maxPurgesAtOnce = 100;
 
 /**
- * Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. `explainUid`:
- * the rules are explained for one session, and nothing is done.
+ * Decides what happens to old sessions and, in mode `enforce`, does it. With `dryRun` nothing is done. With `explainUid` the
+ * rules are explained for one session, and nothing is done.
  */
 export async function runMaintenance(
   work: MaintenanceWork,
@@ -66,11 +66,11 @@ export async function runMaintenance(
 
 function explain(input: MaintenanceInput, sessionUid: string): readonly string[] {
   const session = [...input.sessions, ...input.trashed].find(({ uid }) => uid === sessionUid);
-  // It was purged, or came, between the lookup and the list.
+  // The session was created or purged between the lookup and the list.
   return session === undefined ? [] : explainMaintenance(session, input).split("\n");
 }
 
-/** Purges at the same time share the erasing of their bytes, which costs the more the larger the databases are. */
+/** Concurrent purges share one secure deletion, whose cost grows with the size of the databases. */
 function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecision[][] {
   const batches: MaintenanceDecision[][] = [];
   for (const decision of decisions) {
@@ -82,7 +82,7 @@ function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecisi
   return batches;
 }
 
-/** All that the rules look at, of every user. */
+/** The sessions and the trash of all users. */
 async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   const { store, users, rules, now, runs, signal } = work;
   const sessions: MaintainedSession[] = [];
@@ -102,7 +102,7 @@ async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 
-/** `false`: it has changed since, and is decided anew the next time. */
+/** `false`: the session has changed, and is decided again next time. */
 async function carryOut(
   { store }: Pick<MaintenanceWork, "store">,
   { uid, userId, sessionId, action }: MaintenanceDecision,
@@ -116,14 +116,14 @@ async function carryOut(
   const updatedAt = sessions.find((each) => each.uid === uid)?.updatedAt;
   const now = await store.sessions.get(scope, sessionId);
   if (now === null || now.uid !== uid || updatedAt === undefined) return false;
-  // Looked at again where nobody else can write: whoever uses a session keeps it.
+  // Checked again within the write: a session that is in use is not removed.
   const unused = { ifUpdatedAt: updatedAt };
   if (action === "trash") return store.sessions.remove(scope, sessionId, unused);
   await store.sessions.patch(scope, sessionId, { archived: true }, { ...unused, ifVersion: now.version });
   return true;
 }
 
-/** Somebody came first, between our look and our act: that is a change too, and no reason to leave off. */
+/** The session changed between the decision and the action. */
 function unlessChanged(error: unknown): false {
   if (error instanceof SkeinError && ["conflict", "not_found"].includes(error.code)) return false;
   throw error;
@@ -156,7 +156,7 @@ function maintained({
   return { uid, userId, sessionId, key, updatedAt, activeAt, archived, bytes };
 }
 
-/** When a session was imported, or adopted from a file that was put into the folder; 0 if neither. */
+/** When a session was imported, or adopted from a file in the folder; 0 if neither. */
 function importedAt({ importedFrom }: SessionMeta): number {
   if (!isRecord(importedFrom)) return 0;
   return Date.parse(String(importedFrom.importedAt ?? importedFrom.adoptedAt)) || 0;
@@ -166,7 +166,7 @@ function scopeOf(userId: string | null): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** What maintenance means for one session: a line for each rule, whether it applies, when, and if not, why not. */
+/** Explains for each rule whether it applies to a session, and when or why not. */
 export function explainMaintenance(
   session: MaintainedSession | TrashedSession,
   input: MaintenanceInput,
@@ -178,7 +178,7 @@ export function explainMaintenance(
     maxDiskBytes: weighing(session, input),
     trashAfter: isTrashed(session) ? emptying(session, input) : "it is not in the trash",
   } satisfies Record<MaintenanceRule, string>;
-  const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only said, not done)";
+  const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only reported, not done)";
   const now =
     decision === undefined ? "nothing" : `${decision.action}${does}, by ${decision.rule}: ${decision.why}`;
   return [`now: ${now}`, ...Object.entries(lines).map(([rule, text]) => `${rule}: ${text}`)].join("\n");
@@ -196,10 +196,10 @@ function pruning(session: MaintainedSession | TrashedSession, input: Maintenance
   if (protection !== null) return `does not apply: ${protection}`;
   const idle = input.now - session.activeAt;
   const left = pruneAfter - idle;
-  const figures = `no activity for ${timeInWords(idle)} of ${timeInWords(pruneAfter)}`;
+  const figures = `no activity for ${formatDuration(idle)} of ${formatDuration(pruneAfter)}`;
   return left <= 0
     ? `applies: ${figures}`
-    : `would go to the trash in ${timeInWords(left, Math.ceil)} (${figures})`;
+    : `would go to the trash in ${formatDuration(left, Math.ceil)} (${figures})`;
 }
 
 function counting(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
@@ -208,39 +208,39 @@ function counting(session: MaintainedSession | TrashedSession, input: Maintenanc
   if (isTrashed(session)) return "it is in the trash, and does not count";
   if (session.archived) return "it is archived, and does not count";
   const ofUser = input.sessions.filter(({ userId, archived }) => userId === session.userId && !archived);
-  const figures = `${countInWords(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
+  const figures = `${formatCount(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   const newer = ofUser.filter(({ activeAt }) => activeAt > session.activeAt).length;
-  return `${ofUser.length > maxSessions ? "exceeded" : "not reached"}: ${figures}; ${countInWords(newer, "session")} newer than this one`;
+  return `${ofUser.length > maxSessions ? "exceeded" : "not reached"}: ${figures}; ${formatCount(newer, "session")} newer than this one`;
 }
 
 function weighing(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const use = diskUse(input);
   if (use === null) return "no limit is set";
-  const figures = `${bytesInWords(use.bytes)} are used of ${bytesInWords(use.limit)}, ${bytesInWords(session.bytes)} by this one`;
+  const figures = `${formatBytes(use.bytes)} are used of ${formatBytes(use.limit)}, ${formatBytes(session.bytes)} by this one`;
   const protection = isTrashed(session) ? null : protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   if (use.bytes <= use.limit) return `not reached: ${figures}`;
-  return `exceeded: ${figures}; room is made down to ${bytesInWords(use.target)}`;
+  return `exceeded: ${figures}; room is made down to ${formatBytes(use.target)}`;
 }
 
 function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }: MaintenanceInput): string {
   if (trashAfter === null) return "no limit is set";
   const left = trashAfter - (now - removedAt);
-  const figures = `in the trash for ${timeInWords(now - removedAt)} of ${timeInWords(trashAfter)}`;
+  const figures = `in the trash for ${formatDuration(now - removedAt)} of ${formatDuration(trashAfter)}`;
   return left <= 0
     ? `applies: ${figures}`
-    : `would be purged in ${timeInWords(left, Math.ceil)} (${figures})`;
+    : `would be purged in ${formatDuration(left, Math.ceil)} (${figures})`;
 }
 
-/** What maintenance decided about a session, as it is reported. */
+/** A decision as it is reported. */
 export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
   const { userId, key, sessionId, action, rule, why } = decision;
   return present({ userId, key, sessionId, action, rule, why });
 }
 
-/** What the rules mean for one session; empty where none was asked about. */
+/** The explanation of the rules for one session, if it was asked for. */
 export function explainedPayload(
   session: { readonly key: string; readonly sessionId: string } | null,
   lines: readonly string[] | null,

@@ -2,7 +2,8 @@ import type { TurnEvent, TurnModel } from "../agents/contract.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { Usage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import type { ContextSize } from "../transcript/compaction/limits.ts";
 import type { Measure } from "../transcript/compaction/recover.ts";
 import { afterMeasure, nextMeasure, noRecovery } from "../transcript/compaction/recover.ts";
@@ -10,59 +11,62 @@ import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { sessionLikelyHasOversizedToolResults } from "../transcript/steps/truncate-tool-results.ts";
 import type { App } from "./app.ts";
 import { compactSession } from "./compact.ts";
-import type { RunPlace } from "./run-place.ts";
-import { modelLimits } from "./run-place.ts";
+import { modelLimits } from "./run-session.ts";
 import type { RunWriter } from "./run-writer.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 import { truncateOversizedToolResultsInSession } from "./truncate-results.ts";
 import type { TurnRequests } from "./turn-request.ts";
 
 type RoomApp = Pick<App, "store" | "hooks" | "config" | "models" | "newId">;
 
-export interface RoomAbout {
+/** The turn that needs room. */
+export interface RoomTurn {
   readonly model: TurnModel;
   readonly signal: AbortSignal;
   readonly writer: RunWriter;
   readonly requests: TurnRequests;
-  /** What a summary cost; rejects where that was more than there was. */
-  used(usage: Usage): Promise<void>;
-  told(event: {
+  /** The context for hooks. */
+  readonly ctx: RuntimeContext;
+  /** Charges a summary to the budget. Rejects if that exceeds it. */
+  charge(usage: Usage): Promise<void>;
+  report(event: {
     readonly phase: "started" | "done" | "not_done";
     readonly measure: Measure;
     readonly note?: string;
     readonly entryId?: string;
     readonly freedTokens?: number;
   }): void;
-  /** A request for a summary is tried again. */
-  retried(event: Extract<TurnEvent, { type: "retry" }>): void;
+  /** A request for a summary is retried. */
+  reportRetry(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
-/** How large the next request is, by our own estimate of what it holds now. */
+/** The estimated size of the next request. */
 interface RequestSize {
   readonly tokens: number;
-  /** Its older part does not fit the byte budget. */
+  /** Its older part exceeds the byte budget. */
   readonly isCut: boolean;
 }
 
-type Taken = { readonly note?: string; readonly entryId?: string };
+type MeasureResult = { readonly note?: string; readonly entryId?: string };
 
-/** What one run does about a context that does not fit, over all its steps. */
+/** Makes the context of one run fit, over all its steps. */
 export class RoomMaker {
   readonly #app: RoomApp;
-  readonly #place: RunPlace;
-  readonly #about: RoomAbout;
+  readonly #session: SessionRecord;
+  readonly #turn: RoomTurn;
   readonly #recovery: ContextRecovery;
   #trigger: "threshold" | "overflow" = "threshold";
   /** The request that did not fit. */
   #refused: RequestSize = { tokens: 0, isCut: false };
 
-  constructor(app: RoomApp, place: RunPlace, about: RoomAbout) {
+  constructor(app: RoomApp, session: SessionRecord, turn: RoomTurn) {
     this.#app = app;
-    this.#place = place;
-    this.#about = about;
-    const { requests } = about;
+    this.#session = session;
+    this.#turn = turn;
+    const { requests } = turn;
     this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      // Requests cut these results by the lowered window already: what that frees counts.
+      // Requests already cut these results by the lowered window: what that frees counts.
       truncateOversized: () =>
         this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
       compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
@@ -79,25 +83,25 @@ export class RoomMaker {
     });
   }
 
-  /** `true`: the next request is smaller than the one that did not fit. `false`: nothing is left to be done. */
+  /** `true`: the next request is smaller than the one that did not fit. `false`: no measure is left. */
   async make({ tokens }: ContextSize, why: "threshold" | "overflow"): Promise<boolean> {
     this.#trigger = why;
     this.#refused = await this.#size();
     // The provider knows its window better than the configuration does.
-    if (why === "overflow") this.#about.requests.lowerWindow(tokens);
+    if (why === "overflow") this.#turn.requests.lowerWindow(tokens);
     const measure = await this.#recovery.makeRoom();
     return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  /** Takes one measure, looks at what the next request is then, and tells how much smaller that is. */
-  async #take(measure: Measure, take: () => Promise<Taken>, since?: RequestSize): Promise<boolean> {
-    const { told, signal } = this.#about;
-    told({ phase: "started", measure });
+  /** Takes one measure and reports by how much the next request is smaller. */
+  async #take(measure: Measure, take: () => Promise<MeasureResult>, since?: RequestSize): Promise<boolean> {
+    const { report, signal } = this.#turn;
+    report({ phase: "started", measure });
     const before = since ?? (await this.#size());
     const { note, entryId } = await take();
     signal.throwIfAborted();
     const { freedTokens, isBetter } = await this.#gainSince(before);
-    told({ phase: isBetter ? "done" : "not_done", measure, freedTokens, ...present({ note, entryId }) });
+    report({ phase: isBetter ? "done" : "not_done", measure, freedTokens, ...present({ note, entryId }) });
     return isBetter;
   }
 
@@ -108,22 +112,23 @@ export class RoomMaker {
   }
 
   async #size(): Promise<RequestSize> {
-    const { messages, context } = await this.#about.requests.next();
+    const { messages, context } = await this.#turn.requests.next();
     return { tokens: estimateTokens(messages), isCut: context.cut !== null };
   }
 
-  /** Results over the limit of the configured window are cut in every request: to cut those for good frees nothing. */
+  /** Results over the limit of the configured window are cut in every request: cutting those permanently frees nothing. */
   async #hasOversized(): Promise<boolean> {
     const { messages } = await this.#context();
     if (!sessionLikelyHasOversizedToolResults(messages, this.#window)) return false;
     return this.#refused.isCut || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  async #truncateOversized(): Promise<Taken> {
+  async #truncateOversized(): Promise<MeasureResult> {
     const { store, newId } = this.#app;
-    const { scope, session } = this.#place;
-    const { writer } = this.#about;
-    const record = (await store.sessions.get(scope, session.sessionId)) ?? noSuchSession(session.sessionId);
+    const { sessionId } = this.#session;
+    const { writer } = this.#turn;
+    const scope = scopeOfSession(this.#session);
+    const record = (await store.sessions.get(scope, sessionId)) ?? noSuchSession(sessionId);
     const options = { contextWindow: this.#window, newId, fence: writer.fence };
     try {
       const { truncated, refused } = await truncateOversizedToolResultsInSession(
@@ -132,7 +137,7 @@ export class RoomMaker {
         record,
         options,
       );
-      if (truncated.length > 0) await writer.lookAgain();
+      if (truncated.length > 0) await writer.readLastMessage();
       return present({ note: refused });
     } catch (error) {
       if (error instanceof SkeinError && error.code === "conflict") return { note: error.message };
@@ -140,19 +145,18 @@ export class RoomMaker {
     }
   }
 
-  async #compact(compactions: number): Promise<Taken> {
+  async #compact(compactions: number): Promise<MeasureResult> {
     const { config, models } = this.#app;
-    const { scope, session, ctx } = this.#place;
-    const { model, signal, writer, retried } = this.#about;
-    const bill = new Bill((usage) => this.#about.used(usage));
+    const { model, signal, writer, ctx, reportRetry } = this.#turn;
+    const charges = new Charges((usage) => this.#turn.charge(usage));
     const summarize = models.summarizer(model, {
       signal,
       limits: modelLimits(config),
-      onUsage: (usage) => bill.add(usage),
-      onRetry: retried,
+      onUsage: (usage) => charges.add(usage),
+      onRetry: reportRetry,
     });
-    const outcome = await compactSession(this.#app, scope, session, {
-      summarize: (request) => bill.unlessOver(() => summarize(request)),
+    const outcome = await compactSession(this.#app, scopeOfSession(this.#session), this.#session, {
+      summarize: (request) => charges.settle().then(() => summarize(request)),
       contextWindow: this.#window,
       mode: config.compaction.mode,
       maxHistoryShare: config.compaction.maxHistoryShare,
@@ -162,24 +166,24 @@ export class RoomMaker {
       ctx,
       fence: writer.fence,
     });
-    // A summary that was written stays; if it cost more than the budget has left, the turn ends even so.
-    await bill.settle();
+    // A summary that was written stays. If it exceeded the budget, the turn ends nevertheless.
+    await charges.settle();
     return outcome.done ? { entryId: outcome.entryId } : { note: outcome.note };
   }
 
   get #window(): number {
-    return this.#about.requests.contextWindow;
+    return this.#turn.requests.contextWindow;
   }
 
   async #context() {
-    const { scope, session } = this.#place;
-    const context = await this.#app.store.sessions.context(scope, session.sessionId, present({}));
-    return context ?? noSuchSession(session.sessionId);
+    const { sessionId } = this.#session;
+    const context = await this.#app.store.sessions.context(scopeOfSession(this.#session), sessionId);
+    return context ?? noSuchSession(sessionId);
   }
 }
 
-/** What the summaries of one compaction cost. Nothing more is asked once that is more than there was. */
-class Bill {
+/** The costs of the summaries of one compaction. `settle` rejects once they exceed the budget. */
+class Charges {
   readonly #charge: (usage: Usage) => Promise<void>;
   readonly #charges: Promise<void>[] = [];
 
@@ -189,14 +193,9 @@ class Bill {
 
   add(usage: Usage): void {
     const charged = this.#charge(usage);
-    // Heard of in `settle`, however late that comes.
+    // `settle` reports the error.
     charged.catch(() => undefined);
     this.#charges.push(charged);
-  }
-
-  async unlessOver<T>(work: () => Promise<T>): Promise<T> {
-    await this.settle();
-    return work();
   }
 
   async settle(): Promise<void> {
@@ -204,21 +203,21 @@ class Bill {
   }
 }
 
-/** What can be done about a context that is too large. Each resolves to whether the next request is smaller now. */
+/** Measures against a context that is too large. Each resolves to whether the next request is smaller now. */
 export interface RecoveryMeasures {
-  /** Whether truncating results makes the request smaller; asked before the first measure. */
+  /** Whether truncating results makes the request smaller. Called before the first measure. */
   hasOversizedResults(): boolean | Promise<boolean>;
-  /** For good, by branching. */
+  /** Permanently, by branching. */
   truncateOversized(): Promise<boolean>;
-  /** `compactions`: how many this run has had. */
+  /** `compactions`: how many this run has already had. */
   compact(compactions: number): Promise<boolean>;
   truncate(): Promise<boolean>;
   prune(): Promise<boolean>;
 }
 
 /**
- * What one run does about a context that exceeds the threshold, or that its provider refused as too large: measure after
- * measure, each a bounded number of times. No measure takes an entry out of the session.
+ * Takes measures against a context that exceeds the threshold or that a provider refused as too large. Each measure is taken
+ * a limited number of times. No measure removes an entry from the session.
  */
 export class ContextRecovery {
   readonly #measures: RecoveryMeasures;
@@ -228,7 +227,7 @@ export class ContextRecovery {
     this.#measures = measures;
   }
 
-  /** Takes measures until one has made the next request smaller; `give_up`: none is left. */
+  /** Takes measures until one makes the next request smaller; `give_up`: none is left. */
   async makeRoom(): Promise<Measure> {
     const hasOversizedResults = await this.#measures.hasOversizedResults();
     for (;;) {

@@ -11,10 +11,10 @@ import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/
 import { isSilentReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
-/** Gives a letter to the session that it is for; `null`: there is none. */
+/** Delivers a letter to its session; `null`: there is none. */
 type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
-/** What leaves for channels, and how it gets there. */
+/** Decides which replies go to channels, and delivers them. */
 export class Outgoing {
   readonly #channels: ReadonlyMap<string, Channel>;
   readonly #policy: SendPolicy;
@@ -24,7 +24,7 @@ export class Outgoing {
     this.#policy = policy;
   }
 
-  /** The row that goes with the end of a run; none where nobody is to be told, or may be. */
+  /** The outbox row for the reply of a run; empty if nothing is to be delivered, or may be. */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
     if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
@@ -54,7 +54,7 @@ async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> 
   const { channel, to } = row.target;
   const accepted = await toSession(row).catch((error: unknown) => {
     if (!(error instanceof SkeinError) || error.code !== "budget_exceeded") throw error;
-    // Nobody gives a root more: to try again would give the same.
+    // The budget of a root never grows, so that a retry would fail too.
     throw deliveryError(channel, error.message, { permanent: true });
   });
   if (accepted === null) throw unreachable(channel, to);
@@ -66,13 +66,13 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
     channel === "session"
       ? `the session ${to ?? ""} is gone, and there is none that spawned it`
       : `there is no channel named ${channel}`;
-  // Another process on the same folder may have the channel: it is left for it, for as long as any that fails.
+  // Another process on the same folder may have the channel, so the message is retried as after any failure.
   return deliveryError(channel, problem, { permanent: channel === "session" });
 }
 
 const longestQuote = 200;
 
-/** Notes in the sending session that its message was not delivered. No model is asked. */
+/** Notes in the sending session that its message was not delivered. No model is called. */
 export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;

@@ -1,27 +1,27 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Told } from "./relay-progress.ts";
+import type { ProgressNews } from "./relay-progress.ts";
 import { Progress, paceMs, progressNote, snippet, stallMs } from "./relay-progress.ts";
 
 describe("the progress of a child", () => {
   test("is told every 2.5 seconds at the most, what came meanwhile together", () => {
     const progress = new Progress(0);
-    progress.said("Looking ", 10);
-    progress.called("read", 20);
+    progress.addText("Looking ", 10);
+    progress.addToolCall("read", 20);
     expect(progress.nextAt()).toBe(2500);
     expect(progress.take(2499)).toBeNull();
     expect(progress.take(2500)).toEqual({ news: "Looking [tool read]" });
     progress.settled();
-    progress.said("at it", 2600);
+    progress.addText("at it", 2600);
     expect(progress.take(4999)).toBeNull();
     expect(progress.take(5000)).toEqual({ news: "at it" });
   });
 
   test("waits until the last note is written", () => {
     const progress = new Progress(0);
-    progress.said("one", 0);
+    progress.addText("one", 0);
     progress.take(2500);
-    progress.said("two", 2600);
+    progress.addText("two", 2600);
     expect(progress.take(9000)).toBeNull();
     expect(progress.nextAt()).toBeNull();
     progress.settled();
@@ -36,19 +36,19 @@ describe("the progress of a child", () => {
     progress.settled();
     expect(progress.take(200_000)).toBeNull();
     expect(progress.nextAt()).toBeNull();
-    progress.heard(200_000);
+    progress.recordActivity(200_000);
     expect(progress.nextAt()).toBe(260_000);
     expect(progress.take(260_000)).toEqual({ stalled: true });
   });
 
   test("blanks are nothing to tell", () => {
     const progress = new Progress(0);
-    progress.said(" \n\t", 0);
+    progress.addText(" \n\t", 0);
     expect(progress.nextAt()).toBe(60_000);
     expect(progress.take(2500)).toBeNull();
   });
 
-  test.each<[Told, string]>([
+  test.each<[ProgressNews, string]>([
     [{ news: "a\nb" }, "[Progress of pages] a\\u000ab"],
     [{ news: "\u001b[31mred\u202e" }, "[Progress of pages] \\u001b[31mred\\u202e"],
     [{ stalled: true }, "[Progress of pages] has said nothing for 60 seconds"],
@@ -62,7 +62,7 @@ describe("the progress of a child", () => {
     expect(shown).toHaveLength(220);
     expect(shown).toMatch(/^….* new words$/);
     const progress = new Progress(0);
-    for (const char of text) progress.said(char, 0);
+    for (const char of text) progress.addText(char, 0);
     expect(progress.take(2500)).toEqual({ news: shown });
   });
 
@@ -82,9 +82,9 @@ describe("the progress of a child", () => {
         let isOutstanding = false;
         for (const { wait, act, text } of steps) {
           now += wait;
-          if (act === "said") progress.said(text, now);
-          else if (act === "called") progress.called(text, now);
-          else if (act === "heard") progress.heard(now);
+          if (act === "said") progress.addText(text, now);
+          else if (act === "called") progress.addToolCall(text, now);
+          else if (act === "heard") progress.recordActivity(now);
           else if (act === "settled") {
             progress.settled();
             isOutstanding = false;

@@ -9,40 +9,40 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
 import { typedPaths } from "./prompt-paths.ts";
 
-/** Where a prompt comes from. Only what somebody types before us may name files. */
+/** Where a prompt comes from. Only prompts typed on this machine may name files. */
 export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
 
 export interface PromptImagesOptions {
   readonly origin: PromptOrigin;
   /** Whether the model sees images. */
   readonly seesImages: boolean;
-  /** The session's folder, absolute. */
+  /** The session's working directory, absolute. */
   readonly cwd: string;
   readonly owner: FileOwner;
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
-  /** What `~/` stands for. */
+  /** Replaces `~/`. */
   readonly home?: string;
-  /** Of one file. */
+  /** Per file. */
   readonly maxBytes?: number;
-  /** Of all files together. */
+  /** For all files. */
   readonly maxTotalBytes?: number;
 }
 
 export interface PromptImages {
-  /** The very same text where nothing was taken, else the text and then the images. */
+  /** The same text if no image was found; otherwise the text followed by the images. */
   readonly content: Content;
-  /** For the one who typed it: a sentence for each file that was not taken. */
+  /** One sentence for each file that was left out. */
   readonly notes: readonly string[];
 }
 
 const mebibyte = 1024 * 1024;
-const usualMaxBytes = 20 * mebibyte;
-const mostBytes = 50 * mebibyte;
-const mostImages = 20;
-const mostPaths = 1000;
-const mostNotes = 20;
+const defaultMaxBytes = 20 * mebibyte;
+const defaultMaxTotalBytes = 50 * mebibyte;
+const maxImages = 20;
+const maxPaths = 1000;
+const maxNotes = 20;
 
-const words: Readonly<Record<ImageFileProblem, string>> = {
+const problemTexts: Readonly<Record<ImageFileProblem, string>> = {
   absent: "there is no such file",
   outside: "it does not lie in the session's folder",
   "no file": "it is no regular file",
@@ -52,10 +52,10 @@ const words: Readonly<Record<ImageFileProblem, string>> = {
   unreadable: "it cannot be read",
 };
 
-/** The content of a prompt, with the images whose paths are typed in it. */
+/** The content of a prompt, with the images whose paths it contains. */
 export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
-  const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = usualMaxBytes } = options;
-  const { maxTotalBytes = mostBytes } = options;
+  const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = defaultMaxBytes } = options;
+  const { maxTotalBytes = defaultMaxTotalBytes } = options;
   if (!seesImages || (origin !== "cli" && origin !== "console")) return { content: text, notes: [] };
   const images: ImageBlock[] = [];
   const notes: string[] = [];
@@ -66,32 +66,33 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
   const isAllowed = (path: string) => "path" in files.checkPath(owner, path, "read");
   let [looked, total] = [0, 0];
   for (const { typed, meant } of typedPaths(text, root ?? cwd, home)) {
-    if (looked++ === mostPaths) {
-      notes.push(`Only the first ${mostPaths} names of images were looked at.`);
+    if (looked++ === maxPaths) {
+      notes.push(`Only the first ${maxPaths} names of images were looked at.`);
       break;
     }
-    // What does not fit any more is not read either.
-    const isFull = images.length === mostImages || total > maxTotalBytes;
+    // Files that no longer fit are not read.
+    const isFull = images.length === maxImages || total > maxTotalBytes;
     const found: ImageFile =
       root === null
         ? { problem: "outside" }
         : isFull
           ? { problem: "too many" }
           : await firstOf(await candidatesFor(meant, root, attachments), isAllowed, maxBytes);
-    if ("problem" in found) leave(typed, words[found.problem]);
+    if ("problem" in found) leave(typed, problemTexts[found.problem]);
     else if (!taken.has(found.path)) {
       taken.add(found.path);
       total += found.bytes;
-      if (total > maxTotalBytes) leave(typed, words["too many"]);
+      if (total > maxTotalBytes) leave(typed, problemTexts["too many"]);
       else images.push(found.image);
     }
   }
-  return { content: images.length === 0 ? text : [{ type: "text", text }, ...images], notes: few(notes) };
+  const content: Content = images.length === 0 ? text : [{ type: "text", text }, ...images];
+  return { content, notes: limitNotes(notes) };
 }
 
 interface Candidate {
   readonly path: string;
-  /** The folder that the file must be in. */
+  /** The folder that must contain the file. */
   readonly folder: string;
 }
 
@@ -110,7 +111,7 @@ async function candidatesFor(
   return [...candidates, ...own.map((path) => ({ path: join(folder, path.slice(prefix.length)), folder }))];
 }
 
-/** The first candidate that is there; else what is wrong with the likeliest. */
+/** The first candidate that exists; otherwise the problem of the likeliest one. */
 async function firstOf(
   candidates: readonly Candidate[],
   isAllowed: (path: string) => boolean,
@@ -129,12 +130,12 @@ function named(typed: string): string {
   return escapeToLine(cutText(typed, 120));
 }
 
-function few(notes: readonly string[]): readonly string[] {
-  const more = notes.length - mostNotes;
-  return more <= 0 ? notes : [...notes.slice(0, mostNotes), `${more} more were not taken.`];
+function limitNotes(notes: readonly string[]): readonly string[] {
+  const more = notes.length - maxNotes;
+  return more <= 0 ? notes : [...notes.slice(0, maxNotes), `${more} more were not taken.`];
 }
 
-/** An image from a file, or why it was not taken. */
+/** An image file, or why it was not used. */
 export type ImageFile =
   | { readonly image: ImageBlock; readonly path: string; readonly bytes: number }
   | { readonly problem: ImageFileProblem };
@@ -147,13 +148,10 @@ export type ImageFileProblem =
   | "no image"
   | "unreadable";
 
-/** A link is not followed at the last moment, and a pipe without a writer does not keep us. */
+/** Does not follow a link, and does not block on a named pipe. */
 const readOnly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/**
- * Reads an image that really lies inside a folder, wherever its path leads over, if its real path is allowed. `root` is a
- * real path.
- */
+/** Reads an image if its real path is inside `root`, which is a real path itself, and is allowed. */
 export async function readImageFile(
   path: string,
   root: string,
@@ -178,7 +176,7 @@ async function readOpened(handle: FileHandle, path: string, maxBytes: number): P
   const opened = await handle.stat();
   if (!opened.isFile()) return { problem: "no file" };
   if (opened.size > maxBytes) return { problem: "too large" };
-  // A folder on the way may have become a link since: what was opened must still be what lies there.
+  // A parent folder may have become a link since: the opened file must still be the one at this path.
   const now = await stat(path);
   if ((await realpath(path)) !== path || now.ino !== opened.ino || now.dev !== opened.dev)
     return { problem: "outside" };

@@ -1,16 +1,16 @@
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A path of an image as somebody typed it. */
+/** A typed path of an image. */
 export interface TypedPath {
   readonly typed: string;
-  /** What it may mean, the likeliest first; each absolute. */
+  /** Absolute paths that it may name, the likeliest first. */
   readonly meant: readonly string[];
 }
 
 const endings = /(?<=[^/])\.(?:png|jpe?g|gif|webp)(?![a-z0-9_-])/gi;
 const isPath = /(?<=[^/])\.(?:png|jpe?g|gif|webp)$/i;
-/** With a character of the name. */
+/** Including one character of the name. */
 const longestEnding = 6;
 const closingOf: Readonly<Record<string, string>> = {
   '"': '"',
@@ -20,15 +20,15 @@ const closingOf: Readonly<Record<string, string>> = {
   "«": "»",
   "「": "」",
 };
-/** What stands before a path without being part of it. */
+/** Characters that may precede a path. */
 const before = new Set("([{<>}])@,;:!?=|*\"'`“«「、。，；：！？（）《》");
-/** No-break spaces are none: names of screenshots have them. */
+/** Without no-break spaces, because names of screenshots contain them. */
 const blanks = new Set(" \t\n\r\f\v\u3000");
 const longestPath = 4096;
-const mostInWord = 20;
-const mostGlued = 12;
+const maxPerWord = 20;
+const maxGlued = 12;
 
-/** The paths of image files in a text, each once, in order; in linear time. */
+/** The distinct paths of image files in a text, in order. Takes linear time. */
 export function* typedPaths(text: string, cwd: string, home: string): Generator<TypedPath> {
   const seen = new Set<string>();
   for (const forms of candidates(text)) {
@@ -41,7 +41,7 @@ export function* typedPaths(text: string, cwd: string, home: string): Generator<
   }
 }
 
-/** Quoted texts, and words between blanks, in which a backslash keeps the next character. */
+/** Quoted texts, and words between blanks. A backslash escapes the next character. */
 function* candidates(text: string): Generator<string[]> {
   const next = new NextPlaces(text);
   for (let at = 0; at < text.length; ) {
@@ -58,7 +58,7 @@ function* candidates(text: string): Generator<string[]> {
   }
 }
 
-/** Where a character comes next; however often it is asked, each is looked for once. */
+/** Finds the next occurrence of a character and remembers it, so that repeated questions stay linear. */
 class NextPlaces {
   readonly #text: string;
   readonly #known = new Map<string, number>();
@@ -77,7 +77,7 @@ class NextPlaces {
   }
 }
 
-/** A quotation on one line that is a path from end to end. */
+/** A quoted text on one line that is a path as a whole. */
 function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   const mark = closingOf[text[at] as string];
   if (mark === undefined) return null;
@@ -88,7 +88,7 @@ function quotedAt(text: string, at: number, next: NextPlaces): string | null {
   return isAddress(inside) ? null : inside;
 }
 
-/** A word ends before a quotation that something in it leads up to, as in `src="…"`. */
+/** A word also ends before a quotation that follows a delimiter, as in `src="…"`. */
 function endOfWord(text: string, from: number): number {
   let at = from;
   while (at < text.length && !blanks.has(text[at] as string)) {
@@ -98,12 +98,12 @@ function endOfWord(text: string, from: number): number {
   return Math.min(at, text.length);
 }
 
-/** For each ending: the word up to it, then more and less of the word, for names that others are written against. */
+/** For each file extension: the word up to it, and longer and shorter forms, because names may be written without a blank. */
 function* inWord(word: string): Generator<string[]> {
   if (isAddress(word)) return;
   let [from, count] = [0, 0];
   for (const found of word.matchAll(endings)) {
-    if (count++ === mostInWord) return;
+    if (count++ === maxPerWord) return;
     const end = found.index + found[0].length;
     yield [...new Set(formsOf(word.slice(0, end), from).map((each) => each.replace(/\\(.)/gs, "$1")))];
     from = end;
@@ -118,13 +118,13 @@ function formsOf(word: string, from: number): string[] {
   const inside = tailOf(own, (char) => before.has(char));
   const latin = tailOf(inside, (char) => char > "~");
   // In scripts without blanks a name may begin at any character.
-  const glued = Array.from({ length: Math.min(mostGlued, inside.length - latin.length) }, (_, index) =>
+  const glued = Array.from({ length: Math.min(maxGlued, inside.length - latin.length) }, (_, index) =>
     inside.slice(inside.length - latin.length - index - 1),
   );
   return [own, whole, inside, ...glued.toReversed(), latin];
 }
 
-/** What stands behind the last character of a kind. */
+/** The text after the last character that matches. */
 function tailOf(part: string, isSuch: (char: string) => boolean): string {
   let from = part.length;
   while (from > 0 && !isSuch(part[from - 1] as string)) from--;
@@ -137,7 +137,7 @@ function trimmed(part: string): string {
   return part.slice(from);
 }
 
-/** Of something that is no file of this machine. */
+/** A URL that is not a file. */
 function isAddress(word: string): boolean {
   return /[a-z]:\/\//i.test(word) && !/file:\/\//i.test(word);
 }
@@ -149,7 +149,7 @@ function absolute(path: string, cwd: string, home: string): string | null {
   return isAbsolute(path) ? path : join(cwd, path);
 }
 
-/** `null` for the address of another machine, or of none. */
+/** `null` for an invalid URL, or one of another machine. */
 function ofUrl(url: string): string | null {
   try {
     return fileURLToPath(url);

@@ -3,18 +3,18 @@ import type { InboundMessage } from "../channels/contract.ts";
 import { routeInbound } from "../channels/route-inbound.ts";
 import type { AcceptedInbound } from "../channels/webhook-inbound.ts";
 import { inboundKey } from "../channels/webhook-inbound.ts";
-import type { Content, Provenance } from "../core/messages.ts";
+import type { Provenance } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { cutText } from "../core/text.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import { scopeOfSession } from "../store/rules.ts";
-import { acceptInput, findFor } from "./accept.ts";
+import { acceptInput, findFor, withImages } from "./accept.ts";
 import type { App } from "./app.ts";
-import { resolveRuntimeContext } from "./resolve-context.ts";
+import { resolveSessionTarget } from "./resolve-context.ts";
 
 const longestPeerName = 200;
 
-/** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
+/** Accepts a message from a channel. The same message again returns the same run. The reply goes to where it came from. */
 export async function receive(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models" | "config" | "spaces" | "files">,
   message: InboundMessage,
@@ -27,12 +27,12 @@ export async function receive(
   const { userId, delivery } = route;
   const { agentId, sessionKey } = (await boundSession({ store, runs }, message, userId)) ?? route;
   const { channel } = message;
-  const context = resolveRuntimeContext(app, { userId, agentId, sessionKey, channel, delivery });
+  const context = resolveSessionTarget(app, { userId, agentId, sessionKey, channel, delivery });
   const { run, isNew } = await acceptInput(app, context, {
     kind: "channel",
     runId: runIdOf(userId, idempotencyKey),
     idempotencyKey,
-    content: contentOf(message),
+    content: withImages(message.text, message.images),
     options: { deliverTo: delivery, origin: "channel" },
     provenance: { kind: "external_user", sourceChannel: channel, ...groupSender(message) },
   });
@@ -45,7 +45,7 @@ export async function receive(
   return { runId: run.runId, sessionKey: run.session.key, isNew };
 }
 
-/** The session that the thread of a message belongs to; `null`: to none, or to one that is not there any more. */
+/** The session that the message's thread is bound to; `null`: none, or it no longer exists. */
 async function boundSession(
   { store, runs }: Pick<App, "store" | "runs">,
   { channel, accountId, threadId }: InboundMessage,
@@ -58,15 +58,9 @@ async function boundSession(
   return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
 }
 
-/** In a group, who of it wrote the message; elsewhere the session says so. */
+/** In a group, the sender. In other sessions the key names the sender. */
 function groupSender({ group, peer, peerName }: InboundMessage): Partial<Provenance> {
   if (group === undefined) return {};
   const name = peerName === undefined ? null : cutText(peerName, longestPeerName);
   return { sourcePeer: peer, ...present({ sourcePeerName: name }) };
-}
-
-function contentOf({ text, images = [] }: InboundMessage): Content {
-  if (images.length === 0) return text;
-  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
-  return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
 }

@@ -9,14 +9,14 @@ import type { ChildSequel, Run } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 
-/** What relaying takes. `after` is another clock in tests. */
+/** `after` is replaced by another clock in tests. */
 export type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
   readonly store: Pick<App["store"], "sessions">;
   readonly runs: Pick<App["runs"], "get" | "accept" | "abort">;
   readonly watcher: Pick<App["watcher"], "untilEnded">;
 };
 
-/** Relays the progress of children that want it, for as long as they run in this process. Returns a function that ends it. */
+/** Relays the progress of children whose parent wants it, while they run in this process. Returns a function that stops it. */
 export function relayProgress(app: RelayApp, after: Later = later): () => void {
   const relays = new Map<string, Relay>();
   const begin = async (runId: string, relay: Relay) => {
@@ -35,7 +35,7 @@ export function relayProgress(app: RelayApp, after: Later = later): () => void {
       void begin(runId, relay).catch(app.report);
     } else if (event.type === "run.ended") {
       relays.get(runId)?.end();
-    } else relays.get(runId)?.hear(event);
+    } else relays.get(runId)?.take(event);
   });
   return () => {
     stop();
@@ -43,14 +43,14 @@ export function relayProgress(app: RelayApp, after: Later = later): () => void {
   };
 }
 
-/** The progress of one run, as notes in the session that spawned it: one after the other, and none behind its end. */
+/** Writes the progress of one run as notes into the session that spawned it: one at a time, and none after its end. */
 class Relay {
   readonly #app: RelayApp;
   readonly #after: Later;
   readonly #ended: () => void;
   readonly #progress: Progress;
-  readonly #over = new AbortController();
-  /** `null`: it is not known yet whether anybody wants it. */
+  readonly #stopped = new AbortController();
+  /** `null`: it is not known yet whether the parent wants progress. */
   #run: (Run & { readonly sequel: ChildSequel }) | null = null;
   #timer: { readonly at: number; cancel(): void } | null = null;
   /** The note that is not written yet. */
@@ -64,33 +64,34 @@ class Relay {
     this.#progress = new Progress(app.clock.now());
   }
 
-  /** `false`: no parent wants it, or the child has ended. */
+  /** `false`: no parent wants progress, or the child has ended. */
   begin(run: Run): boolean {
     const { sequel, streamTo } = run.options;
-    if (streamTo !== "parent" || sequel?.type !== "child" || this.#over.signal.aborted) return false;
+    if (streamTo !== "parent" || sequel?.type !== "child" || this.#stopped.signal.aborted) return false;
     this.#run = { ...run, sequel };
     this.#plan();
     return true;
   }
 
-  hear(event: SkeinEvent): void {
+  take(event: SkeinEvent): void {
     const now = this.#app.clock.now();
-    if (event.type === "run.delta" && event.kind === "text") this.#progress.said(event.delta, now);
-    else if (event.type === "run.tool" && event.phase === "call") this.#progress.called(event.toolName, now);
-    else this.#progress.heard(now);
+    if (event.type === "run.delta" && event.kind === "text") this.#progress.addText(event.delta, now);
+    else if (event.type === "run.tool" && event.phase === "call")
+      this.#progress.addToolCall(event.toolName, now);
+    else this.#progress.recordActivity(now);
     this.#plan();
   }
 
   end(): void {
-    if (this.#over.signal.aborted) return;
-    this.#over.abort();
+    if (this.#stopped.signal.aborted) return;
+    this.#stopped.abort();
     this.#timer?.cancel();
     this.#timer = null;
     this.#drop();
     this.#ended();
   }
 
-  /** What was not written by the end is of no use any more. */
+  /** A note that is not written by the end is dropped. */
   #drop(): void {
     const { runs, report } = this.#app;
     if (this.#outstanding === null) return;
@@ -100,25 +101,25 @@ class Relay {
 
   #plan(): void {
     const at = this.#progress.nextAt();
-    if (at === null || this.#run === null || this.#over.signal.aborted) return;
+    if (at === null || this.#run === null || this.#stopped.signal.aborted) return;
     if (this.#timer !== null && this.#timer.at <= at) return;
     this.#timer?.cancel();
     const ms = Math.max(0, at - this.#app.clock.now());
-    this.#timer = { at, cancel: this.#after(ms, () => this.#ring()) };
+    this.#timer = { at, cancel: this.#after(ms, () => this.#write()) };
   }
 
-  #ring(): void {
+  #write(): void {
     this.#timer = null;
-    const told = this.#progress.take(this.#app.clock.now());
-    if (told === null || this.#run === null) {
+    const news = this.#progress.take(this.#app.clock.now());
+    if (news === null || this.#run === null) {
       this.#plan();
       return;
     }
     const { sequel } = this.#run;
-    const text = progressNote(sequel.label ?? sequel.childKey, told);
-    void this.#written(this.#run.runId, text)
+    const text = progressNote(sequel.label ?? sequel.childKey, news);
+    void this.#deliver(this.#run.runId, text)
       .catch((error: unknown) => {
-        if (!this.#over.signal.aborted) this.#app.report(error);
+        if (!this.#stopped.signal.aborted) this.#app.report(error);
       })
       .finally(() => {
         this.#outstanding = null;
@@ -127,8 +128,8 @@ class Relay {
       });
   }
 
-  /** Resolves when the note stands in the parent's session, or will never. Who has lost the run tells nothing of it. */
-  async #written(runId: string, text: string): Promise<void> {
+  /** Resolves when the note is in the parent's session or was dropped. A process that lost the run delivers nothing. */
+  async #deliver(runId: string, text: string): Promise<void> {
     const { runs, store, owner } = this.#app;
     const run = await runs.get(runId);
     if (run === null || run.outcome !== null || run.owner !== owner || this.#run === null) return this.end();
@@ -136,103 +137,101 @@ class Relay {
     const scope = present({ userId: from.userId });
     const [parent] = await store.sessions.find(scope, { by: "key", key: this.#run.sequel.parent.key });
     if (parent === undefined) return this.end();
-    if (this.#over.signal.aborted) return;
+    if (this.#stopped.signal.aborted) return;
     const id = deliveryId(from.sessionId, runId, String(fence), `progress ${++this.#notes}`);
     const delivery = { id, from, runId: null, kind: "note", text, root, tool: "sessions_spawn" } as const;
     const { run: note } = await runs.accept(acceptRequest(delivery, parent));
     this.#outstanding = note.runId;
-    if (this.#over.signal.aborted) return this.#drop();
-    await this.#app.watcher.untilEnded(note.runId, this.#over.signal);
+    if (this.#stopped.signal.aborted) return this.#drop();
+    await this.#app.watcher.untilEnded(note.runId, this.#stopped.signal);
   }
 }
-
-/** When a child's progress is reported to its parent, and in which words. Pure: the time is a parameter. */
 
 export const paceMs = 2500;
 export const stallMs = 60_000;
 const longestSnippet = 220;
-const mostGathered = 4000;
+const maxGathered = 4000;
 const longestName = 120;
 
-/** What is to be told now. */
-export type Told = { readonly news: string } | { readonly stalled: true };
+/** What the next note reports. */
+export type ProgressNews = { readonly news: string } | { readonly stalled: true };
 
 /**
- * Gathers what a child says and does. Notes go out at most every 2.5 seconds, and never while the last note is not
- * written; a silence of 60 seconds is reported once.
+ * Collects what a child says and does. Notes are written at most every 2.5 seconds, and never before the last one is written.
+ * A silence of 60 seconds is reported once.
  */
 export class Progress {
-  /** The newest of what nobody was told yet. */
+  /** The newest text that was not reported yet. */
   #gathered = "";
-  #heardAt: number;
-  #toldAt: number;
-  #isStallTold = false;
+  #activeAt: number;
+  #reportedAt: number;
+  #isStallReported = false;
   #isOutstanding = false;
 
   constructor(startedAt: number) {
-    this.#heardAt = startedAt;
-    // The first words wait too: what comes in the same moment is one note.
-    this.#toldAt = startedAt;
+    this.#activeAt = startedAt;
+    // The first text waits too, so that what arrives with it becomes one note.
+    this.#reportedAt = startedAt;
   }
 
-  /** Something happened that is not told. */
-  heard(now: number): void {
-    this.#heardAt = now;
-    this.#isStallTold = false;
+  /** Activity without text of its own. */
+  recordActivity(now: number): void {
+    this.#activeAt = now;
+    this.#isStallReported = false;
   }
 
-  said(text: string, now: number): void {
-    this.heard(now);
-    this.#gathered = endOfText(this.#gathered + text, mostGathered);
+  addText(text: string, now: number): void {
+    this.recordActivity(now);
+    this.#gathered = endOfText(this.#gathered + text, maxGathered);
   }
 
-  called(toolName: string, now: number): void {
-    this.said(`\n[tool ${inLine(toolName, longestName)}]\n`, now);
+  addToolCall(toolName: string, now: number): void {
+    this.addText(`\n[tool ${inLine(toolName, longestName)}]\n`, now);
   }
 
-  /** What is to be told at this moment; it is outstanding from now on. `null`: nothing. */
-  take(now: number): Told | null {
+  /** What is to be reported now, which is outstanding until `settled`; `null`: nothing. */
+  take(now: number): ProgressNews | null {
     if (this.#isOutstanding) return null;
     const news = snippet(this.#gathered);
-    if (news !== "" && now >= this.#toldAt + paceMs) {
+    if (news !== "" && now >= this.#reportedAt + paceMs) {
       this.#gathered = "";
       this.#isOutstanding = true;
-      this.#toldAt = now;
+      this.#reportedAt = now;
       return { news };
     }
-    if (this.#isStallTold || now < this.#heardAt + stallMs) return null;
-    this.#isStallTold = true;
+    if (this.#isStallReported || now < this.#activeAt + stallMs) return null;
+    this.#isStallReported = true;
     this.#isOutstanding = true;
-    this.#toldAt = now;
+    this.#reportedAt = now;
     return { stalled: true };
   }
 
-  /** The last note is written, or nobody will write it. */
+  /** The last note was written or dropped. */
   settled(): void {
     this.#isOutstanding = false;
   }
 
-  /** When there may be something to tell; `null`: not before something happens. */
+  /** When there may be something to report; `null`: not before something happens. */
   nextAt(): number | null {
     if (this.#isOutstanding) return null;
-    const stall = this.#isStallTold ? [] : [this.#heardAt + stallMs];
-    const news = /\S/.test(this.#gathered) ? [this.#toldAt + paceMs] : [];
+    const stall = this.#isStallReported ? [] : [this.#activeAt + stallMs];
+    const news = /\S/.test(this.#gathered) ? [this.#reportedAt + paceMs] : [];
     const times = [...news, ...stall];
     return times.length === 0 ? null : Math.min(...times);
   }
 }
 
-/** The end of what is new, on one line: what it is at now says more than what it was at. */
+/** The end of the new text on one line, because it shows what the child is doing now. */
 export function snippet(gathered: string): string {
   const line = gathered.replace(/\s+/g, " ").trim();
   return line.length <= longestSnippet ? line : `…${endOfText(line, longestSnippet - 1)}`;
 }
 
-/** The note, of which no part can end where we do not end it. */
-export function progressNote(name: string, told: Told): string {
+/** The text of a note. Quoted text cannot break out of its line. */
+export function progressNote(name: string, progress: ProgressNews): string {
   const who = `[Progress of ${inLine(name, longestName)}]`;
   const seconds = stallMs / 1000;
-  return "news" in told
-    ? `${who} ${inLine(told.news, longestSnippet)}`
+  return "news" in progress
+    ? `${who} ${inLine(progress.news, longestSnippet)}`
     : `${who} has said nothing for ${seconds} seconds`;
 }

@@ -4,8 +4,8 @@ import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
 
 /**
- * What a wait for a reply came to. `late`: the wait timed out; the reply goes as a message of its own. `circle`: to wait would
- * close a circle of waits. `unawaited`: nobody waits, and nobody did.
+ * The result of waiting for a reply. `late`: the wait timed out, and the reply arrives as a message. `circle`: waiting would
+ * close a cycle of waits. `unawaited`: no wait is registered.
  */
 export type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
@@ -14,8 +14,8 @@ export type ReplyAwaited =
 type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
 
 /**
- * Waits for the reply of an accepted run for as long as was registered with it: a second time, for what is left. Whether
- * the reply is the waiter's or goes as a message is decided by the books, never here.
+ * Waits for the reply of an accepted run until the registered deadline; a repeated call waits for the remaining time. The
+ * ledger alone decides whether the waiter gets the reply or it is delivered as a message.
  */
 export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
   const wait = await app.runs.replyWait(runId);
@@ -35,19 +35,19 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
 }
 
 /**
- * Whether a wait that was broken off is to stay open: of a run that is stopped, or that another has, the books see to it
- * when it ends, and a replayed call goes on waiting. Whatever else went wrong, the run goes on and waits no more.
+ * Whether an interrupted wait stays registered. If the waiting run was stopped or is held by another process, the ledger ends
+ * the wait with the run, and a replayed call waits again. After any other error the run continues and no longer waits.
  */
 export function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 
-/** A run that stopped waiting before its time was over has found a circle; it says so again. */
+/** A run that stopped waiting before its deadline has found a cycle. A repeated call reports it again. */
 function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
   return run !== null && clock.now() < until;
 }
 
-/** The run, once it has ended; `null`: the time was over first. */
+/** The run, once it has ended; `null`: the deadline passed first. */
 async function endOrTime(
   { clock, watcher }: WaitApp,
   { signal }: Caller,
@@ -66,7 +66,7 @@ async function endOrTime(
   }
 }
 
-/** The waiter goes; a reply that came in that very moment is still theirs. */
+/** Ends the wait. A reply that arrived at the same moment still belongs to the waiter. */
 async function stopped(app: WaitApp, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
   return (await app.runs.stopAwaiting(runId)) === "taken" ? ended(app, runId) : { how: why };
 }
@@ -77,9 +77,8 @@ async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
 }
 
 /**
- * The child's first run, if it has ended and its reply is ours: once it has, or once `until` says that nobody need wait any
- * longer. `late`: it is announced instead. A caller whose run continues in another process leaves the wait as it is, and the
- * same call waits again there.
+ * Waits for the first run of a child, until it ends or `until` resolves. `late`: the reply is announced instead. If the
+ * caller's run continues in another process, the wait stays registered, and the repeated call waits there.
  */
 export async function awaitChild(
   app: App,
@@ -97,7 +96,7 @@ export async function awaitChild(
   return (await runs.get(runId, caller.userId)) ?? "late";
 }
 
-/** `false`: the wait would have closed a circle. */
+/** `false`: waiting would close a cycle. */
 async function untilOver(
   app: App,
   caller: Caller,

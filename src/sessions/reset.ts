@@ -2,12 +2,13 @@ import type { Config } from "../config/sections/all.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import { formatCount, formatDuration } from "../core/text.ts";
 import type { Claim } from "../runs/contract.ts";
-import type { Scope, SessionRecord, Store } from "../store/contract.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
 import { isRealInput } from "../store/digest.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
-import { countInWords, timeInWords } from "./in-words.ts";
-import type { RunPlace } from "./run-place.ts";
+import { contextOfSession } from "./runtime-context.ts";
 
 export type ResetRules = Config["session"]["reset"];
 export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
@@ -17,22 +18,22 @@ export interface ResetQuestion {
   readonly kind: SessionKind;
   /** `null`: the session is on none. */
   readonly channel: string | null;
-  /** When a person last said something, by the session's digest; `null`: nobody has. */
+  /** When a person last wrote, by the session's digest; `null`: never. */
   readonly lastInputAt: number | null;
   readonly now: number;
-  /** Of the hour in `daily`; left out: this machine's. */
+  /** For the hour in `daily`. Absent: this machine's. */
   readonly timeZone?: string;
 }
 
 export interface ResetDecision {
   readonly reset: boolean;
-  /** Whose rule it was. */
+  /** Which rule decided. */
   readonly rule: "channel" | "kind" | "general";
   /** One sentence. */
   readonly why: string;
 }
 
-/** Whether new input begins a new session under the same key. */
+/** Decides whether new input starts a new session under the same key. */
 export function decideReset(question: ResetQuestion): ResetDecision {
   const { of, rule } = ruleFor(question);
   const { reset, why } = decideBy(rule, question);
@@ -55,18 +56,18 @@ function decideBy(rule: ResetRule, question: ResetQuestion): Pick<ResetDecision,
   const { lastInputAt, now, timeZone } = question;
   if (rule.mode === "none") return { reset: false, why: "Sessions are not reset" };
   if (lastInputAt === null) return { reset: false, why: "Nobody has said anything yet" };
-  const ago = `the last input was ${timeInWords(now - lastInputAt)} ago`;
+  const ago = `the last input was ${formatDuration(now - lastInputAt)} ago`;
   if (rule.mode === "idle") {
-    const limit = countInWords(rule.minutes, "minute");
+    const limit = formatCount(rule.minutes, "minute");
     return { reset: now - lastInputAt >= rule.minutes * 60_000, why: `Idle is ${limit}, and ${ago}` };
   }
   const since = lastDayBreak(now, rule.atHour, timeZone);
   const hour = `${String(rule.atHour).padStart(2, "0")}:00`;
-  const began = `The day began at ${hour}, ${timeInWords(now - since)} ago`;
+  const began = `The day began at ${hour}, ${formatDuration(now - since)} ago`;
   return { reset: since > lastInputAt, why: `${began}, and ${ago}` };
 }
 
-/** Not what an object inherits: "constructor" may be the name of a channel. */
+/** Ignores inherited properties: a channel may be named "constructor". */
 function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
   return Object.hasOwn(table, key) ? (table[key] ?? null) : null;
 }
@@ -74,32 +75,31 @@ function own<T>(table: { readonly [key: string]: T }, key: string): T | null {
 const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
 
-/**
- * The session that the key has moved on to, before this input is taken; `null`: it stays. The run goes along: its owner
- * asks for it, under the run's fence.
- */
+/** Moves the key to a new session before this input is written, if a rule requires it; `null`: no reset. The run moves too. */
 export async function resetIfDue(
   { store, ends, config, clock }: Pick<App, "store" | "ends" | "config" | "clock">,
-  { scope, session, ctx }: RunPlace,
+  session: SessionRecord,
   { run, how }: Claim,
   fence: () => boolean,
 ): Promise<SessionRecord | null> {
+  const scope = scopeOfSession(session);
   const rules = config.session.reset;
   if (rules.mode === "none" && hasNoRules(rules)) return null;
   if (how === "woken" || !fromPeople.includes(run.kind)) return null;
   const { key, sessionId, kind, meta } = session;
-  // Its key has moved on already.
+  // The key has already moved.
   if (parseKey(key).form === "reset") return null;
-  // Its turn has begun here already.
+  // The turn has already begun here.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({
     rules,
     kind,
     channel: meta.channel ?? null,
-    lastInputAt: await lastInputAt(store, scope, sessionId),
+    lastInputAt: await lastInputAt(store, session),
     now: clock.now(),
   });
   if (!reset) return null;
+  const ctx = contextOfSession(store, session, run);
   const done = await ends.reset(scope, session, { why, ctx, fence });
   return "cancel" in done ? null : done.fresh;
 }
@@ -108,11 +108,11 @@ function hasNoRules({ byKind, byChannel }: ResetRules): boolean {
   return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
 }
 
-/** When a person last said something in it, on its branch; read from the end, however far the index is behind. */
-async function lastInputAt({ sessions }: Store, scope: Scope, sessionId: string): Promise<number | null> {
+/** When a person last wrote on the branch. Reads the log, because the index may be behind. */
+async function lastInputAt({ sessions }: Store, session: SessionRecord): Promise<number | null> {
   for (let before: string | undefined; ; ) {
     const range = { along: "branch", limit: pageSize, ...present({ before }) } as const;
-    const page = await sessions.page(scope, sessionId, range);
+    const page = await sessions.page(scopeOfSession(session), session.sessionId, range);
     const found = page?.entries.findLast((entry) => entry.type === "message" && isRealInput(entry.message));
     if (found !== undefined) return Date.parse(found.timestamp) || null;
     before = page?.entries[0]?.id;
@@ -124,18 +124,18 @@ const secondMs = 1000;
 const dayMs = 86_400_000;
 
 /**
- * The last moment, `now` included, at which a new day began: the first moment of a date at which the local clock shows
- * this hour or later. Where the clock skips the hour, that is the moment of the skip; where it shows it twice, the first.
+ * The latest moment up to `now` at which a day began: the first moment of a date at which the local clock shows this hour or
+ * later. If the clock skips the hour, the moment of the skip counts; if the hour occurs twice, the first occurrence does.
  */
 export function lastDayBreak(now: number, atHour: number, timeZone?: string): number {
   const clock = wallClock(timeZone);
   const today = Math.floor(clock(now) / dayMs) * dayMs;
   const breakOf = (date: number) => firstMomentAt(date + atHour * 3600 * secondMs, clock);
-  // Tomorrow's too: where the clock goes back over midnight, tomorrow has begun once already.
+  // Tomorrow is included: if the clock goes back over midnight, tomorrow has already begun once.
   return [today + dayMs, today, today - dayMs].map(breakOf).find((moment) => moment <= now) as number;
 }
 
-/** What a clock on the wall shows at a moment, as if it were UTC. */
+/** The local time at a moment, encoded as if it were UTC. */
 type WallClock = (moment: number) => number;
 
 function wallClock(timeZone: string | undefined): WallClock {
@@ -165,13 +165,13 @@ function wallClock(timeZone: string | undefined): WallClock {
   };
 }
 
-/** The first moment at which the clock shows this or later. */
+/** The first moment at which the clock shows this time or a later one. */
 function firstMomentAt(shown: number, clock: WallClock): number {
   const offsetAt = (moment: number) => clock(moment) - moment;
   const [before, after] = [shown - offsetAt(shown - dayMs), shown - offsetAt(shown + dayMs)];
   const exact = [before, after].filter((moment) => clock(moment) === shown);
   if (exact.length > 0) return Math.min(...exact);
-  // The clock skips it: look for the moment of the skip.
+  // The clock skips this time: search for the moment of the skip.
   let [early, late] = [Math.min(before, after), Math.max(before, after)];
   while (late - early > 1) {
     const middle = Math.floor((early + late) / 2);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nameNew } from "./resolve-context.ts";
+import { nameNewSession } from "./resolve-context.ts";
 
 describe("names of new sessions", () => {
   const newId = () => "fresh";
@@ -18,12 +18,13 @@ describe("names of new sessions", () => {
     ["slack:group:G1", undefined, { key: "agent:main:slack:group:G1" }],
     ["session:trip:thread:9", undefined, { key: "agent:main:session:trip:thread:9" }],
   ])("[SNM1] %s with id %s is %j", (name, sessionId, expected) => {
-    expect(nameNew(name, { agentId: "main" }, { sessionId, newId })).toEqual(expected);
+    expect(nameNewSession(name, { agentId: "main" }, { sessionId, newId })).toEqual(expected);
   });
 
   test("[SNM1] where all senders share one session, main is global", () => {
     const asker = { agentId: "main", scope: "global" } as const;
-    for (const name of ["main", "global"]) expect(nameNew(name, asker, { newId })).toEqual({ key: "global" });
+    for (const name of ["main", "global"])
+      expect(nameNewSession(name, asker, { newId })).toEqual({ key: "global" });
   });
 
   test.each([
@@ -36,6 +37,8 @@ describe("names of new sessions", () => {
     ["nonsense:x", "invalid_key"],
     ["agent:a b:main", "invalid_key"],
   ])("[SNM1] %s is refused as %s", (name, code) => {
-    expect(() => nameNew(name, { agentId: "main" }, { newId })).toThrow(expect.objectContaining({ code }));
+    expect(() => nameNewSession(name, { agentId: "main" }, { newId })).toThrow(
+      expect.objectContaining({ code }),
+    );
   });
 });

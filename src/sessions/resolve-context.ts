@@ -1,42 +1,37 @@
 import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
 import type { ParsedKey } from "../core/keys.ts";
 import { formatKey, parseKey } from "../core/keys.ts";
 import { parseAgentId, parseSessionId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import type { Asker } from "../core/references.ts";
 import { keyMeant, referenceLookups } from "../core/references.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionInit, SessionRecord, Store } from "../store/contract.ts";
 import type { App } from "./app.ts";
-import type { Speaker } from "./find-session.ts";
-import { sessionMeant } from "./find-session.ts";
+import { resolveSession } from "./find-session.ts";
 import type { Delivery, RuntimeContext } from "./runtime-context.ts";
 import { chosenCwd } from "./runtime-context.ts";
 
-/** A context with nothing left open. Frozen; what it was made from is not kept. */
-export interface ResolvedContext {
-  /** As stores and runs know it, with the space that the call is made in. `null`: the unnamed user. */
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly sessionKey: string;
-  /** `null`: the one that the key has now, or a new one. */
+/** The session that a call is for, with every field of its context resolved. The session may not exist yet. */
+export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "key"> {
+  /** `null`: the ID that the key has now, or a new one. */
   readonly sessionId: string | null;
-  readonly store: Store | string;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
-  /** Asks the file system, so it is read only where a session is created. A folder that was given has been checked. */
+  /** Reading it accesses the file system, so it is only read when a session is created. A given folder was checked. */
   readonly cwd: string;
 }
 
-/** What a context is completed from. */
-type ContextApp = Pick<App, "spaces" | "agents" | "store" | "config" | "files">;
+type ContextApp = Pick<App, "spaces" | "agents" | "config" | "files">;
 
 /**
- * Fills in what a context leaves open. The agent: the given one, else the key's, else the default. The key: the given
- * one, else that of the session id (a session that exists under another key is looked up before), else the agent's
- * main. The folder: the given one if the agent may work there, else the agent's default.
+ * Resolves a context. Agent: the given one, or the key's, or the default. Key: the given one, or that of the session ID, or the
+ * agent's main session. Folder: the given one if the agent may work there, or the agent's default. A session that exists
+ * under another key is found later, by its ID.
  */
-export function resolveRuntimeContext(app: ContextApp, context: RuntimeContext): ResolvedContext {
-  const { spaces, files, store } = app;
+export function resolveSessionTarget(app: ContextApp, context: RuntimeContext): SessionTarget {
+  const { spaces, files } = app;
   const userId = spaces.enter(context);
   const sessionId = mapped(context.sessionId, parseSessionId);
   const given = mapped(context.sessionKey, (text) => givenKey(text, app));
@@ -50,9 +45,8 @@ export function resolveRuntimeContext(app: ContextApp, context: RuntimeContext):
   return Object.freeze({
     userId,
     agentId,
-    sessionKey: formatKey(key),
+    key: formatKey(key),
     sessionId,
-    store: context.store ?? store,
     channel: context.channel ?? delivery?.channel ?? channelOf(key),
     delivery,
     get cwd() {
@@ -74,7 +68,7 @@ function givenKey(text: string, { config }: ContextApp): ParsedKey {
   });
 }
 
-/** A key of one agent in the name of another would be written into the wrong folder. */
+/** Refuses a key of another agent, whose session would be written into the wrong folder. */
 function agentOf(agentId: string | null, key: ParsedKey | null, { agents }: ContextApp): string {
   const ofKey = key === null || key.form === "special" ? null : key.agentId;
   if (agentId !== null && ofKey !== null && agentId !== ofKey) {
@@ -100,7 +94,7 @@ function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | nu
   return value === null || value === undefined ? null : map(value);
 }
 
-/** Where a message goes. */
+/** The session that a message is for. */
 export interface MessageTarget {
   readonly context: RuntimeContext & { readonly sessionKey: string };
   /** The session, if the reference had to be looked up. */
@@ -112,32 +106,35 @@ export interface MessageTarget {
  * reference must exist. `null`: there is no such session.
  */
 export async function resolveMessageTarget(
-  store: Pick<Store, "sessions">,
-  speaker: Speaker,
+  { sessions }: Pick<Store, "sessions">,
+  {
+    userId,
+    asker,
+    newId,
+  }: { readonly userId: string | null; readonly asker: Asker; readonly newId: IdSource },
   reference: string,
 ): Promise<MessageTarget | null> {
-  const { userId, asker, newId } = speaker;
   const key = keyMeant(reference, asker);
   const isFullKey = key !== null && key !== "global" && referenceLookups(reference, asker).length === 1;
-  const session = isFullKey ? null : await sessionMeant(store, speaker, reference);
+  const session = isFullKey ? null : await resolveSession(sessions, present({ userId }), asker, reference);
   if (session !== null)
     return { context: { userId, sessionKey: session.key, sessionId: session.sessionId }, session };
   if (key === null) return null;
-  const named = nameNew(key, asker, { newId });
+  const named = nameNewSession(key, asker, { newId });
   return {
     context: { userId, sessionKey: named.key, ...present({ sessionId: named.sessionId }) },
     session: null,
   };
 }
 
-/** Words that mean a session by themselves, and can name no new one; where all share one, it is called `global`. */
-const words = new Set(["current", "global", "unknown"]);
+/** References with a fixed meaning. They cannot name a new session, except `global` if all senders share a session. */
+const reservedNames = new Set(["current", "global", "unknown"]);
 
 /**
- * Key and id for a new session. A name is a key, a short key, `main`, or else the session id of a named session; without
- * one the id is new. `sessionId` is an id of its own, for keys that do not hold one.
+ * Key and ID for a new session. A name is a key, a short key, `main`, or the ID of a named session; without a name, the ID is
+ * new. `sessionId` sets the ID for keys that do not contain one.
  */
-export function nameNew(
+export function nameNewSession(
   name: string | undefined,
   asker: Asker,
   options: { readonly sessionId?: string | undefined; newId(): string },
@@ -148,8 +145,8 @@ export function nameNew(
     sessionId: parseSessionId(options.sessionId ?? sessionId),
   });
   if (name === undefined) return named(options.sessionId ?? options.newId());
-  const isWord = words.has(name) && !(name === "global" && scope === "global");
-  const [lookup] = isWord
+  const isReserved = reservedNames.has(name) && !(name === "global" && scope === "global");
+  const [lookup] = isReserved
     ? []
     : referenceLookups(name, { agentId, ...(scope === undefined ? {} : { scope }) });
   if (lookup?.by !== "key") return name.includes(":") ? { key: formatKey(parseKey(name)) } : named(name);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { MessageDraft } from "../core/seal.ts";
 import type { Claim, Run } from "../runs/contract.ts";
-import { bringArrivals, missingText } from "./run-input.ts";
-import type { RunPlace } from "./run-place.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { missingText, writeArrivals } from "./run-input.ts";
 import type { RunWriter } from "./run-writer.ts";
 
-type Deps = Parameters<typeof bringArrivals>[0];
+type Deps = Parameters<typeof writeArrivals>[0];
 
 /** A session that keeps what is said under its id, and books that may be cut off. */
 function ground() {
@@ -24,7 +24,7 @@ function ground() {
     merged.push(runId);
   };
   const bring = (...ids: readonly string[]) =>
-    bringArrivals({ runs: { steered } } as unknown as Deps, {} as RunPlace, writer, {
+    writeArrivals({ runs: { steered } } as unknown as Deps, {} as SessionRecord, writer, {
       held: { runId: "parent", fence: 1 },
       arrivals: ids.filter((id) => !merged.includes(id)).map(arrival),
       stillOpen: [],

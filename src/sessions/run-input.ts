@@ -4,86 +4,87 @@ import { present } from "../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 import type { GuardedAppend } from "./append.ts";
 import { promptImages } from "./prompt-images.ts";
-import type { RunPlace } from "./run-place.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 
-/** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
+// Input is written under IDs that were fixed when it was accepted, so that writing it twice changes nothing.
 
 /** Characters of a message that a note quotes. */
-const mostQuoted = 300;
+const maxQuoted = 300;
 
-export interface BringOptions {
+export interface WriteInputOptions {
   /** Whether the model sees images. */
   readonly seesImages: boolean;
-  /** What hooks put before the prompt. */
+  /** The context that hooks put before the prompt. */
   readonly prepend: string | null;
 }
 
-/** The ID of the entry that holds what hooks put before an input. */
+/** The ID of the entry with the context that hooks put before an input. */
 export function prependedEntryId(entryId: string): string {
   return `${entryId}-context`;
 }
 
-/** The input of a new or recovered run. `null`: a hook or the guard refused it. */
-export async function bringInput(
+/** Writes the input of a new or recovered run. `refused`: why a hook or the guard refused it. */
+export async function writeInput(
   { store, files }: Pick<App, "store" | "files">,
-  place: RunPlace,
+  session: SessionRecord,
   writer: RunWriter,
   run: Run,
-  options: BringOptions,
+  options: WriteInputOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  // It stands before the input: where that is there already, it is too late for it, or it is there.
+  // The context comes before the input: if the input exists, the context exists too, or comes too late.
   const isFirst =
     context !== null &&
-    (await store.sessions.entry(place.scope, place.session.sessionId, run.entryId)) === null;
+    (await store.sessions.entry(scopeOfSession(session), session.sessionId, run.entryId)) === null;
   if (isFirst) await writer.note(context, prependedEntryId(run.entryId));
-  const { refused, wasThere } = await saidBy(files, place, writer, run, options.seesImages);
+  const { refused, wasThere } = await writeMessage(files, session, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
 }
 
-/** The input of a retry stands before later messages, so a note names the message that the model is to answer. */
-export async function pointBack(writer: RunWriter, run: Run): Promise<void> {
-  const said = JSON.stringify(cutText(promptOf(run), mostQuoted));
+/** Names the message to answer: the input of a retried run comes before later messages. */
+export async function noteRetriedInput(writer: RunWriter, run: Run): Promise<void> {
+  const said = JSON.stringify(cutText(promptOf(run), maxQuoted));
   const content = `[Skein] An earlier message was never answered, because its process was lost. Answer it now: ${said}`;
   const entry = { type: "custom_message", customType: "skein.retry", content, display: true } as const;
   await writer.note(entry, `${run.runId}-retry`, { isInput: true });
 }
 
-/** What was said while a turn goes on; only between an answered group of calls and the next request. */
+/** Writes input that arrived during a turn. Called only when all calls are answered, before the next request. */
 export async function takeSteered(
   { runs, files }: Pick<App, "runs" | "files">,
-  place: RunPlace,
+  session: SessionRecord,
   writer: RunWriter,
   held: HeldRun,
   seesImages: boolean,
 ): Promise<boolean> {
   const waiting = await runs.steerable(held);
   for (const each of waiting) {
-    await saidBy(files, place, writer, each, seesImages);
+    await writeMessage(files, session, writer, each, seesImages);
     await runs.steered(held, each.runId);
   }
   return waiting.length > 0;
 }
 
 /**
- * What a woken run slept for, or what came with an announcement, each as it was said; what is still open, or has ended
- * silently, is named in a note behind them.
+ * Writes the messages that woke a run or that came with an announcement. A note then names the runs that are still open or
+ * ended without a reply.
  */
-export async function bringArrivals(
+export async function writeArrivals(
   { runs, store }: Pick<App, "runs" | "store">,
-  place: RunPlace,
+  session: SessionRecord,
   writer: RunWriter,
   { held, arrivals, stillOpen, endedSilent }: Claim,
 ): Promise<void> {
   const { runId, fence } = held;
   const missing = missingText(stillOpen, endedSilent);
   const noteOnce = async (content: string) => {
-    if (isWakeOf(runId, (await tailOf({ store }, place)).findLast(isSaid))) return;
+    if (isWakeOf(runId, (await tailOf({ store }, session)).findLast(isSaid))) return;
     const entry = { type: "custom_message", customType: "skein.wake", content, display: true } as const;
     await writer.note(entry, `${runId}-wake-${fence}`, { isInput: true });
   };
@@ -91,7 +92,7 @@ export async function bringArrivals(
     await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is open any more.");
     return;
   }
-  // Each under its own id: whoever goes on after a crash may find others beside them, and none is lost or said twice.
+  // Each has its own ID: a process that continues after a crash may find some of them written, and writes the others.
   for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
   if (missing !== null) await noteOnce(missing);
   for (const each of arrivals.toReversed()) await runs.steered(held, each.runId);
@@ -101,12 +102,12 @@ function isSaid({ type }: Entry): boolean {
   return type === "message" || type === "custom_message";
 }
 
-/** A note of this very wake that a lost owner wrote. */
+/** A note for the same wake that a lost owner wrote. */
 function isWakeOf(runId: string, last: Entry | undefined): boolean {
   return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
 
-/** What a sleeper waited for and has not heard from; `null`: there is nothing. */
+/** Names the runs that a sleeping run waited for without getting a reply; `null`: none. */
 export function missingText(open: readonly string[], endedSilent: readonly string[]): string | null {
   const sentences = [
     ...(endedSilent.length === 0 ? [] : [`Ended without a reply: ${endedSilent.join(", ")}.`]),
@@ -115,34 +116,35 @@ export function missingText(open: readonly string[], endedSilent: readonly strin
   return sentences.length === 0 ? null : `[Skein] ${sentences.join(" ")}`;
 }
 
-/** As it was said, with where it came from. */
+/** The message of a run with its provenance. */
 function withProvenance({ message, provenance }: Run): MessageDraft {
   if (message.role !== "user") return message;
   return { ...message, ...present({ provenance: message.provenance ?? provenance }) };
 }
 
-/** Only what somebody types before us may name files; which of them were not taken stands beside it, for people. */
-async function saidBy(
+/** Writes the message of a run. Images whose paths a local user typed are attached; notes name those left out. */
+async function writeMessage(
   files: App["files"],
-  { session }: RunPlace,
+  session: SessionRecord,
   writer: RunWriter,
-  { runId, message, options, provenance, entryId }: Run,
+  run: Run,
   seesImages: boolean,
 ): Promise<GuardedAppend> {
-  if (message.role !== "user") return writer.say(message, entryId, { isInput: true });
-  const said = { ...message, ...present({ provenance: message.provenance ?? provenance }) };
-  if (typeof said.content !== "string") return writer.say(said, entryId);
+  const { runId, options, entryId } = run;
+  if (run.message.role !== "user") return writer.say(run.message, entryId, { isInput: true });
+  const message = withProvenance(run);
+  if (message.role !== "user" || typeof message.content !== "string") return writer.say(message, entryId);
   const origin = options.origin ?? "api";
-  const { content, notes } = await promptImages(said.content, {
+  const { content, notes } = await promptImages(message.content, {
     origin,
     seesImages,
     cwd: session.cwd,
     owner: session,
     files,
   });
-  const done = await writer.say({ ...said, content }, entryId);
+  const done = await writer.say({ ...message, content }, entryId);
   const leftOut = notes.map((note) => ({ kind: "image_left_out", note }) as const);
-  if (done.wasThere !== true) await writer.tell(leftOut, runId);
+  if (done.wasThere !== true) await writer.record(leftOut, runId);
   return done;
 }
 
@@ -150,13 +152,8 @@ export function promptOf({ message }: Run): string {
   return message.role === "user" ? textOf(message.content) : "";
 }
 
-/** What hooks put before a prompt: seen by the model, kept beside what the user said, never inside it. */
-
-/** The entry that keeps it, to be written before the user's own; `null`: there is nothing to keep. */
+/** The entry with the context that hooks put before a prompt; `null`: none. It is separate from the user's own message. */
 export function prependedEntry(context: string | null): EntryDraft | null {
-  return isBlank(context) ? null : { type: "custom_message", customType, content: context, display: false };
-}
-
-function isBlank(context: string | null): context is null {
-  return context === null || context.trim() === "";
+  if (context === null || context.trim() === "") return null;
+  return { type: "custom_message", customType, content: context, display: false };
 }

@@ -6,8 +6,8 @@ import { isFenced, RunStopped } from "../runs/worker.ts";
 import { HookStop } from "./hooks.ts";
 
 /**
- * How a run ends that could not go on; `null`: it is not ours to end. Errors of stores, hooks and tools may quote a connection
- * string or a key, so every text is redacted.
+ * The outcome of a run that failed; `null`: this process may not end it. Errors of stores, hooks and tools may contain
+ * secrets, so every text is redacted.
  */
 export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "redact">): Outcome | null {
   if (error instanceof RunStopped) return stoppedOutcome(error, run);
@@ -18,7 +18,7 @@ export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "re
   return { state: "error", code, error: redactor.redact(text).text };
 }
 
-/** How a run ends that was told to stop; `null`: another process has it, or will. */
+/** The outcome of a run that was stopped; `null`: another process has the run or will take it. */
 export function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":
@@ -33,18 +33,15 @@ export function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
 
 type Execute = (claim: Claim, signal: AbortSignal) => Promise<void>;
 
-/** So long is waited for whoever was told to stop: a hook or a state module of the user's may hang. */
-const usualPatienceMs = 5000;
+/** How long a stopped run may take to return. A hook or a state module of the user may hang. */
+const defaultPatienceMs = 5000;
 
-/**
- * Runs are stopped even where something does not listen: it is left behind, and the run ended without it. What it writes
- * later is refused by the fence.
- */
+/** Ends a stopped run even if its code does not react to the signal. The fence refuses what that code writes later. */
 export function stopInTime(
   execute: Execute,
   runs: Pick<RunStore, "end" | "release">,
   report: (error: unknown) => void,
-  patienceMs = usualPatienceMs,
+  patienceMs = defaultPatienceMs,
 ): Execute {
   return async (claim, signal) => {
     const late = Promise.withResolvers<"late">();

@@ -44,14 +44,14 @@ describe("the tools of a spawned session", () => {
 
 describe("the tools of the next turn", () => {
   const reach = { prefix: "notes__", groups: ["group:mcp", "group:mcp:notes"] };
-  const server = (told: string[] | null) => ({
+  const server = (listed: string[] | null) => ({
     from: "the MCP server notes",
     reach,
-    told: () => told?.map((name) => tool(name)) ?? null,
+    lastListed: () => listed?.map((name) => tool(name)) ?? null,
     tools: async () => expect.unreachable("looking starts nothing"),
   });
-  const look = async (who: Agent, told: string[] | null, meta = {}) => {
-    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(
+  const look = async (who: Agent, listed: string[] | null, meta = {}) => {
+    const { tools, unlisted } = await new RunTools([source, server(listed)], () => undefined).offered(
       who,
       { meta },
       new ActiveTools(),

@@ -9,39 +9,39 @@ import type { Agent, SubagentPolicy } from "./agents.ts";
 import { childToolLayers, spawnerOf } from "./child-rules.ts";
 import type { ActiveTools } from "./with-state.ts";
 
-/** Tools as a model sees them, as far as they are known without starting a server. */
+/** The tools that a model would get, as far as they are known without starting a server. */
 export interface OfferedTools {
   readonly tools: readonly {
     readonly name: string;
     readonly description: string;
     readonly inputSchema: Readonly<Record<string, unknown>>;
   }[];
-  /** Servers that a turn would start first, and how the names of their tools begin. */
+  /** Servers that a turn would start first, and the prefixes of their tools' names. */
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
 }
 
-/** Tools that come from elsewhere: MCP servers, and those of Skein itself. */
+/** Tools from outside the agent: MCP servers and Skein's own session tools. */
 export interface ToolSource {
   readonly from: string;
-  /** Left out: it is always asked. */
+  /** Absent: it is always queried. */
   readonly reach?: ToolReach;
-  /** A tool of the agent's own goes before one of the same name. Left out: two of one name are a conflict. */
+  /** The agent's own tool of the same name replaces this source's. Absent: the same name is a conflict. */
   readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
-  /** What it has told last, without being asked; `null`: nothing yet. Left out: asking it starts nothing. */
-  told?(): readonly Tool[] | null;
+  /** The tools that it listed last, without querying it; `null`: none yet. Absent: querying it starts nothing. */
+  lastListed?(): readonly Tool[] | null;
 }
 
-/** The tools of a run: what the agent defines and the sources offer, under what agent and run allow, and asked about as the rules say. */
+/** The tools of runs: those of the agent and of the sources, filtered by the rules of agent, run and session. */
 export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
 
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #report: (error: unknown) => void;
   readonly #subagents: SubagentRules;
 
-  /** `subagents`: what an agent says of those that its sessions spawn; `null`: nothing. `report` is told once of each entry of an agent's `allow` and `ask` that fits no tool: most often a slip of the pen. */
+  /** `report` gets an error once for each entry of an agent's `allow` and `ask` that matches no tool, likely a typing error. */
   constructor(
     sources: readonly ToolSource[],
     report: (error: unknown) => void,
@@ -52,7 +52,7 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  /** `run` null: those that a run of the session would have. */
+  /** `run` `null`: the tools that a run of the session would have. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run?.options.tools);
@@ -61,7 +61,7 @@ export class RunTools {
     const others = await Promise.all(
       asked.map(async (source) => {
         const offered = await source.tools();
-        return { from: source.from, tools: besideDefined(source, offered, defined) };
+        return { from: source.from, tools: withoutDefined(source, offered, defined) };
       }),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: defined }, ...others]);
@@ -69,13 +69,13 @@ export class RunTools {
     const silent = this.#sources.filter(
       ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
     );
-    // What a parent may use need not be there for its child: only the agent's and the run's entries are slips.
-    const slips = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
-    this.#tellOf(agent.id, slips, silent);
+    // A child's rules may name tools that only its parent has: only entries of the agent and the run are reported.
+    const typos = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
+    this.#reportUnmatched(agent.id, typos, silent);
     return tools.map((tool) => underApproval(tool, layers));
   }
 
-  /** One tool under the rules of a session, without asking any source: as it may be called, or why it may not. */
+  /** Applies the rules of a session to one tool without querying a source. Returns the tool, or why it is denied. */
   rule(
     agent: RuledAgent,
     session: Pick<SessionRecord, "meta">,
@@ -86,15 +86,15 @@ export class RunTools {
     return denied === null ? underApproval(tool, layers) : { denied };
   }
 
-  /** Why a tool of the agent, or of a source that has listed its tools, may not be called; `null`: there is no such tool. */
+  /** Why a tool of the agent, or of a source that listed its tools, is denied; `null`: there is no such tool. */
   async denial(agent: Agent, session: Pick<SessionRecord, "meta">, name: string): Promise<string | null> {
-    const listed = this.#sources.flatMap((source) => source.told?.() ?? []);
+    const listed = this.#sources.flatMap((source) => source.lastListed?.() ?? []);
     const tool = [...(await this.#definedBy(agent)), ...listed].find((each) => each.name === name);
     const ruled = tool === undefined ? null : this.rule(agent, session, tool);
     return ruled !== null && "denied" in ruled ? ruled.denied : null;
   }
 
-  /** Those that a run of the session would have, as far as they are known without starting anything. */
+  /** The tools that a run of the session would have, as far as they are known without starting anything. */
   async offered(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -104,9 +104,9 @@ export class RunTools {
     const defined = await this.#definedBy(agent);
     const listed = await Promise.all(
       this.#sources.map(async (source) => {
-        const told = source.told === undefined ? await source.tools() : source.told();
+        const known = source.lastListed === undefined ? await source.tools() : source.lastListed();
         const { from, reach } = source;
-        const tools = told === null ? null : besideDefined(source, told, defined);
+        const tools = known === null ? null : withoutDefined(source, known, defined);
         return { from, reach, tools: tools?.filter((tool) => active.offers(tool, agent.onDemand)) ?? null };
       }),
     );
@@ -115,7 +115,7 @@ export class RunTools {
     return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
-  /** What of these entries a session does not get: entries that fit no tool of its agent, and tools that are denied to it. */
+  /** Which of these entries a session does not get: those that match no tool of its agent, and those that are denied. */
   async ungranted(
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
@@ -128,13 +128,17 @@ export class RunTools {
     return { unknown: unmatched.map(({ entry }) => entry), denied };
   }
 
-  /** A source that was not asked, or is down, may have what an entry means. */
-  #tellOf(agentId: string, unmatched: Selection<Tool>["unmatched"], silent: readonly ToolSource[]): void {
+  /** An entry may match a tool of a source that was not queried or is down. */
+  #reportUnmatched(
+    agentId: string,
+    unmatched: Selection<Tool>["unmatched"],
+    silent: readonly ToolSource[],
+  ): void {
     for (const { of, entry, note } of unmatched) {
       const key = JSON.stringify([agentId, entry]);
       const isOpen = silent.some(({ reach }) => reach !== undefined && mayFit(entry, reach));
-      if (isOpen || this.#told.has(key)) continue;
-      this.#told.add(key);
+      if (isOpen || this.#reported.has(key)) continue;
+      this.#reported.add(key);
       this.#report(new Error(of === `agent ${agentId}` ? note : `Agent ${agentId}: ${note}`));
     }
   }
@@ -143,7 +147,7 @@ export class RunTools {
     return Promise.all((definition?.tools ?? []).map((tool) => this.#prepare(tool)));
   }
 
-  /** Schemas are made ready once. */
+  /** Prepares the schemas of a definition once. */
   #prepare(definition: ToolDefinition): Promise<Tool> {
     const known = this.#prepared.get(definition);
     if (known !== undefined) return known;
@@ -157,18 +161,18 @@ function underApproval(tool: Tool, layers: readonly ToolLayer[]): Tool {
   return isAskedAbout(tool, layers) ? { ...tool, needsApproval: () => true } : tool;
 }
 
-function besideDefined({ givesWay }: ToolSource, offered: readonly Tool[], defined: readonly Tool[]) {
+function withoutDefined({ givesWay }: ToolSource, offered: readonly Tool[], defined: readonly Tool[]) {
   if (givesWay !== true) return offered;
   return offered.filter(({ name }) => !defined.some((tool) => tool.name === name));
 }
 
-/** What an agent says of the tools of those that its sessions spawn; `null`: nothing. */
+/** The tool settings of an agent for the sessions that it spawns; `null`: none. */
 export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
-/** An agent as far as rules about tools go. */
+/** The part of an agent that tool rules need. */
 export type RuledAgent = Pick<Agent, "id" | "tools">;
 
-/** What agent and run allow. */
+/** The rules of agent and run. */
 export function layersOf(
   { id, tools }: RuledAgent,
   wanted: readonly string[] | undefined,
@@ -179,7 +183,7 @@ export function layersOf(
   ];
 }
 
-/** With the rules of a session that was spawned, as the agent that spawned it changes them. */
+/** The rules of agent, run and, for a spawned session, its spawn. */
 export function toolLayers(
   agent: RuledAgent,
   run: Run | null,
@@ -192,17 +196,17 @@ export function toolLayers(
   ];
 }
 
-/** What is known of the tools of a source before it is asked. */
+/** What is known about the tools of a source before it is queried. */
 export interface ToolReach {
-  /** Every name begins with it. */
+  /** All names begin with it. */
   readonly prefix: string;
-  /** Every tool is in them, each with its prefix. */
+  /** All tools belong to these groups. */
   readonly groups: readonly string[];
 }
 
 const groupPrefix = "group:";
 
-/** Whether rules may leave anything of a source; a source of which they leave nothing need not be asked. */
+/** Whether the rules may allow any tool of a source. If not, the source need not be queried. */
 export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean {
   return layers.every(({ allow, deny = [] }) => {
     if (deny.some((entry) => fitsAll(entry, reach))) return false;
@@ -210,7 +214,7 @@ export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean
   });
 }
 
-/** Whether an entry of `allow` may mean one of its tools. */
+/** Whether an entry of `allow` may match one of its tools. */
 export function mayFit(entry: string, { prefix, groups }: ToolReach): boolean {
   if (entry.startsWith(groupPrefix)) return groups.some((group) => matchesGlob(entry, group));
   const wanted = [...entry];
@@ -229,17 +233,17 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
   return entry.endsWith("*") && matchesGlob(entry, prefix);
 }
 
-/** A tool as far as a request has it. */
+/** The part of a tool that a request contains. */
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
-/** What is known of a source without starting anything; `null`: it has told nobody yet. */
+/** What is known about a source without starting anything; `tools` `null`: it has not listed any yet. */
 export interface ListedSource {
   readonly from: string;
   readonly reach?: ToolReach | undefined;
   readonly tools: readonly ListedTool[] | null;
 }
 
-/** The tools that a turn under these rules would be offered, and the sources that it would ask first. */
+/** The tools that a turn under these rules would get, and the sources that it would query first. */
 export function offeredTools(sources: readonly ListedSource[], layers: readonly ToolLayer[]): OfferedTools {
   const reached = sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
   const listed = reached.flatMap(({ from, tools }) => (tools === null ? [] : [{ from, tools }]));
@@ -252,8 +256,8 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
 }
 
 export interface UngrantedTools {
-  /** Entries that fit no tool of the child's agent. */
+  /** Entries that match no tool of the child's agent. */
   readonly unknown: readonly string[];
-  /** Names of tools that the rules about the child take away. */
+  /** Tools that the child's rules deny. */
   readonly denied: readonly string[];
 }

@@ -5,26 +5,24 @@ import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
 
-/** Runs, approvals and messages of the outbox, as methods and commands show them. Pure. */
-
 const longestPreview = 200;
 
-/** `seen`: what was said, as its reader may see it; before it is cut, for half a secret is not known as one. */
+/** `show` returns a text as its reader may see it. It is applied before cutting, because half a secret is not recognized. */
 export function runRow(
   run: Run,
   waits: RunWaits | null = null,
-  seen: (text: string) => string = (text) => text,
+  show: (text: string) => string = (text) => text,
 ): RunRowPayload {
   const { runId, session, state, kind, lane, queueMode, seq, root, createdAt, startedAt, endedAt } = run;
   return present({
     runId,
-    ...whose(session),
+    ...sessionFields(session),
     agentId: session.agentId,
     state,
     kind,
     lane,
     queueMode,
-    preview: cutText(seen(inputText(run)), longestPreview),
+    preview: cutText(show(inputText(run)), longestPreview),
     seq,
     rootId: root.rootId,
     hops: root.hops,
@@ -51,7 +49,7 @@ export function runRow(
   });
 }
 
-/** What `agent.wait` answers of a run. */
+/** The result of `agent.wait`. */
 export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayload {
   const { runId, session, outcome } = run;
   return {
@@ -72,7 +70,7 @@ export function approvalRow(approval: Approval): ApprovalPayload {
   return present({
     approvalId,
     runId,
-    ...whose(session),
+    ...sessionFields(session),
     toolCallId,
     toolName,
     arguments: { ...approval.arguments },
@@ -88,7 +86,7 @@ export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
   const { outboxId, session, runId, target, text, state, attempts, createdAt, nextAt, endedAt } = row;
   return present({
     outboxId,
-    ...whose(session),
+    ...sessionFields(session),
     runId,
     target: { ...target },
     text,
@@ -104,7 +102,7 @@ export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
   });
 }
 
-function whose({ key, sessionId, userId }: SessionRef) {
+function sessionFields({ key, sessionId, userId }: SessionRef) {
   return present({ sessionKey: key, sessionId, userId });
 }
 
@@ -117,11 +115,11 @@ function outcomeOf({ outcome }: Run) {
   if (outcome === null) return {};
   const { state, code, error, reply, output } = outcome;
   const failed = state !== "ok" || error !== undefined;
-  const told = { code: code ?? state, message: error ?? `The run ended as ${state}.` };
-  return present({ reply, output, error: failed ? told : null });
+  const failure = { code: code ?? state, message: error ?? `The run ended as ${state}.` };
+  return present({ reply, output, error: failed ? failure : null });
 }
 
-/** The text of what was said; an image by its type. */
+/** The text of an input. An image is represented by its type. */
 export function inputText({ message }: Run): string {
   const { content } = message as { readonly content?: unknown };
   if (typeof content === "string") return content;

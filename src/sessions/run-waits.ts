@@ -1,27 +1,25 @@
+import type { ToolCallBlock } from "../core/messages.ts";
 import type { HeldRun } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 
 export type Waited<T> =
   | { readonly entered: true; readonly value: T }
   | { readonly entered: false; readonly cycle: readonly string[] };
+type WaitingApp = {
+  readonly runs: Pick<App["runs"], "wait">;
+  readonly worker: Pick<App["worker"], "resume">;
+};
 
-/**
- * The waits of one run. Several calls of one message may wait at once: the slot is free from the first on, and asked for
- * again when the last is over.
- */
+/** The waits of one run. Several calls of one message may wait at once: the first frees the slot, and the last takes it again. */
 export class Waiting {
-  readonly #app: { readonly runs: Pick<App["runs"], "wait">; readonly worker: Pick<App["worker"], "resume"> };
+  readonly #app: WaitingApp;
   readonly #held: HeldRun;
   readonly #signal: AbortSignal;
   #depth = 0;
   #isWaiting = false;
   #resuming: Promise<void> | null = null;
 
-  constructor(
-    app: { readonly runs: Pick<App["runs"], "wait">; readonly worker: Pick<App["worker"], "resume"> },
-    held: HeldRun,
-    signal: AbortSignal,
-  ) {
+  constructor(app: WaitingApp, held: HeldRun, signal: AbortSignal) {
     this.#app = app;
     this.#held = held;
     this.#signal = signal;
@@ -32,7 +30,7 @@ export class Waiting {
     runIds: readonly string[],
     wait: () => Promise<T>,
   ): Promise<Waited<T>> {
-    // Looked at again behind each: the last wait may be over while this one is about to begin.
+    // Checked again after each: the last wait may end while this one is about to begin.
     while (this.#resuming !== null) await this.#resuming;
     this.#depth += 1;
     try {
@@ -58,4 +56,34 @@ export class Waiting {
     this.#resuming = resuming;
     await resuming;
   }
+}
+
+/** Asks people to approve a call. The slot is free meanwhile. No answer in time counts as a denial. */
+export async function askApproval(
+  app: Pick<App, "runs" | "clock" | "config" | "watcher">,
+  held: HeldRun,
+  waiting: Waiting,
+  { id, name, arguments: args }: ToolCallBlock,
+  { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },
+): Promise<{ readonly approved: boolean; readonly note: string }> {
+  asking.throwIfAborted();
+  const { timeoutSeconds } = app.config.approvals;
+  // Asking again after a lost owner finds the same question, with its original deadline.
+  const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
+    toolCallId: id,
+    toolName: name,
+    arguments: args,
+    expiresAt: app.clock.now() + timeoutSeconds * 1000,
+  });
+  const until = AbortSignal.any([signal, asking]);
+  await waiting.while("approval", [], () => app.watcher.untilApproved(approvalId, expiresAt, until));
+  signal.throwIfAborted();
+  const answer = (await app.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  asking.throwIfAborted();
+  const notes = {
+    approved: "It was approved.",
+    denied: "It was not approved: somebody said no.",
+    expired: `It was not approved: nobody answered within ${timeoutSeconds} seconds.`,
+  };
+  return { approved: answer === "approved", note: notes[answer] };
 }

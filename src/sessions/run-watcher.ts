@@ -6,42 +6,42 @@ import { openStates } from "../runs/states.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
 const pollMs = 250;
-/** Looks of one poll at the most, however many wait. */
-const mostLooks = 64;
-/** Looks of a poll where no other process has written: for what ends without a word. */
+/** Checks per poll, however many waits there are. */
+const maxLooks = 64;
+/** Checks per poll if no other process has written, for changes without an event. */
 const idleLooks = 8;
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
-  /** Another number once another process has written; left out: it may have at any time. */
+  /** Changes when another process has written. Absent: another process may write at any time. */
   version?(): number;
 };
 
 interface Wait {
-  /** Which events decide it: {@link signsOf}. */
+  /** The event that triggers a check: {@link signsOf}. */
   readonly sign: string;
   look(): void;
-  /** Nobody can look any more after this. */
+  /** Checks one last time, before the store closes. */
   close(reason: unknown): void;
 }
 
 /**
- * Tells when something of a run is decided: by our own events at once, and by looking, for what other processes do. However many
- * wait, there is one subscription and one timer, and each poll has a bounded number of looks.
+ * Waits for changes of runs: events of this process trigger a check at once, and polling finds changes by other processes.
+ * All waits share one subscription and one timer, and each poll makes a limited number of checks.
  */
 export class RunWatcher {
   readonly #runs: Watched;
   readonly #bus: EventBus;
   readonly #clock: Clock;
   readonly #closed: AbortSignal | null;
-  /** In the order in which they are looked at. */
+  /** In the order in which they are checked. */
   readonly #waits = new Set<Wait>();
   readonly #bySign = new Map<string, Set<Wait>>();
   #version: number | null = null;
-  /** How many are still to be looked at since the last change by others. */
+  /** How many waits must still be checked since the last change by another process. */
   #owed = 0;
   #stop: (() => void) | null = null;
 
-  /** `closed` comes before the store is closed; who still waits then is given its reason. */
+  /** `closed` is aborted before the store closes. Remaining waits reject with its reason. */
   constructor(runs: Watched, bus: EventBus, clock: Clock = systemClock, closed: AbortSignal | null = null) {
     this.#runs = runs;
     this.#bus = bus;
@@ -49,37 +49,37 @@ export class RunWatcher {
     this.#closed = closed;
   }
 
-  /** How many wait, for tests and metrics. */
+  /** The number of waits, for tests and metrics. */
   get size(): number {
     return this.#waits.size;
   }
 
-  /** The run, once it has ended; `not_found` where there is none. Keeps the process alive until then. */
+  /** Resolves to the run when it has ended. Rejects with `not_found`. Keeps the process alive. */
   untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
     const look = async () => {
       const run = await this.#runs.get(runId);
-      // Never there, or purged with its session while somebody waited.
+      // It never existed, or was purged with its session during the wait.
       if (run === null) throw noSuchRun(runId);
       return run.outcome === null ? null : run;
     };
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
-  /** What is looked for in a session, once it is there: whenever the session is changed, here or elsewhere. */
+  /** Resolves to what `look` finds in a session, checked after every change of the session. */
   untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
     return this.#until(look, `session.updated ${sessionId}`, signal);
   }
 
-  /** Resolves when one request and all that it set off has ended. */
+  /** Resolves when a request and everything that it started have ended. */
   async untilSettled(rootId: string, signal?: AbortSignal): Promise<void> {
     const look = async () =>
       (await this.#runs.list({ rootId, states: openStates, limit: 1 })).length === 0 ? true : null;
     await this.#until(look, "run.ended", signal);
   }
 
-  /** Resolves when an approval is answered or its time is over, and when the signal comes. */
+  /** Resolves when an approval is answered or expires, or the signal aborts. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    // By looking, and not by a timer of its own: one that is longer than 24 days rings at once.
+    // Polling replaces a timer, because timers of more than 24 days fire at once.
     const look = async () => {
       const approval = await this.#runs.approval(approvalId);
       const isOpen = approval !== null && approval.answer === null;
@@ -151,10 +151,10 @@ export class RunWatcher {
     };
   }
 
-  /** In turn, so that each is looked at by and by. */
+  /** Round robin, so that every wait is checked eventually. */
   #poll(): void {
     if (this.#hasChanged()) this.#owed = this.#waits.size;
-    const count = Math.min(mostLooks, Math.max(this.#owed, idleLooks));
+    const count = Math.min(maxLooks, Math.max(this.#owed, idleLooks));
     this.#owed = Math.max(0, this.#owed - count);
     for (const wait of [...this.#waits].slice(0, count)) {
       this.#waits.delete(wait);
@@ -172,12 +172,12 @@ export class RunWatcher {
       this.#version = now;
       return isOther;
     } catch {
-      return true; // what is wrong with the store, the looks themselves tell
+      return true; // the checks themselves report what is wrong with the store
     }
   }
 }
 
-/** What an event decides. */
+/** The signs of an event. */
 function signsOf(event: SkeinEvent): readonly string[] {
   if (event.type === "run.ended") return [`run.ended ${event.runId}`, "run.ended"];
   if (event.type === "session.updated") return [`session.updated ${event.sessionId}`];
@@ -185,30 +185,27 @@ function signsOf(event: SkeinEvent): readonly string[] {
 }
 
 export interface WaitOptions {
-  /** 0: how it stands now. Left out: as long as it takes. At most 24 days. */
+  /** 0: return the current state. Absent: no timeout. At most 24 days. */
   readonly timeoutMs?: number;
-  /** Nobody waits any more. */
+  /** Ends the wait. */
   readonly signal?: AbortSignal;
 }
 
-/**
- * Waits for the end of a run; `null`: it had not come when the time was over, or nobody waited any more. Nothing of the wait is
- * left behind, neither a timer nor a listener.
- */
-export async function endedWithin(
+/** Waits for the end of a run; `null`: the timeout or the signal came first. Leaves no timer or listener. */
+export async function waitForRun(
   watcher: Pick<RunWatcher, "untilEnded">,
   runId: string,
   { timeoutMs, signal }: WaitOptions,
 ): Promise<Run | null> {
   if (timeoutMs === 0 || signal?.aborted === true) return null;
-  const over = new AbortController();
-  const leave = () => over.abort();
+  const stopped = new AbortController();
+  const leave = () => stopped.abort();
   const timer = timeoutMs === undefined ? undefined : setTimeout(leave, timeoutMs);
   signal?.addEventListener("abort", leave, { once: true });
   try {
-    return await watcher.untilEnded(runId, over.signal);
+    return await watcher.untilEnded(runId, stopped.signal);
   } catch (error) {
-    if (error === over.signal.reason) return null;
+    if (error === stopped.signal.reason) return null;
     throw error;
   } finally {
     clearTimeout(timer);

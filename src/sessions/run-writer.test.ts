@@ -17,7 +17,7 @@ async function begun() {
     clock: { now: () => 0 },
   });
   const claim = { held: { runId: "r", fence: 1 }, leafId: null } as Claim;
-  const writer = await RunWriter.begin(app, { scope, session, ctx: { ...scope, store } }, claim);
+  const writer = await RunWriter.begin(app, session, claim);
   const others = (id: string) =>
     store.sessions.append(scope, "s", [
       { draft: { type: "message", message: { role: "user", content: "Not ours." } }, id },

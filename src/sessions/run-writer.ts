@@ -8,54 +8,62 @@ import { isRecord } from "../core/shape.ts";
 import { cutText } from "../core/text.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
 import { isFenced } from "../runs/worker.ts";
-import type { EntryPage, EntryRange, Store } from "../store/contract.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { EntryPage, EntryRange, SessionRecord, Store } from "../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "./append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "./append.ts";
-import type { RunPlace } from "./run-place.ts";
+import { contextOfSession } from "./runtime-context.ts";
 
 type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
 
 type Input = Pick<GuardOptions, "isInput">;
 
 const pageSize = 200;
-/** Entries that say for people what was changed or left out on the way in. */
+/** Entries that record for people what was changed or left out when a message was written. */
 const notesType = "skein.notes";
 
 /**
- * The one who may write into a session while a run goes on. Every write is refused as `fenced` once the run is another's,
- * or somebody else has said something since we looked.
+ * Writes into the session of a run. A write throws `fenced` if another process has the run, or if another writer has added a
+ * message.
  */
 export class RunWriter {
   readonly #app: WriterApp;
-  readonly #place: RunPlace;
+  readonly #session: SessionRecord;
+  readonly #run: Run;
   readonly #held: HeldRun;
   #lastMessageId: string | null;
 
-  private constructor(app: WriterApp, place: RunPlace, held: HeldRun, lastMessageId: string | null) {
+  private constructor(
+    app: WriterApp,
+    session: SessionRecord,
+    { run, held }: Claim,
+    lastMessageId: string | null,
+  ) {
     this.#app = app;
-    this.#place = place;
+    this.#session = session;
+    this.#run = run;
     this.#held = held;
     this.#lastMessageId = lastMessageId;
   }
 
-  /** From where the session stood when the run was claimed. */
-  static async begin(app: WriterApp, place: RunPlace, { held, leafId }: Claim): Promise<RunWriter> {
-    return new RunWriter(app, place, held, await lastMessageAt(app, place, leafId));
+  /** Starts from the leaf at which the run was claimed. */
+  static async begin(app: WriterApp, session: SessionRecord, claim: Claim): Promise<RunWriter> {
+    return new RunWriter(app, session, claim, lastMessageOf(await tailOf(app, session, claim.leafId)));
   }
 
   readonly fence = (): boolean => this.#app.runs.isHeld(this.#held);
 
-  /** Throws once the run is another's. */
+  /** Throws `fenced` if another process has the run. */
   check(): void {
-    if (!this.fence()) throw new SkeinError("fenced", { sessionId: this.#place.session.sessionId });
+    if (!this.fence()) throw new SkeinError("fenced", { sessionId: this.#session.sessionId });
   }
 
-  /** A message, by the guard. Under an id that stands there already, nothing is written. */
+  /** Writes a message through the guard. If an entry with this ID exists, nothing is written. */
   async say(message: MessageDraft, id?: string, more: Input = {}): Promise<GuardedAppend> {
-    const { scope, session, ctx } = this.#place;
-    const done = await guardedAppend(this.#app, scope, session.sessionId, message, {
+    const ctx = contextOfSession(this.#app.store, this.#session, this.#run);
+    const { sessionId } = this.#session;
+    const done = await guardedAppend(this.#app, scopeOfSession(this.#session), sessionId, message, {
       ...more,
       ...(id === undefined ? {} : { id }),
       ctx,
@@ -63,41 +71,41 @@ export class RunWriter {
       lastMessageId: this.#lastMessageId,
     });
     if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
-    await this.tell(done.notes);
+    await this.record(done.notes);
     return done;
   }
 
-  /** An entry that is no message of the guard's. One that the model sees is held to the last message as any message is. */
+  /** Writes an entry that is not a message. A `custom_message` must follow the last message, as any message must. */
   async note(draft: EntryDraft, id?: string, more: Input = {}): Promise<Entry | null> {
-    const { scope, session } = this.#place;
+    const { sessionId } = this.#session;
+    const scope = scopeOfSession(this.#session);
     const named = id === undefined ? {} : { id };
     const { fence } = this;
     if (draft.type === "custom_message") {
       const options = { ...more, ...named, fence, lastMessageId: this.#lastMessageId };
-      const done = await guardedNote(this.#app, scope, session.sessionId, draft, options);
+      const done = await guardedNote(this.#app, scope, sessionId, draft, options);
       if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
       return done.entries.at(-1) ?? null;
     }
     const items = [{ draft, ...named }];
-    const { entries } = await this.#app.store.sessions.append(scope, session.sessionId, items, { fence });
+    const { entries } = await this.#app.store.sessions.append(scope, sessionId, items, { fence });
     return entries[0] ?? null;
   }
 
-  /** Calls that will get no result any more. */
+  /** Closes calls that will get no result. */
   async closeOpenCalls(): Promise<void> {
-    const { scope, session } = this.#place;
-    const done = await closeOpenCalls(this.#app, scope, session.sessionId, {
+    const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), this.#session.sessionId, {
       fence: this.fence,
       lastMessageId: this.#lastMessageId,
     });
     this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
-    await this.tell(done.notes);
+    await this.record(done.notes);
   }
 
-  /** What was changed on the way in: kept with the session, for `runs show` of the run, and sent as events. */
-  async tell(notes: readonly GuardNote[], runId = this.#held.runId): Promise<void> {
+  /** Records changes that were made to messages: as an entry, for `runs show`, and as events. */
+  async record(notes: readonly GuardNote[], runId = this.#held.runId): Promise<void> {
     if (notes.length === 0) return;
-    const { userId, key: sessionKey, sessionId } = this.#place.session;
+    const { userId, key: sessionKey, sessionId } = this.#session;
     await this.note({ type: "custom", customType: notesType, data: { runId, notes } });
     for (const { kind, note } of notes) {
       const at = this.#app.clock.now();
@@ -105,20 +113,21 @@ export class RunWriter {
     }
   }
 
-  /** After we have moved to another branch ourselves. */
-  async lookAgain(): Promise<void> {
-    this.#lastMessageId = lastMessageOf(await tailOf(this.#app, this.#place));
+  /** Call after this process has moved the branch. */
+  async readLastMessage(): Promise<void> {
+    this.#lastMessageId = lastMessageOf(await tailOf(this.#app, this.#session));
   }
 }
 
-/** The end of the branch, as far back as its last message. */
+/** The end of the branch, back to where its last turn starts. */
 export async function tailOf(
   { store }: Pick<App, "store">,
-  { scope, session }: RunPlace,
+  session: SessionRecord,
   from?: string | null,
 ): Promise<readonly Entry[]> {
   if (from === null) return [];
   const { sessionId } = session;
+  const scope = scopeOfSession(session);
   let tail: readonly Entry[] = [];
   for (;;) {
     const before = tail[0] === undefined ? {} : { before: tail[0].id };
@@ -130,7 +139,7 @@ export async function tailOf(
   }
 }
 
-/** What calls may be open of lies behind it. */
+/** A turn starts here; unanswered tool calls can only come after this entry. */
 function isTurnBegin(entry: Entry): boolean {
   return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
 }
@@ -139,11 +148,7 @@ function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
   return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
 }
 
-async function lastMessageAt(app: WriterApp, place: RunPlace, leafId: string | null): Promise<string | null> {
-  return lastMessageOf(await tailOf(app, place, leafId));
-}
-
-/** What the guard changed of the messages of a run, oldest first. */
+/** What the guard changed in the messages of a run, oldest first. */
 export async function guardNotesOf(
   { sessions }: Pick<Store, "sessions">,
   { runId, session, entryId }: Pick<Run, "runId" | "session" | "entryId">,
@@ -162,7 +167,7 @@ export async function guardNotesOf(
   return notes;
 }
 
-/** The last answer of a branch, as the end of a run tells it. */
+/** The last answer of a branch. */
 export function lastAnswer(tail: readonly Entry[]): {
   readonly reply: string;
   readonly entryId: string;
@@ -175,7 +180,7 @@ export function lastAnswer(tail: readonly Entry[]): {
   return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
 }
 
-/** The model's text since the last message from anyone else, without calls and results; blank: none. */
+/** The model's text since the last message from another author, without calls and results; blank: none. */
 export function lastWords(tail: readonly Entry[]): string {
   const last = tail.findLast(
     (each) =>
@@ -185,55 +190,55 @@ export function lastWords(tail: readonly Entry[]): string {
 }
 
 const everyMs = 1000;
-/** It is written whole each time: of an answer without end the beginning is kept. */
-const mostCharacters = 400_000;
+/** The partial answer is rewritten each time. Of a longer answer only the beginning is stored. */
+const maxCharacters = 400_000;
 
-/** Keeps the answer so far, once a second, so that a crash leaves it for people to see. */
+/** Stores the partial answer once a second, so that people can see it after a crash. */
 export class PartialKeeper {
   readonly #app: Pick<App, "runs" | "clock" | "report">;
   readonly #held: HeldRun;
   #text: string[] = [];
-  #left = mostCharacters;
-  #keptAt: number;
-  #isKept = false;
+  #charactersLeft = maxCharacters;
+  #storedAt: number;
+  #isStored = false;
 
   constructor(app: Pick<App, "runs" | "clock" | "report">, held: HeldRun) {
     this.#app = app;
     this.#held = held;
-    this.#keptAt = app.clock.now();
+    this.#storedAt = app.clock.now();
   }
 
   take(event: TurnEvent): void {
     if (event.type === "retry") this.#empty();
     if (event.type !== "delta" || event.kind !== "text") return;
-    if (this.#left === 0) return;
-    const delta = cutText(event.delta, this.#left);
-    this.#left = delta.length < event.delta.length ? 0 : this.#left - delta.length;
+    if (this.#charactersLeft === 0) return;
+    const delta = cutText(event.delta, this.#charactersLeft);
+    this.#charactersLeft = delta.length < event.delta.length ? 0 : this.#charactersLeft - delta.length;
     this.#text.push(delta);
     const now = this.#app.clock.now();
-    if (now - this.#keptAt < everyMs) return;
-    this.#keptAt = now;
-    this.#isKept = true;
+    if (now - this.#storedAt < everyMs) return;
+    this.#storedAt = now;
+    this.#isStored = true;
     this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
-  /** The streamed part is left to the process that continues. */
+  /** Leaves the partial answer to the process that continues the run. */
   async leave(): Promise<void> {
     await this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;
     });
   }
 
-  /** What was streamed is written now. */
+  /** Call when the answer has been written. */
   async settle(): Promise<void> {
     this.#empty();
-    if (!this.#isKept) return;
-    this.#isKept = false;
+    if (!this.#isStored) return;
+    this.#isStored = false;
     await this.#app.runs.keepPartial(this.#held, null);
   }
 
   #empty(): void {
     this.#text = [];
-    this.#left = mostCharacters;
+    this.#charactersLeft = maxCharacters;
   }
 }

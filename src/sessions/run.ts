@@ -8,18 +8,18 @@ import type { SessionRecord } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
 import { resetIfDue } from "./reset.ts";
-import { bringInput, prependedEntryId } from "./run-input.ts";
+import { prependedEntryId, writeInput } from "./run-input.ts";
 import { outcomeOf } from "./run-outcome.ts";
-import type { RunPlace } from "./run-place.ts";
-import { agentFor, runPlace, withWorkingDirectory } from "./run-place.ts";
+import { agentFor, withWorkingDirectory } from "./run-session.ts";
 import { lastWords, RunWriter, tailOf } from "./run-writer.ts";
+import { contextOfSession } from "./runtime-context.ts";
 import type { TurnToRun } from "./turn.ts";
 import { beginTurn, runTurn } from "./turn.ts";
 import { withState } from "./with-state.ts";
 
 /**
- * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
- * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
+ * Executes a claimed run: opens the session, writes the input, loads state, runs the turn, saves state, and ends the run
+ * together with its outgoing messages. Every failure of the run becomes its outcome; only internal errors are thrown.
  */
 export async function executeRun(app: App, claim: Claim, signal: AbortSignal): Promise<void> {
   const { run, held } = claim;
@@ -28,40 +28,39 @@ export async function executeRun(app: App, claim: Claim, signal: AbortSignal): P
     await app.runs.end(held, gone(run));
     return;
   }
-  let ending = new Ending(app, runPlace(app, found, run), claim);
+  let execution = new RunExecution(app, found, claim);
   try {
     const session = await withWorkingDirectory(app, found);
     const fence = () => app.runs.isHeld(held);
-    const fresh = await resetIfDue(app, runPlace(app, session, run), claim, fence);
+    const fresh = await resetIfDue(app, session, claim, fence);
     const current = fresh === null ? session : await withWorkingDirectory(app, fresh);
-    const place = runPlace(app, current, run);
     const begun = fresh === null ? claim : { ...claim, leafId: fresh.leafId };
-    ending = new Ending(app, place, begun);
-    const writer = await RunWriter.begin(app, place, begun);
-    await (run.isSilent ? ending.closeWritten(writer) : ending.closeTurn(writer, signal));
+    execution = new RunExecution(app, current, begun);
+    const writer = await RunWriter.begin(app, current, begun);
+    await (run.isSilent ? execution.writeOnly(writer) : execution.runTurns(writer, signal));
   } catch (error) {
-    await ending.closeFailed(error);
+    await execution.fail(error);
   }
 }
 
-class Ending {
+class RunExecution {
   readonly #app: App;
-  readonly #place: RunPlace;
+  readonly #session: SessionRecord;
   readonly #claim: Claim;
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
-  /** In `turn` the model may have been asked for what is not written: that is not repeated for as long as a disk is full. */
+  /** During `turn` the model may have given an answer that is not written. A full disk must not make it answer again. */
   #phase: "input" | "turn" | "answered" = "input";
 
-  constructor(app: App, place: RunPlace, claim: Claim) {
+  constructor(app: App, session: SessionRecord, claim: Claim) {
     this.#app = app;
-    this.#place = place;
+    this.#session = session;
     this.#claim = claim;
     this.#beganAt = app.clock.now();
   }
 
-  /** A note, or a delivery beyond the budget: it stands in the session, and no model is asked. */
-  async closeWritten(writer: RunWriter): Promise<void> {
+  /** A note, or a delivery beyond the budget: it is written, and no model is called. */
+  async writeOnly(writer: RunWriter): Promise<void> {
     const { run } = this.#claim;
     const { refused } = await writer.say(run.message, run.entryId);
     await this.#app.runs.written(this.#claim.held);
@@ -70,22 +69,23 @@ class Ending {
     await this.#end({ state, ...why, entryId: run.entryId });
   }
 
-  async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
+  async runTurns(writer: RunWriter, signal: AbortSignal): Promise<void> {
     this.#writer = writer;
-    const agent = agentFor(this.#app, this.#place.session);
-    const begun = await beginTurn(this.#app, { ...this.#place, agent, claim: this.#claim, writer });
+    const session = this.#session;
+    const agent = agentFor(this.#app, session);
+    const begun = await beginTurn(this.#app, { session, agent, claim: this.#claim, writer });
     if ("state" in begun) return this.#end(begun);
     this.#phase = "turn";
-    const turn = { ...this.#place, begun, claim: this.#claim, writer, signal };
-    // Where there is nothing to wait for the same turn goes on, and nothing of its beginning happens twice.
+    const turn = { session, begun, claim: this.#claim, writer, signal };
+    // If the turn yields and nothing is open, it continues without repeating its beginning.
     for (let isAwake = false, goesOn = true; goesOn; isAwake = true)
-      goesOn = await this.#closePass({ ...turn, isAwake });
+      goesOn = await this.#runTurn({ ...turn, isAwake });
   }
 
-  /** The turn as far as it goes; `true`: it wanted to sleep, and there is nothing to wait for. */
-  async #closePass(turn: Omit<TurnToRun, "state">): Promise<boolean> {
+  /** Runs the turn until it ends or yields; `true`: it yielded, but nothing is open to wait for. */
+  async #runTurn(turn: Omit<TurnToRun, "state">): Promise<boolean> {
     const { store, report } = this.#app;
-    const { scope, session } = this.#place;
+    const { sessionId } = this.#session;
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
     const { runId } = this.#claim.run;
@@ -95,9 +95,10 @@ class Ending {
       ended = await runTurn(this.#app, { ...turn, state });
     };
     try {
-      await withState(store.state, scope, session.sessionId, begun.agent.state(), work, saving);
+      const scope = scopeOfSession(this.#session);
+      await withState(store.state, scope, sessionId, begun.agent.state(), work, saving);
     } catch (error) {
-      // What the run came to stands; that its state could not be saved besides is told, unless it is not ours any more.
+      // The outcome of the run counts. A failure to save its state is only reported, unless another process has the run.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
       if (!isLost(why)) for (const each of besides) report(each);
       if (ended === undefined) throw why;
@@ -115,7 +116,7 @@ class Ending {
       this.#phase = "answered";
       const { reply, entryId, output } = ended;
       const { run } = this.#claim;
-      const outbox = this.#app.outgoing.of(this.#place.session, run, reply);
+      const outbox = this.#app.outgoing.of(this.#session, run, reply);
       const also = output === undefined ? {} : { output };
       await this.#end({ state: "ok", reply, entryId, ...also }, outbox);
       return false;
@@ -126,8 +127,8 @@ class Ending {
     return slept === "nothing_to_wait_for";
   }
 
-  async closeFailed(error: unknown): Promise<void> {
-    // It waits for a file descriptor: the worker puts it back into the queue.
+  async fail(error: unknown): Promise<void> {
+    // The worker queues the run again until a file descriptor is free.
     if (isOutOfDescriptors(error)) throw error;
     const { runs, report } = this.#app;
     const outcome = outcomeOf(error, this.#claim.run, this.#app.redactor);
@@ -139,7 +140,7 @@ class Ending {
     if (this.#phase !== "turn" && isDiskFault(error)) throw new RunDeferred(error);
     if (outcome.code === "internal") report(error);
     try {
-      await this.#keepInput();
+      await this.#writeAcceptedInput();
       await this.#writer?.closeOpenCalls();
     } catch (closing) {
       if (isFenced(closing)) return;
@@ -149,38 +150,38 @@ class Ending {
     await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
   }
 
-  /** A turn that the disk stopped can be continued with `runs retry`: the model was asked, and nothing is asked twice by itself. */
+  /** A turn that the disk stopped can be continued with `runs retry`. It is not retried automatically: the model would answer twice. */
   #retryable(outcome: Outcome, error: unknown): Outcome {
     const code = isDiskFault(error) ? "write_failed" : outcome.code;
     if (code === undefined || !retryableCodes.includes(code)) return outcome;
     return { ...outcome, code, error: `${outcome.error ?? ""} ${retryHint(this.#claim.run.runId)}`.trim() };
   }
 
-  /** What the turn had said before it could not go on: whoever asked is told that too. */
+  /** The text that the turn wrote before it failed becomes part of the outcome. */
   async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
     if (this.#phase === "input") return {};
     try {
-      const reply = lastWords(await tailOf(this.#app, this.#place));
+      const reply = lastWords(await tailOf(this.#app, this.#session));
       return reply.trim() === "" ? {} : { reply };
     } catch (error) {
-      // A session that is gone has said nothing any more.
+      // The session was removed meanwhile.
       if (!(error instanceof SkeinError) || error.code !== "not_found") this.#app.report(error);
       return {};
     }
   }
 
-  /** Whatever went wrong before it was written: what was accepted stands in the session. */
-  async #keepInput(): Promise<void> {
+  /** Accepted input is part of the session even if the run fails before writing it. */
+  async #writeAcceptedInput(): Promise<void> {
     const { run, how } = this.#claim;
     if (how === "woken" || this.#writer === null) return;
-    await bringInput(this.#app, this.#place, this.#writer, run, { seesImages: false, prepend: null });
+    await writeInput(this.#app, this.#session, this.#writer, run, { seesImages: false, prepend: null });
   }
 
   async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
     const { runs, hooks, clock, report } = this.#app;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
-    // Read before the end: the next run of the session may begin right after it.
+    // Read before the end, because the next run of the session may start right after it.
     const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
       await runs.end(this.#claim.held, outcome, { outbox });
@@ -188,32 +189,32 @@ class Ending {
       if (!isFenced(error)) throw error;
       return;
     }
-    const told = {
+    const event = {
       outcome: outcome.state,
       error: outcome.error ?? null,
       messages,
       durationMs: clock.now() - this.#beganAt,
-      ctx: this.#place.ctx,
+      ctx: contextOfSession(this.#app.store, this.#session, this.#claim.run),
     };
-    await hooks.notify("agent_end", told).catch(report);
+    await hooks.notify("agent_end", event).catch(report);
   }
 
-  /** Where the reply goes, for lists; a session that has a delivery context shows that. */
+  /** Records where the reply goes, for lists. A session with a delivery context shows that instead. */
   async #keepLastTarget({ channel, to, accountId }: OutboxRequest["target"]): Promise<void> {
-    const { scope, session } = this.#place;
-    const { meta, sessionId } = session;
+    const { meta, sessionId } = this.#session;
     const last = { lastChannel: channel, lastTo: to ?? null, lastAccountId: accountId ?? null };
     const isKept = Object.entries(last).every(([field, value]) => (meta[field] ?? null) === value);
     if (isKept || meta.delivery !== undefined) return;
-    await this.#app.store.sessions.patch(scope, sessionId, last);
+    await this.#app.store.sessions.patch(scopeOfSession(this.#session), sessionId, last);
   }
 
-  /** From the input of the run on; after a compaction in the run, what the compaction kept of it. */
+  /** The messages from the run's input on; after a compaction during the run, what it kept of them. */
   async #messages(): Promise<readonly ContextMessage[]> {
-    const { scope, session } = this.#place;
+    const { sessionId } = this.#session;
+    const scope = scopeOfSession(this.#session);
     const { entryId } = this.#claim.run;
     const { store, report } = this.#app;
-    const context = await store.sessions.context(scope, session.sessionId).catch((error: unknown) => {
+    const context = await store.sessions.context(scope, sessionId).catch((error: unknown) => {
       report(error);
       return null;
     });

@@ -8,7 +8,7 @@ import { userSegment } from "../core/path-segment.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import { homeOf } from "../store/files/layout.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { resolveRuntimeContext } from "./resolve-context.ts";
+import { resolveSessionTarget } from "./resolve-context.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
 const store = createMemoryStore();
@@ -26,16 +26,15 @@ const enter = ({ userId = null }: RuntimeContext) => {
 const members = { store, spaces: { enter }, agents: { first: "main" }, files: { resolveCwd } };
 const defaults = fakeApp({ ...members, config: { session: { scope: "per-sender" } } });
 const shared = fakeApp({ ...members, config: { session: { scope: "global" } } });
-const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(by, context);
+const resolved = (context: RuntimeContext, by = defaults) => resolveSessionTarget(by, context);
 
 describe("what a context leaves open", () => {
   test("nothing given: the unnamed user, the default agent, its main session, its workspace", () => {
     expect(resolved({})).toEqual({
       userId: null,
       agentId: "main",
-      sessionKey: "agent:main:main",
+      key: "agent:main:main",
       sessionId: null,
-      store,
       channel: null,
       delivery: null,
       cwd: "/spaces/-/main",
@@ -48,17 +47,17 @@ describe("what a context leaves open", () => {
     [{ sessionId: "trip", agentId: "a" }, "a", "agent:a:session:trip", "trip"],
     [{ sessionKey: "agent:a:cron:x" }, "a", "agent:a:cron:x", null],
     [{ sessionKey: "agent:A:main", sessionId: "s2", agentId: "a" }, "a", "agent:a:main", "s2"],
-  ])("%j: agent %s, key %s", (context, agentId, sessionKey, sessionId) => {
-    expect(resolved(context)).toMatchObject({ agentId, sessionKey, sessionId });
+  ])("%j: agent %s, key %s", (context, agentId, key, sessionId) => {
+    expect(resolved(context)).toMatchObject({ agentId, key, sessionId });
   });
 
   test("where all share one session, it is the main one", () => {
-    expect(resolved({ agentId: "a" }, shared)).toMatchObject({ agentId: "a", sessionKey: "global" });
+    expect(resolved({ agentId: "a" }, shared)).toMatchObject({ agentId: "a", key: "global" });
     expect(resolved({ sessionKey: "global" }, shared)).toMatchObject({
       agentId: "main",
-      sessionKey: "global",
+      key: "global",
     });
-    expect(resolved({ sessionId: "trip" }, shared).sessionKey).toBe("agent:main:session:trip");
+    expect(resolved({ sessionId: "trip" }, shared).key).toBe("agent:main:session:trip");
   });
 
   test("[WKD2] the folder: the given one, the agent's, the workspace of user and agent", () => {
@@ -68,9 +67,7 @@ describe("what a context leaves open", () => {
     expect(resolved({ userId: "ann" }).cwd).toBe("/spaces/ann/main");
   });
 
-  test("[WKD2] store and channel: the given one, else the own one, that of the delivery, that of the key", () => {
-    const other = createMemoryStore();
-    expect(resolved({ store: other }).store).toBe(other);
+  test("[WKD2] the channel: the given one, that of the delivery, that of the key", () => {
     const sessionKey = "agent:main:slack:group:G1";
     expect(resolved({ sessionKey }).channel).toBe("slack");
     expect(resolved({ sessionKey, delivery: { channel: "irc" } }).channel).toBe("irc");
@@ -105,12 +102,12 @@ describe("what a context leaves open", () => {
       fc.property(anyKey, (key) => {
         fc.pre(key.form !== "special");
         const text = formatKey(key);
-        expect(resolved({ sessionKey: text }).sessionKey).toBe(text);
+        expect(resolved({ sessionKey: text }).key).toBe(text);
       }),
     );
   });
 
-  test("by value: frozen, and no two calls share anything but the store", () => {
+  test("by value: frozen, and no two calls share anything", () => {
     const delivery = { channel: "irc", to: "#a" };
     const context = { userId: "ann", delivery };
     const [first, second] = [resolved(context), resolved(context)];

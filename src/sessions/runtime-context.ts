@@ -1,26 +1,25 @@
 import { isAbsolute } from "node:path";
 import { SkeinError } from "../core/errors.ts";
 import type { CwdChoice } from "../file-access/file-boundary.ts";
-import type { SessionMeta, Store } from "../store/contract.ts";
+import type { Run } from "../runs/contract.ts";
+import type { SessionMeta, SessionRecord, Store } from "../store/contract.ts";
+import { contextIn } from "../store/spaces.ts";
 
-/**
- * For whom, where and how a call is made. It goes along with every call; there is no "current user" anywhere. `null` is
- * left open, so that a resolved context can be handed on.
- */
+/** The user, agent and session of a call, and how it is made. Every call gets one explicitly. `null` means not set. */
 export interface RuntimeContext {
-  /** No user id is the unnamed user. */
+  /** Without a user ID: the unnamed user. */
   readonly userId?: string | null;
   readonly agentId?: string | null;
   readonly sessionKey?: string | null;
   readonly sessionId?: string | null;
   /**
-   * Another store than the Skein's own, or the name of one in `createSkein({ stores })`. Its sessions are a space of their
-   * own: nothing leads from one store to another.
+   * A store other than Skein's own, or the name of one in `createSkein({ stores })`. Sessions of different stores never reach
+   * each other.
    */
   readonly store?: Store | string | null;
   /**
-   * The folders of the user's sessions, from the root down; by default `users` and the user id. The sessions of two
-   * namespaces never meet, whatever their keys. A folder has one user.
+   * The folders of the user's sessions, from the root down; by default `users` and the user ID. Sessions of different
+   * namespaces never reach each other, whatever their keys. A folder has one user.
    */
   readonly namespace?: readonly string[] | null;
   readonly channel?: string | null;
@@ -31,7 +30,19 @@ export interface RuntimeContext {
 
 export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
-/** The working directory of a new session; throws `invalid_arguments` where the wanted one is not allowed. */
+/** The context of a session, for hooks; of one of its runs, with the channel that the run delivers to. */
+export function contextOfSession(
+  store: Store,
+  { userId, agentId, key: sessionKey, sessionId, cwd, meta }: SessionRecord,
+  run: Run | null = null,
+): RuntimeContext {
+  const deliverTo = run?.options.deliverTo;
+  const channel = deliverTo?.channel ?? meta.channel ?? null;
+  const delivery = deliverTo ?? meta.delivery ?? null;
+  return { ...contextIn(store, userId), agentId, sessionKey, sessionId, cwd, channel, delivery };
+}
+
+/** The working directory of a new session; throws `invalid_arguments` if the wanted one is not allowed. */
 export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | null) => CwdChoice): string {
   if (wanted !== null && !isAbsolute(wanted)) {
     const problem = `The working directory "${wanted}" is not absolute`;

@@ -12,7 +12,7 @@ import { isGivenLabel } from "./spawn-request.ts";
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
 type TargetApp = Pick<App, "access" | "config" | "store">;
 
-/** The session that a message is for, if the asker may send to it. Nothing is made. */
+/** The session that a message is for, if the caller may send to it. Creates nothing. */
 export async function sendTarget(app: TargetApp, caller: Caller, request: SendRequest): Promise<Target> {
   const { sessionKey, label } = request;
   if (sessionKey !== undefined && label !== undefined) {
@@ -29,7 +29,7 @@ export async function sendTarget(app: TargetApp, caller: Caller, request: SendRe
 
 const lookupSeconds = 10;
 
-/** A store that gives no answer keeps no run waiting. */
+/** A store that does not answer must not block the run. */
 async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Target>((resolve) => {
@@ -63,7 +63,7 @@ async function byKey(
   return notItself(access, caller, session);
 }
 
-/** What was refused is named as the asker named it: that says nothing about what is there. */
+/** A refusal repeats the caller's own reference, so that it reveals nothing about other sessions. */
 function refusedKey(access: SessionAccess, caller: Caller, reference: string, refusal: Denied): Target {
   const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
   const isNamed = refusal.status === "forbidden";
@@ -92,11 +92,11 @@ async function byLabel(app: TargetApp, caller: Caller, label: string, named: str
   return { refusal: { ...refusal, error: `No session found with label: ${shown(label)}` } };
 }
 
-const mostChildren = 200;
+const maxChildren = 200;
 
 /**
- * The children that the asker gave this label, under whichever agent they run. A parent reaches them whatever its visibility
- * is. One that has exactly this label is meant before those whose label got an ending.
+ * The children that the caller gave this label, of any agent. A parent reaches its children whatever its visibility is. An
+ * exact match goes before labels that got a suffix.
  */
 async function childrenByLabel(
   { store }: TargetApp,
@@ -106,7 +106,7 @@ async function childrenByLabel(
 ): Promise<readonly SessionRecord[]> {
   if (session === null) return [];
   const scope = present({ userId, agentId });
-  const { sessions } = await store.sessions.list(scope, { spawnedBy: session.key, limit: mostChildren });
+  const { sessions } = await store.sessions.list(scope, { spawnedBy: session.key, limit: maxChildren });
   const children = sessions.filter(({ key, meta }) => {
     const parsed = readKey(key);
     return "spawnId" in parsed && isGivenLabel(meta.label ?? "", label, parsed.spawnId);
@@ -131,44 +131,44 @@ function readAgent(text: string): string | { readonly refusal: SendRefusal } {
   }
 }
 
-/** Text from outside inside a message. */
+/** Text from outside, for use in a message. */
 function shown(text: string): string {
   return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }
 
-/** A message to another session. Texts are trimmed; blank ones are left out. */
+/** A message to another session. Texts are trimmed; blank ones are absent. */
 export interface SendRequest {
   readonly sessionKey?: string;
   readonly label?: string;
-  /** Alone: this agent's main session. With a label: whose. With a key: to agree with it. */
+  /** Alone: the main session of this agent. With a label: the agent that has it. With a key: must match the key. */
   readonly agentId?: string;
   readonly message: string;
-  /** How long the reply is waited for; 0 or left out: not at all. */
+  /** How long to wait for the reply; 0 or absent: do not wait. */
   readonly timeoutSeconds?: number;
-  /** `assistant`: as the target's own words, without a turn. */
+  /** `assistant`: written as the target's own message, without a turn. */
   readonly role?: "user" | "assistant";
 }
 
-/** The same for every asker and surface. A refusal is one too, with `code` and `error`. */
+/** The result of a send. A refusal has `code` and `error`. */
 export type SendResult = {
   readonly runId: string;
   readonly status: "sent" | "ok" | "timeout" | "error" | "aborted" | "forbidden";
-  /** As the asker would write it. */
+  /** In the form in which the caller would write it. */
   readonly sessionKey?: string;
   readonly reply?: string;
   readonly code?: string;
   readonly error?: string;
   readonly note?: string;
-  /** The app without which the target cannot run; no process of it does now. */
+  /** The app that the target needs, if no process of it is running. */
   readonly waitsForApp?: string;
   readonly retryable?: boolean;
-  /** Of `budget_exceeded`: the limit and the figures. */
+  /** For `budget_exceeded`: the limit and the figures. */
   readonly budget?: Readonly<Record<string, string | number>>;
-  /** The reply comes later, as a message of its own. */
+  /** The reply arrives later as a message. */
   readonly delivery?: { readonly status: "pending"; readonly mode: "announce" };
 };
 
-/** A refusal without what every one has. */
+/** A refusal without the run ID. */
 export type SendRefusal = Pick<SendResult, "status" | "code" | "error" | "retryable" | "sessionKey">;
 
 export const pendingDelivery = { status: "pending", mode: "announce" } as const;

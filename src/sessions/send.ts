@@ -28,12 +28,12 @@ import type { SendRefusal, SendRequest, SendResult } from "./send-target.ts";
 import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
 import type { Caller } from "./session-access.ts";
 
-/** As long as a timer of the platform can be. */
+/** Within the limit of the platform's timers. */
 const longestWaitSeconds = 2_000_000;
 
 /**
- * Says something in another session. The input is durable when this gives a result; the same call again finds what the first
- * has done, and gives the same.
+ * Sends a message to another session. The message is durable when this resolves. The same call again returns the result of the
+ * first.
  */
 export async function sendToSession(app: App, caller: Caller, request: SendRequest): Promise<SendResult> {
   const runId = deliveryRunId(caller.userId, caller.callId);
@@ -61,7 +61,7 @@ const taken: SendRefusal = {
   error: "Another session has sent something under this idempotency key. Use another one.",
 };
 
-/** An outside caller may reuse another caller's key, and must not get that caller's reply. */
+/** An outside caller may use the idempotency key of another caller, and must not get that caller's reply. */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
 }
@@ -100,7 +100,7 @@ async function resultOf(
 ): Promise<SendResult> {
   const sent = { runId, status: "sent", sessionKey: app.access.display(caller, session.key) } as const;
   if (kind === "note") return sent;
-  // Somebody outside of every session can be brought nothing.
+  // A caller that is not a session cannot receive messages.
   const delivery = caller.session === null ? undefined : pendingDelivery;
   const pending: SendResult = { ...sent, ...present({ delivery }) };
   if (!(timeoutSeconds > 0)) return pending;
@@ -148,7 +148,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
   };
 }
 
-/** The message as input of its target, with all that its end sets off. */
+/** The message as input of its target, with everything that follows its end. */
 export async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
@@ -166,7 +166,7 @@ export async function sendInput(
     {
       id: caller.callId,
       from: asker === null ? null : sessionRefOf(asker),
-      // A note is nothing that its sender could wait for.
+      // A sender cannot wait for a note.
       runId: isNote ? null : (caller.run?.runId ?? null),
       kind: isNote ? "note" : "send",
       text: request.message,
@@ -183,7 +183,7 @@ export async function sendInput(
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
-/** What makes a send the same one again. A key counts as the same key however it is written. */
+/** What makes two sends the same. Different forms of one key count as the same key. */
 export function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
@@ -204,7 +204,7 @@ function sendOptions(
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
-  // Outside of every session there is nobody whom a reply could be brought to.
+  // Without a session, there is no one to receive a reply.
   if (caller.session === null) return { origin };
   const sequel: ReplySequel = {
     type: "reply",
@@ -213,7 +213,7 @@ function sendOptions(
     request: cutText(message, longestQuote),
     turns: isKin ? 0 : config.session.agentToAgent.maxPingPongTurns,
     ...present({
-      // Between parent and child there is nothing to announce.
+      // Nothing is announced between parent and child.
       announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
       deliverTo: answerTarget({ run: caller.run, session: caller.session }),
     }),
@@ -226,7 +226,7 @@ function rootOf({ run, callId }: Caller): RootRef {
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
 }
 
-/** A spawned session without a thread has the channel of its parent, to whom its words go. */
+/** A spawned session without a thread of its own has its parent's channel, and reports to its parent only. */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }
@@ -240,7 +240,7 @@ function partyOf(session: SessionRecord): Party {
   return { key, sessionId, ...present({ channel: channelOf(session) }) };
 }
 
-/** Whether one spawned the other, at any depth. */
+/** Whether one of the sessions spawned the other, at any depth. */
 export async function isRelated(
   { store }: Pick<App, "store">,
   one: SessionRecord,

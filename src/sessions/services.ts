@@ -8,7 +8,7 @@ import type { App, ServiceCalls, UserCalls } from "./app.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
-/** The methods for a user, and how their parameters name it: a user of a space is not for callers to name. */
+/** The methods for a user. Callers cannot name a user of another space, so such a user is bound to the calls. */
 export async function callsFor(
   calls: ServiceCalls,
   userId: string | null,
@@ -17,12 +17,12 @@ export async function callsFor(
   return { calls: await calls(), ...present({ userId }) };
 }
 
-/** Which sessions of a user: those in the store of the Skein and the user's own folders, unless something else is named. */
+/** A query for sessions, by default in Skein's own store and the user's default namespace. */
 type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
 
 /**
- * Lists, finds, reads and creates sessions. The parameters and results are those of the gateway's methods of the same
- * names, and so are the checks. `userId` selects whose sessions are meant; without it, those of the unnamed user.
+ * Lists, finds, reads and creates sessions. Parameters, results and checks are those of the gateway's methods of the same
+ * names. Without `userId`, the sessions are those of the unnamed user.
  *
  * @example
  * ```ts
@@ -46,7 +46,7 @@ export class SessionService {
     return calls.call("sessions.list", params);
   }
 
-  /** Returns what is known of one session besides its entries. Throws `not_found`. */
+  /** Returns the metadata of a session. Throws `not_found`. */
   async get(session: InSpace<Params<"sessions.get">>): Promise<Result<"sessions.get">> {
     const { calls, params } = await this.#at(session);
     return calls.call("sessions.get", params);

@@ -22,87 +22,87 @@ import type { Agents } from "./agents.ts";
 import type { SessionFinder } from "./find-session.ts";
 import { findCurrent } from "./find-session.ts";
 
-/** Who asks: an agent of a user, and the session that it speaks from. */
+/** The agent that asks for access, its user, and the session that it asks from. */
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null`: it speaks from no session; then nothing is itself, and nothing is in its tree. */
+  /** `null`: the asker has no session, so that no session is its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
 
-/** `ambiguous` names the candidates that the asker may see, and no others. */
+/** `ambiguous` names only candidates that the asker may see. */
 export type Denied = Refusal;
 
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
 
-/** Where a reference may point beside what `resolveReference` says. */
+/** Restricts what a reference may name. */
 export interface FindOptions {
-  /** As a label of this agent, and as nothing else. */
+  /** Only a label of this agent. */
   readonly label?: { readonly agentId: string };
 }
 
-/** A session that sets something off in others, in the middle of a run or from outside of any. */
+/** The caller of a session tool, inside or outside of a run. */
 export interface Caller extends Asker {
-  /** `null`: a person, a program or an external loop acts for the session. Then a new root begins. */
+  /** `null`: the call comes from outside of a run, and starts a new root. */
   readonly run: Run | null;
   /**
-   * Names what this call sets off: the same one again finds what the first has done. In a run it follows from session,
-   * assistant entry and tool call; outside, from the caller's idempotency key, else it is fresh.
+   * Identifies what this call starts, so that a repeated call finds it. In a run it is derived from session, assistant entry
+   * and tool call; outside, from the idempotency key, or it is random.
    */
   readonly callId: string;
-  /** The entry of the message that made the call; `null`: there is none. */
+  /** The entry of the message that made the call; `null`: none. */
   readonly entryId: string | null;
   readonly signal: AbortSignal;
-  /** An operator reads the result. Left out: a model does. */
+  /** An operator reads the result. Absent: a model does. */
   readonly isOperator?: boolean;
-  /** The slot is free meanwhile. */
+  /** Waits while the run's slot is free. */
   readonly whileWaiting: ToolCallContext["whileWaiting"];
 }
 
-/** Who may reach which sessions: one order of checks for every tool and surface. */
+/** Decides which sessions an asker may reach. All tools and gateway methods use it. */
 export interface SessionAccess {
   policyFor(asker: Asker): AccessPolicy;
-  /** The session that a reference means, if the asker may do this with it. A failed lookup is a refusal, never a throw. */
+  /** The session that a reference names, if the asker may act on it. A failed lookup is a refusal, not an error. */
   find(asker: Asker, reference: string, action: AccessAction, options?: FindOptions): Promise<Found>;
-  /** The same for a session that is known already. `null`: it may. */
+  /** The same for a known session. `null`: allowed. */
   check(asker: Asker, session: SessionRecord, action: AccessAction): Promise<Denied | null>;
-  /** All that the asker may do this with, for lists and searches. */
+  /** All sessions that the asker may act on, for lists and searches. */
   reach(asker: Asker, action: AccessAction): Promise<SessionReach>;
-  /** The decision with every rule that it went through. */
+  /** The decision with every rule that was applied. */
   explain(asker: Asker, reference: string, action: AccessAction): Promise<AccessExplanation>;
-  /** The short form of a key for this asker. */
+  /** The short form of a key, as this asker may write it. */
   display(asker: Asker, key: string): string;
 }
 
-export interface SessionAccessDeps {
+export interface AccessSource {
   readonly store: { readonly sessions: SessionFinder & Pick<SessionStore, "agentIds"> };
-  /** Asked anew for every question. */
+  /** Called for every decision, because the configuration may be reloaded. */
   settings(): AccessSettings;
   /** `global`: main is the one session that all senders share. */
   readonly scope: "per-sender" | "global";
 }
 
-export function createSessionAccess(deps: SessionAccessDeps): SessionAccess {
-  return new StoreAccess(deps);
+export function createSessionAccess(source: AccessSource): SessionAccess {
+  return new StoreAccess(source);
 }
 
-/** What was decided, and of which session; `null`: of none, or of several. */
+/** A decision, and the session that it is about; `null`: none or several. */
 interface Judged {
   readonly session: SessionRecord | null;
   readonly explanation: AccessExplanation;
 }
 
 class StoreAccess implements SessionAccess {
-  readonly #deps: SessionAccessDeps;
+  readonly #source: AccessSource;
 
-  constructor(deps: SessionAccessDeps) {
-    this.#deps = deps;
+  constructor(source: AccessSource) {
+    this.#source = source;
   }
 
   policyFor(asker: Asker): AccessPolicy {
     const sandboxed = asker.sandboxed || asker.session?.meta.sandboxed === true;
-    return resolveAccessPolicy(this.#deps.settings(), { agentId: asker.agentId, sandboxed });
+    return resolveAccessPolicy(this.#source.settings(), { agentId: asker.agentId, sandboxed });
   }
 
   async find(
@@ -114,7 +114,7 @@ class StoreAccess implements SessionAccess {
     const lookups = this.#lookups(asker, reference, options);
     const { session, explanation } = await this.#judge(asker, reference, action, lookups);
     if (!explanation.decision.allowed) return { refusal: explanation.decision };
-    // What is allowed is one session; were it none, that must not become an allowance.
+    // An allowed decision always has one session. Without one, it must not become an allowance.
     return session === null ? { refusal: refuseMissing(reference) } : { session };
   }
 
@@ -124,7 +124,7 @@ class StoreAccess implements SessionAccess {
   }
 
   async reach(asker: Asker, action: AccessAction): Promise<SessionReach> {
-    const { sessions } = this.#deps.store;
+    const { sessions } = this.#source.store;
     const { agentId } = asker;
     return reachBy(this.policyFor(asker), action, { agentId, key: ownKey(asker) }, () =>
       sessions.agentIds(scopeOf(asker)),
@@ -141,8 +141,8 @@ class StoreAccess implements SessionAccess {
   }
 
   /**
-   * The first lookup that finds one that the asker may see decides, so that no session it may not see can hide one that
-   * it may. Where none does, the first one found is refused as what it is, and several as none at all.
+   * The first lookup that finds a session that the asker may see decides, so that no other session can hide it. If none does,
+   * a single session that was found is refused with its reason, and several are refused as not found.
    */
   async #judge(
     asker: Asker,
@@ -180,7 +180,7 @@ class StoreAccess implements SessionAccess {
 
   async #lookUp(asker: Asker, lookup: Lookup): Promise<readonly SessionRecord[] | FailedLookup> {
     try {
-      const found = await findCurrent(this.#deps.store.sessions, scopeOf(asker), lookup);
+      const found = await findCurrent(this.#source.store.sessions, scopeOf(asker), lookup);
       return found.filter(({ key }) => key !== "unknown");
     } catch (failed) {
       return { failed };
@@ -188,7 +188,7 @@ class StoreAccess implements SessionAccess {
   }
 
   async #spawnerOf(asker: Asker, key: string): Promise<string | null> {
-    const [spawned] = await this.#deps.store.sessions.find(scopeOf(asker), { by: "key", key });
+    const [spawned] = await this.#source.store.sessions.find(scopeOf(asker), { by: "key", key });
     return spawned?.meta.spawnedBy ?? null;
   }
 
@@ -199,14 +199,14 @@ class StoreAccess implements SessionAccess {
   }
 
   #namer(asker: Asker): Namer {
-    return { agentId: asker.agentId, scope: this.#deps.scope, ...present({ key: ownKey(asker) }) };
+    return { agentId: asker.agentId, scope: this.#source.scope, ...present({ key: ownKey(asker) }) };
   }
 }
 
-/** A lineage within a store has an end, or goes round: no other bound, so that lists and single questions agree. */
+/** A lineage ends or repeats, so no bound is needed. Lists have none either, and both must agree. */
 const wholeLineage = Number.POSITIVE_INFINITY;
 
-/** `null`: nothing among them that the asker may see. */
+/** `null`: the asker may see none of them. */
 function decidedAmong(reference: string, judged: readonly Judged[]): Judged | null {
   const failed = judged.find(({ explanation: { decision } }) => isFailure(decision));
   if (failed !== undefined) return failed;
@@ -222,22 +222,22 @@ function isFailure(decision: AccessExplanation["decision"]): boolean {
   return !decision.allowed && decision.code === "lookup_failed";
 }
 
-/** What nobody is ever shown is not there. */
+/** `null` for the session `unknown`, which is never shown. */
 function targetOf({ userId, agentId, key, meta }: SessionRecord): AccessTarget | null {
   return key === "unknown" ? null : { userId, agentId, key, spawnedBy: meta.spawnedBy ?? null };
 }
 
-/** One that speaks from `unknown`, or from another user's session, speaks from none. */
+/** `null` for an asker in `unknown` or in a session of another user. */
 function ownKey({ userId, session }: Asker): string | null {
   return session === null || session.userId !== userId || session.key === "unknown" ? null : session.key;
 }
 
-/** The user's sessions, and nobody else's. */
+/** The sessions of the asker's user. */
 function scopeOf({ userId }: Asker): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** All that a policy lets an asker do this with: the same sessions that single questions allow, as a store filters by. */
+/** All sessions on which a policy allows an action, as a filter for a store. It agrees with the single decisions. */
 export async function reachBy(
   policy: AccessPolicy,
   action: AccessAction,
@@ -248,7 +248,7 @@ export async function reachBy(
   const own = readAgentId(asker.agentId) ?? asker.agentId;
   const visibility = policy.visibility[action];
   if (visibility === "self") return { treeOf, descendants: false, agentIds: [] };
-  // Whatever is neither of the wider words is the narrow one.
+  // Any other value counts as the narrow one.
   const isWide = visibility === "agent" || visibility === "all";
   if (policy.sandboxed || !isWide) return { treeOf, agentIds: [] };
   if (visibility === "agent" || !policy.agentToAgent.enabled) return { treeOf, agentIds: [own] };
@@ -258,7 +258,7 @@ export async function reachBy(
   return { treeOf, agentIds: [own, ...others] };
 }
 
-/** Whether a session, or its agent, is kept from everything outside the session's own tree. */
+/** Whether a session, or its agent, is isolated from everything outside the session's own tree. */
 export function isSandboxed(
   { agents, config }: { readonly agents: Pick<Agents, "find">; readonly config: Config },
   { agentId, meta }: Pick<SessionRecord, "agentId" | "meta">,
@@ -268,7 +268,7 @@ export function isSandboxed(
   );
 }
 
-/** A session that asks about others. */
+/** The asker for a session. */
 export function askerOf(app: Parameters<typeof isSandboxed>[0], session: SessionRecord): Asker {
   const { userId, agentId } = session;
   return { userId, agentId, session, sandboxed: isSandboxed(app, session) };

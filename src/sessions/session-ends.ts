@@ -1,23 +1,23 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import type { AppendOptions, Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
-import { contextIn } from "../store/spaces.ts";
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
+import { contextOfSession } from "./runtime-context.ts";
 
 export interface ResetRequest extends Pick<AppendOptions, "fence"> {
   /** One sentence, for the hooks. */
   readonly why: string;
   readonly sessionId?: string;
-  /** Of the call that asks for it; by default that of the session. */
+  /** The context of the calling run; by default that of the session. */
   readonly ctx?: RuntimeContext;
 }
 
 type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
-/** Calls `before_reset` and `session_end` around every reset and removal, whichever part of the product asks for it. */
+/** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
 export class SessionEnds<S extends Store> {
-  /** The same store; its resets and removals call the hooks. */
+  /** The store whose resets and removals call the hooks. */
   readonly store: S;
   readonly #plain: S;
   readonly #hooks: HookRegistry;
@@ -37,17 +37,17 @@ export class SessionEnds<S extends Store> {
     this.store = { ...store, sessions, purgeUser: (userId: string) => this.#purgeUser(userId) };
   }
 
-  /** Moves the key on to a new session, unless a hook cancels that. */
+  /** Moves the key to a new session, unless a hook cancels it. */
   async reset(
     scope: Scope,
     session: SessionRecord,
-    { why, ctx = this.#contextOf(session), ...options }: ResetRequest,
+    { why, ctx = contextOfSession(this.store, session), ...options }: ResetRequest,
   ): Promise<ResetResult | { readonly cancel: string }> {
     const { key, sessionId } = session;
     const { cancel } = await this.#hooks.ask("before_reset", { key, sessionId, why, ctx });
     if (cancel !== null) return { cancel };
     const done = await this.#plain.sessions.reset(scope, sessionId, options);
-    await this.#tell(session, "reset", ctx);
+    await this.#notifyEnd(session, "reset", ctx);
     return done;
   }
 
@@ -58,13 +58,13 @@ export class SessionEnds<S extends Store> {
   ): Promise<ResetResult> {
     const { sessions } = this.#plain;
     const session = await sessions.get(scope, sessionId);
-    // The store says what is wrong.
+    // The store throws the right error.
     if (session === null) return sessions.reset(scope, sessionId, options);
     const done = await this.reset(scope, session, { ...options, why: "The reset was asked for." });
     if (!("cancel" in done)) return done;
     throw new SkeinError("forbidden", {
       problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel.replace(/\.$/, "")}`,
-      advice: "Change the hook, or go on in this session",
+      advice: "Change the hook, or continue in this session",
     });
   }
 
@@ -72,14 +72,14 @@ export class SessionEnds<S extends Store> {
     const { sessions } = this.#plain;
     const session = this.#hooks.has("session_end") ? await sessions.get(scope, sessionId) : null;
     const isRemoved = await sessions.remove(scope, sessionId, options);
-    if (isRemoved && session !== null) await this.#tell(session, "removed");
+    if (isRemoved && session !== null) await this.#notifyEnd(session, "removed");
     return isRemoved;
   }
 
   async #purgeUser(userId: string): Promise<{ readonly sessions: number }> {
     const ended = this.#hooks.has("session_end") ? await this.#sessionsOf(userId) : [];
     const purged = await this.#plain.purgeUser(userId);
-    for (const session of ended) await this.#tell(session, "removed");
+    for (const session of ended) await this.#notifyEnd(session, "removed");
     return purged;
   }
 
@@ -96,19 +96,13 @@ export class SessionEnds<S extends Store> {
     return found;
   }
 
-  /** What has happened stays so, whatever a hook throws. */
-  async #tell(
+  /** An error of a hook does not undo the reset or removal. */
+  async #notifyEnd(
     session: SessionRecord,
     reason: "reset" | "removed",
-    ctx = this.#contextOf(session),
+    ctx = contextOfSession(this.store, session),
   ): Promise<void> {
     const { key, sessionId } = session;
     await this.#hooks.notify("session_end", { key, sessionId, reason, ctx }).catch(this.#report);
-  }
-
-  #contextOf({ userId, agentId, key, sessionId, cwd, meta }: SessionRecord): RuntimeContext {
-    const { channel, delivery } = meta;
-    const about = { ...contextIn(this.store, userId), agentId, sessionKey: key, sessionId, cwd };
-    return { ...about, ...present({ channel: channel ?? null, delivery: delivery ?? null }) };
   }
 }

@@ -27,18 +27,19 @@ import {
 import type { App, UserCalls } from "./app.ts";
 import type { GuardNote } from "./append.ts";
 import { callsOf, guardedAppend } from "./append.ts";
-import type { CompactNowOptions } from "./compact-now.ts";
-import { compactNow } from "./compact-now.ts";
+import type { CompactNowOptions } from "./compact.ts";
+import { compactNow } from "./compact.ts";
 import type { CompactionOutcome } from "./compaction-summary.ts";
 import { noteOf } from "./delivery.ts";
-import { resolveRuntimeContext } from "./resolve-context.ts";
-import { checkIdle } from "./run-place.ts";
+import type { SessionTarget } from "./resolve-context.ts";
+import { resolveSessionTarget } from "./resolve-context.ts";
+import { checkIdle } from "./run-session.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
-/** How a message is sent. */
+/** Options of {@link SessionHandle.send}. */
 export interface SendOptions
   extends Pick<
     RunOptions,
@@ -51,14 +52,14 @@ export interface SendOptions
     | "deliverTo"
     | "origin"
   > {
-  /** The same one again gives the same run, also after a restart. */
+  /** Sending again with the same key returns the same run, even after a restart. */
   readonly idempotencyKey?: string;
-  /** What becomes of it while a turn runs; by default as the configuration says. */
+  /** What happens if a turn is running: join it, wait for it, or interrupt it. The configuration sets the default. */
   readonly queueMode?: QueueMode;
-  /** TypeBox, any Standard Schema, or a JSON Schema of an object: the answer has to fit it, and is `output` of the result. */
+  /** TypeBox, any Standard Schema, or a JSON Schema of an object. The answer must match it and is returned as `output`. */
   readonly schema?: object;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
-  /** Who says it; left out: somebody outside, on the session's channel. */
+  /** The author of the message. By default a person on the session's channel. */
   readonly provenance?: Provenance;
 }
 
@@ -78,40 +79,38 @@ const sendOptionNames: OptionNames<SendOptions> = {
   provenance: true,
 };
 
-/** A message as the AI SDK has it: `ModelMessage`. */
+/** A message of the AI SDK: `ModelMessage`. */
 export interface ModelMessageLike {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string | readonly object[];
 }
 
-/**
- * Which model gave the answers among appended messages of the AI SDK, and what they cost. Left out: what their signatures tell.
- */
+/** The model that gave the answers among appended AI SDK messages, and their usage. By default taken from their signatures. */
 export interface MessageOrigin {
   readonly provider?: string;
   readonly model?: string;
-  /** Tokens of the last answer, as the AI SDK counts them. */
+  /** Token usage of the last answer, as the AI SDK reports it. */
   readonly usage?: StepUsage;
 }
 
-/** What the AI SDK tells of a step that has ended. */
+/** The argument of the AI SDK's `onStepFinish`. */
 export interface FinishedStep {
   readonly response: { readonly messages: readonly ModelMessageLike[]; readonly modelId?: string };
   readonly model?: { readonly provider: string; readonly modelId: string };
   readonly usage?: StepUsage;
 }
 
-/** What {@link SessionHandle.append} has written. */
+/** The result of {@link SessionHandle.append}. */
 export interface AppendedMessages {
   readonly entries: readonly Entry[];
-  /** What the guard changed. */
+  /** Changes that the guard made. */
   readonly notes: readonly GuardNote[];
-  /** Why messages were not written, one reason each: a result that answers no open call, or a hook's refusal. */
+  /** Why messages were not written, one reason each: a result without an open call, or the refusal of a hook. */
   readonly refused: readonly string[];
 }
 
 /**
- * A session, by its name. Nothing is made until something is said.
+ * A session, addressed by its context. The session is created by the first message.
  *
  * @example
  * ```ts
@@ -131,33 +130,33 @@ export class SessionHandle {
   }
 
   get key(): string {
-    return this.#resolved().sessionKey;
+    return this.#target.key;
   }
 
-  /** What is known of it; `null`: nothing was said to it yet. */
+  /** Returns the session's record, or `null` if the session does not exist yet. */
   async record(): Promise<SessionRecord | null> {
-    return withPlainUsers(await this.#found());
+    return withPlainUsers(await this.#find());
   }
 
-  /** The session as it is; made where it is not there, as by the first thing that is said to it. */
+  /** Returns the session's record, and creates the session if it does not exist. */
   async open(): Promise<SessionRecord> {
-    return withPlainUsers(await this.#opened());
+    return withPlainUsers(await this.#open());
   }
 
-  async #opened(): Promise<SessionRecord> {
+  async #open(): Promise<SessionRecord> {
     this.#app.closed.throwIfAborted();
-    const context = this.#resolved();
-    if (!isServed(this.#app, context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
-    return sessionFor(this.#app.store, context);
+    const target = this.#target;
+    if (!isServed(this.#app, target.agentId, target.key)) throw noSuchAgent(target.agentId);
+    return sessionFor(this.#app.store, target);
   }
 
-  /** Says something and goes: it is durable when this resolves, and whoever runs the runs answers it. */
+  /** Queues a message without waiting for the turn. The message is durable when the promise resolves. */
   async accept(text: string, options: SendOptions = {}): Promise<Run> {
     const runId = this.#newRunId(this.#user(), options.idempotencyKey);
     return withPlainUsers(await this.#accept(runId, text, options));
   }
 
-  /** Says something. The turn runs from now on, whether anybody reads it or not. */
+  /** Sends a message and starts a turn. The turn runs even if its events are not read. */
   send(text: string, options: SendOptions = {}): Turn {
     const { bus, runs, watcher, awaitedRuns } = this.#app;
     const runId = this.#newRunId(this.#user(), options.idempotencyKey);
@@ -174,11 +173,11 @@ export class SessionHandle {
     });
   }
 
-  /** Puts words into the agent's mouth, where a turn ends; no model is asked. The session has to be there. */
+  /** Appends a message in the agent's name, without calling a model. Throws `not_found` if the session does not exist. */
   async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
     const { closed, runs } = this.#app;
     closed.throwIfAborted();
-    const session = await this.#existing();
+    const session = await this.#require();
     if (!isServed(this.#app, session.agentId, session.key)) throw noSuchAgent(session.agentId);
     await this.#checkTextSize(text, session);
     const { run } = await runs.accept({
@@ -194,13 +193,13 @@ export class SessionHandle {
   }
 
   /**
-   * Appends messages of your own agent loop, in the library's form or the AI SDK's. They pass the guard: calls that can never
-   * be valid are removed, calls without a result get one before anything else is said, and large content is moved to blobs.
-   * The session is created if it does not exist. Throws `conflict` while a run is active.
+   * Appends messages of your own agent loop, in Skein's form or the AI SDK's. The guard checks them: calls that can never be
+   * valid are removed, calls without a result get one before the next message, and large content is moved to blobs. The
+   * session is created if it does not exist. Throws `conflict` while a run is active.
    *
-   * A message that asks for an answer (from the user, a tool call or its result) opens a turn of your loop: runs of the
-   * session wait until an assistant message without tool calls is appended, {@link endTurn} is called, this handle sends, or
-   * nothing was appended for ten minutes.
+   * A message that requires an answer (a user message, a tool call or a tool result) opens a turn of your loop. Runs of the
+   * session then wait until you append an assistant message without tool calls, call {@link endTurn}, or send with this
+   * handle, or until nothing was appended for ten minutes.
    */
   async append(
     messages: readonly (MessageDraft | ModelMessageLike)[],
@@ -210,9 +209,9 @@ export class SessionHandle {
     closed.throwIfAborted();
     const { toDrafts } = await import("../agents/models/to-drafts.ts");
     const drafts = await toDrafts(messages, origin);
-    const known = await this.#found();
+    const known = await this.#find();
     for (const { draft } of drafts) await this.#checkTextSize(shownText(draft), known);
-    const session = await this.#opened();
+    const session = await this.#open();
     checkIdle(runs, session);
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
       entries: [],
@@ -249,20 +248,20 @@ export class SessionHandle {
   }
 
   /**
-   * Ends the turn of your own loop: what waited for it starts. Needed where a loop stops without a last answer, at its step
-   * limit or with an error. Does nothing where no turn is open.
+   * Ends the turn of your own loop, so that waiting runs can start. Call it if the loop stops without a final answer, for
+   * example at its step limit or after an error. Does nothing if no turn is open.
    */
   readonly endTurn = async (): Promise<void> => {
     const uid = this.#loopTurn ?? (await this.record())?.uid;
     this.#loopTurn = null;
     const { runs, owner, worker } = this.#app;
-    // Runs that waited for the turn can be claimed now.
+    // Waiting runs can be claimed now.
     if (uid !== undefined && runs.endLoopTurns(uid, owner)) worker.wake();
   };
 
   /**
-   * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends the messages of each step, with its model and
-   * usage. It rejects where {@link append} throws; the AI SDK ignores that, so the error is logged too.
+   * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends the messages of each step with their model and
+   * usage. It rejects if {@link append} does. The AI SDK ignores that, so the error is also logged.
    */
   readonly onStepFinish = async ({ response, model, usage }: FinishedStep): Promise<void> => {
     const origin = present({ provider: model?.provider, model: model?.modelId ?? response.modelId, usage });
@@ -288,7 +287,7 @@ export class SessionHandle {
     return calls.call("sessions.branch", { ...session, entryId });
   }
 
-  /** Creates a new session from the path to an entry; without one, from the whole active branch. */
+  /** Creates a new session from the path to an entry, or from the whole active branch. */
   async fork(
     options: Pick<Params<"sessions.fork">, "entryId" | "sessionId" | "label"> = {},
   ): Promise<Result<"sessions.fork">> {
@@ -302,27 +301,27 @@ export class SessionHandle {
     return calls.call("sessions.rename", { ...session, label });
   }
 
-  /** Moves the key to a new, empty session. The old one stays readable under `previous.key`. */
+  /** Moves the key to a new, empty session. The old one stays readable as `previous.key`. */
   async reset(): Promise<Result<"sessions.reset">> {
     const { calls, ...session } = await this.#reference();
     return calls.call("sessions.reset", session);
   }
 
-  /** Has the session's model summarize the older part of the session. Throws `conflict` while a run is active. */
+  /** Summarizes the older part of the session with its model. Throws `conflict` while a run is active. */
   async compact(options: CompactNowOptions = {}): Promise<CompactionOutcome> {
     this.#app.closed.throwIfAborted();
-    return compactNow(this.#app, await this.#existing(), options);
+    return compactNow(this.#app, await this.#require(), options);
   }
 
-  async #existing(): Promise<SessionRecord> {
-    return (await this.#found()) ?? noSuchSession(this.key);
+  async #require(): Promise<SessionRecord> {
+    return (await this.#find()) ?? noSuchSession(this.key);
   }
 
-  #found(): Promise<SessionRecord | null> {
-    return findFor(this.#app.store, this.#resolved());
+  #find(): Promise<SessionRecord | null> {
+    return findFor(this.#app.store, this.#target);
   }
 
-  /** The user for the ID of a run. `send` returns a turn in any case: a context that does not resolve is refused there. */
+  /** The user for a run ID. `send` must return a turn even for an invalid context, which the turn then reports. */
   #user(): string | null {
     try {
       return this.#app.spaces.enter(this.#context);
@@ -331,23 +330,24 @@ export class SessionHandle {
     }
   }
 
-  /** The session as methods name one, and the methods for its user. */
+  /** The session as the methods' parameters name it, and the methods for its user. */
   async #reference(): Promise<{ calls: UserCalls; key: string; agentId: string; userId?: string }> {
     this.#app.closed.throwIfAborted();
-    const { key, agentId, userId } = await this.#existing();
+    const { key, agentId, userId } = await this.#require();
     return { ...(await callsFor(this.#app.calls, userId)), key, agentId };
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     this.#app.closed.throwIfAborted();
     checkOptions("send", options, sendOptionNames);
-    checkWords(options);
+    checkOneOf("queueMode", options.queueMode, queueModes);
+    checkOneOf("thinking", options.thinking, thinkingLevels);
     const { queueMode, idempotencyKey, schema, images = [], ...given } = options;
     const { provenance, ...rest } = given;
     const outputSchema = schema === undefined ? undefined : await jsonSchemaFor(schema);
-    const context = this.#resolved();
+    const target = this.#target;
     if (this.#loopTurn !== null) await this.endTurn();
-    const { run } = await acceptInput(this.#app, context, {
+    const { run } = await acceptInput(this.#app, target, {
       kind: "user",
       runId,
       content: withImages(text, images),
@@ -355,23 +355,23 @@ export class SessionHandle {
       options: { ...rest, ...present({ outputSchema }) },
       ...present({ provenance }),
     }).catch((error: unknown) => {
-      this.#app.closed.throwIfAborted(); // then nothing else is wrong
+      this.#app.closed.throwIfAborted(); // the store fails while the app closes
       throw error;
     });
     return run;
   }
 
   async #checkTextSize(text: string, session: SessionRecord | null): Promise<void> {
-    const { agentId, sessionKey } = this.#resolved();
-    await checkTextSize(text, () => modelWindow(this.#app, agentId, sessionKey, session?.meta.model));
+    const { agentId, key } = this.#target;
+    await checkTextSize(text, () => modelWindow(this.#app, agentId, key, session?.meta.model));
   }
 
   #newRunId(userId: string | null, idempotencyKey: string | undefined): string {
     return idempotencyKey === undefined ? this.#app.newId() : runIdOf(userId, idempotencyKey);
   }
 
-  #resolved() {
-    return resolveRuntimeContext(this.#app, this.#context);
+  get #target(): SessionTarget {
+    return resolveSessionTarget(this.#app, this.#context);
   }
 }
 
@@ -380,21 +380,21 @@ async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, un
   return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
 }
 
-/** A field of a draft that does not fit, with the message that has it. */
+/** Names the message that has an invalid field. */
 function withItem(item: string, error: unknown): unknown {
   if (!(error instanceof SkeinError) || error.code !== "invalid_entry") return error;
   return new SkeinError("invalid_arguments", {
     problem: `${item} cannot be written: ${error.details.problem}`,
-    advice: "The messages before it were written; pass the rest again when it is right",
+    advice: "The messages before it were written; fix it and append the rest",
   });
 }
 
-/** The text that a request has to hold whole. Tool results are cut to the window. */
+/** The text that must fit the model's window. Tool results are cut to the window. */
 function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message waits for an answer; `null`: there is none that decides. */
+/** Whether the last message requires an answer; `null`: no message decides. */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;
@@ -404,16 +404,11 @@ function asksForAnswer(entries: readonly Entry[]): boolean | null {
 const queueModes: readonly QueueMode[] = ["steer", "followup", "interrupt"];
 const thinkingLevels: readonly string[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
-/** Whoever does not write TypeScript is told here, before anything is made. */
-function checkWords({ queueMode, thinking }: SendOptions): void {
-  checkWord("queueMode", queueMode, queueModes);
-  checkWord("thinking", thinking, thinkingLevels);
-}
-
-function checkWord(name: string, given: string | undefined, words: readonly string[]): void {
-  if (given === undefined || words.includes(given)) return;
+/** Checks a value that untyped code may pass. */
+function checkOneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
+  if (value === undefined || allowed.includes(value)) return;
   throw new SkeinError("invalid_arguments", {
-    problem: `${name} is ${JSON.stringify(given)}`,
-    advice: `Give one of ${words.join(", ")}, or leave it out`,
+    problem: `${name} is ${JSON.stringify(value)}`,
+    advice: `Give one of ${allowed.join(", ")}, or leave it out`,
   });
 }

@@ -8,15 +8,14 @@ import type { SessionRecord } from "../store/contract.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
 import type { Agent } from "./agents.ts";
 import type { App } from "./app.ts";
-import type { RunPlace } from "./run-place.ts";
-import { runPlace } from "./run-place.ts";
 import type { OfferedTools } from "./run-tools.ts";
+import { contextOfSession } from "./runtime-context.ts";
 import { planTurn } from "./turn.ts";
 import { TurnRequests } from "./turn-request.ts";
 import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** What showing a request takes. A folder in which nothing runs has no turns and no running tools. */
+/** A folder in which nothing runs has no turns and no running tools. */
 export type RequestApp = Pick<
   App,
   "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"
@@ -32,8 +31,8 @@ interface Shown {
 }
 
 /**
- * Shows the request that a session's model is answering now, or would be sent next. Nothing is sent, and no server is
- * started. `null`: the agent of the session is not known here.
+ * Shows the request that a session's model is answering now, or that would be sent next. Sends nothing and starts no server.
+ * `null`: the session's agent is not known here.
  */
 export async function showRequest(
   app: RequestApp,
@@ -83,17 +82,17 @@ export async function showRequest(
   };
 }
 
-/** The turn that this process runs in the session; for another model, a request of the same turn to that model. */
+/** The turn that this process is running in the session; with another model, the same request for that model. */
 function turnInProgress(app: RequestApp, session: SessionRecord, other: TurnModel | null): Shown | null {
   const turn = app.turns.get(session.uid);
   if (turn === undefined) return null;
   if (other === null) return { ...turn, unlisted: [] };
   const { system, tools } = turn.plan;
-  const requests = new TurnRequests(app, runPlace(app, session, null), { model: other, system, tools });
+  const requests = new TurnRequests(app, session, { model: other, system, tools });
   return { plan: { ...turn.plan, model: other }, requests, unlisted: [] };
 }
 
-/** The turn that comes next, with the settings of the run that is open. */
+/** The next turn, with the settings of the open run. */
 async function nextTurn(
   app: RequestApp,
   session: SessionRecord,
@@ -102,8 +101,7 @@ async function nextTurn(
 ): Promise<Shown> {
   const run = await openRun(app, session);
   const options = run?.options ?? {};
-  const place = runPlace(app, session, run);
-  const planned = await planTurn(app, place, agent, options);
+  const planned = await planTurn(app, session, agent, options);
   const model = other ?? planned.model;
   const { tools, unlisted } = await app.tools.offered(
     agent,
@@ -111,7 +109,7 @@ async function nextTurn(
     await ActiveTools.read(app.store.state, session),
     run,
   );
-  const system = await askSystem(app, place, model, planned.system);
+  const system = await askSystem(app, session, run, model, planned.system);
   const about = { model, system, tools, unlisted: unlisted.map(({ prefix }) => prefix) };
   const plan: RequestPlan = {
     model,
@@ -121,20 +119,22 @@ async function nextTurn(
     outputSchema: options.outputSchema ?? null,
     limits: present({ maxOutputTokens: agent.maxOutputTokens }),
   };
-  return { plan, requests: new TurnRequests(app, place, about), unlisted };
+  return { plan, requests: new TurnRequests(app, session, about), unlisted };
 }
 
-/** Hooks change the system prompt here as they do in a run. There is no prompt yet to put context before. */
+/** Lets hooks change the system prompt, as in a run. There is no prompt yet, so that no context is prepended. */
 async function askSystem(
   app: RequestApp,
-  place: RunPlace,
+  session: SessionRecord,
+  run: Run | null,
   model: TurnModel,
   system: string | null,
 ): Promise<string | null> {
   if (!app.hooks.has("before_prompt_build")) return system;
   const { cleanedHistory } = await import("./turn.ts");
-  const messages = await cleanedHistory(app, place, model);
-  const built = await app.hooks.ask("before_prompt_build", { system, prompt: "", messages, ctx: place.ctx });
+  const messages = await cleanedHistory(app, session, model);
+  const ctx = contextOfSession(app.store, session, run);
+  const built = await app.hooks.ask("before_prompt_build", { system, prompt: "", messages, ctx });
   return built.system;
 }
 
@@ -148,18 +148,18 @@ async function captureBody(
   return captureWire(options, { provider, model, api: policy.api }, type);
 }
 
-/** The run of a session that is open or starts next; `null`: there is none. */
+/** The open or next run of a session; `null`: none. */
 async function openRun({ runs }: RequestApp, { uid }: SessionRecord): Promise<Run | null> {
   const runId = (await runs.work([uid])).get(uid)?.runId ?? null;
   return runId === null ? null : runs.get(runId);
 }
 
-/** What of a request is shown. */
+/** Options of {@link Skein.xray}. */
 export interface ShowRequestOptions {
-  /** Instead of the model that the next request goes to, as provider/model. */
+  /** A model to use instead of the session's own, as provider/model. */
   readonly model?: string;
-  /** Of a model whose provider is not known. */
+  /** For a model whose provider is unknown. */
   readonly baseUrl?: string;
-  /** Adds the body as the provider receives it. */
+  /** Adds the request body as the provider would receive it. */
   readonly wire?: boolean;
 }

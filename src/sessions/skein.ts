@@ -29,9 +29,9 @@ import { listAgents, listModels } from "./directory.ts";
 import type { HookRegistry } from "./hooks.ts";
 import { isWebhook } from "./outgoing.ts";
 import { receive } from "./receive.ts";
-import { resolveRuntimeContext } from "./resolve-context.ts";
+import { resolveSessionTarget } from "./resolve-context.ts";
 import type { WaitOptions } from "./run-watcher.ts";
-import { endedWithin } from "./run-watcher.ts";
+import { waitForRun } from "./run-watcher.ts";
 import { guardNotesOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { ApprovalService, RunService, SessionService } from "./services.ts";
@@ -44,7 +44,7 @@ import type { SessionXray } from "./xray.ts";
 const showRequestOptionNames: OptionNames<ShowRequestOptions> = { model: true, baseUrl: true, wire: true };
 
 /**
- * Sessions that answer: the library's own handle on everything.
+ * The library's main object: sessions, runs, approvals, tools and channels of one app. Create it with `createSkein`.
  *
  * @example
  * ```ts
@@ -67,39 +67,39 @@ export class Skein {
     this.approvals = new ApprovalService(app);
   }
 
-  /** Refuses, once everything is closed. */
+  /** Throws after `close`. */
   get #open(): App {
     this.#app.closed.throwIfAborted();
     return this.#app;
   }
 
-  /** Where everything is kept. */
+  /** The store. */
   get store(): Store {
     return this.#app.store;
   }
 
-  /** Called at certain moments of every run. */
+  /** Register hooks here. */
   get hooks(): HookRegistry {
     return this.#app.hooks;
   }
 
-  /** Who answers where nobody is named. */
+  /** The agent of calls that name none. */
   get defaultAgentId(): string {
     return this.#app.agents.first;
   }
 
-  /** A session by its user, agent, key or id. Nothing is made until something is said to it. */
+  /** Returns a handle for a session, addressed by user, agent, key or ID. The first message creates the session. */
   session(context: RuntimeContext = {}): SessionHandle {
     checkObject("session()", context, '{ sessionId: "trip" }');
     return new SessionHandle(this.#app, context);
   }
 
-  /** Everything that happens in this process. Returns a function that ends it. */
+  /** Calls the listener for every event of this process. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
     return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
-  /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
+  /** Returns the run that was accepted under an idempotency key of this user, or `null`. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs } = this.#open;
     const run = await runs.get(runIdOf(userId, idempotencyKey), userId);
@@ -108,24 +108,24 @@ export class Skein {
   }
 
   /**
-   * The run once it has ended, in any process; without an outcome when the timeout or the signal came first.
-   * `not_found` where there is none, or it is another user's.
+   * Waits until a run has ended, in any process, and returns it. If the timeout or the signal comes first, the run has no
+   * outcome yet. Throws `not_found` if there is no such run of this user.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
     const now = await this.runs.get(runId, userId);
     if (now === null) throw noSuchRun(runId);
     if (now.outcome !== null) return now;
-    const ended = await endedWithin(this.#open.watcher, runId, options);
+    const ended = await waitForRun(this.#open.watcher, runId, options);
     return withPlainUsers(ended) ?? (await this.runs.get(runId, userId)) ?? now;
   }
 
-  /** What was changed of the messages of a run on their way into its session, oldest first. */
+  /** Lists the changes that the guard made to the messages of a run, oldest first. */
   async notes({ runId }: Run): Promise<readonly GuardNote[]> {
     const run = await this.#open.runs.get(runId);
     return run === null ? [] : guardNotesOf(this.store, run);
   }
 
-  /** Why a run does not go on; `null`: there is no such run. */
+  /** Explains what a run is waiting for; `null` if there is no such run. */
   async waits(runId: string): Promise<RunWaits | null> {
     const { runs, spaces } = this.#open;
     const waits = await runs.waits(runId);
@@ -134,24 +134,24 @@ export class Skein {
     return waits === null ? null : { ...waits, ...present({ store }) };
   }
 
-  /** The same of many at once; those that are unknown are left out. */
+  /** The same for many runs. Unknown runs are left out. */
   async waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>> {
     return this.#open.runs.waitsOf(runIds);
   }
 
-  /** Resolves when one request and everything that it started has ended, in any process. */
+  /** Resolves when a request and everything that it started have ended, in any process. */
   async settled(rootId: string, signal?: AbortSignal): Promise<void> {
     return this.#open.watcher.untilSettled(rootId, signal);
   }
 
-  /** The session tools; of a session, those that its rules allow. */
+  /** Lists the session tools; with a context, those that the session's rules allow. */
   async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
     return this.#open.sessionTools.list(session);
   }
 
   /**
-   * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that sets something off
-   * creates the session where it does not exist; one that only reads does not. A refusal is a result.
+   * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that starts something creates
+   * the session if it does not exist; a tool that only reads does not. A refusal is a result, not an error.
    */
   callTool<Name extends keyof SessionToolResults>(
     name: Name,
@@ -164,8 +164,8 @@ export class Skein {
   }
 
   /**
-   * Calls a tool as an agent in that session would: a session tool, one of the agent's own, or of a server; `not_found` where it
-   * is not offered there. A refusal, and a call that failed, is a result.
+   * Calls a tool as an agent in that session would: a session tool, one of the agent's own tools, or one of an MCP server.
+   * Throws `not_found` if the session does not have the tool. A refused or failed call is a result.
    */
   async invokeTool(
     name: string,
@@ -175,24 +175,25 @@ export class Skein {
     return this.#open.sessionTools.invoke(name, args, options);
   }
 
-  /** The agents, with what each may reach: those that are defined, and those that only have sessions of this user. */
+  /** Lists the agents and what each may reach: defined agents, and agents that only have sessions of this user. */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
     return listAgents(this.#open, userId);
   }
 
-  /** The models that the configuration, the code or an agent names. */
+  /** Lists the models that the configuration, the code or an agent names. */
   async models(): Promise<ModelListPayload["models"]> {
     return listModels(this.#open);
   }
 
-  /** Whether a session is kept from everything outside its own tree. */
+  /** Whether a session is isolated from everything outside its own tree. */
   isSandboxed(session: SessionRecord): boolean {
     return isSandboxed(this.#app, session);
   }
 
   /**
-   * Shows the request that a session's model is answering now, or would be sent next, with everything that was changed for
-   * the provider. A text instead of options names the model. Nothing is sent, and no server is started. `not_found` where this process does not have the agent.
+   * Shows the request that a session's model is answering now, or that would be sent next, with all changes that were made for
+   * the provider. A string as option names the model. Sends nothing and starts no server. Throws `not_found` if this process
+   * does not have the agent.
    */
   async xray(context: RuntimeContext, given: string | ShowRequestOptions = {}): Promise<SessionXray> {
     const options = typeof given === "string" ? { model: given } : given;
@@ -204,13 +205,13 @@ export class Skein {
     throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
   }
 
-  /** The same of a session record; `null`: this process does not have the agent, or it is an ACP agent. */
+  /** The same for a session record; `null` if this process does not have the agent, or it is an ACP agent. */
   async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
     const { showRequest } = await import("./show-request.ts");
     return showRequest(this.#open, session, options);
   }
 
-  /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */
+  /** Explains whether a session may act on another one, with every rule. The reference is as the asker would write it. */
   async explainAccess(
     asker: RuntimeContext,
     reference: string,
@@ -222,40 +223,40 @@ export class Skein {
 
   async #recordOf(context: RuntimeContext): Promise<SessionRecord> {
     checkObject("The session", context, '{ sessionId: "trip" }');
-    const resolved = resolveRuntimeContext(this.#open, context);
-    return (await findFor(this.#app.store, resolved)) ?? noSuchSession(resolved.sessionKey);
+    const target = resolveSessionTarget(this.#open, context);
+    return (await findFor(this.#app.store, target)) ?? noSuchSession(target.key);
   }
 
-  /** What one request and all that it set off has come to. */
+  /** Returns what a request and everything that it started have used of their budget. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
   }
 
-  /** What has happened, as Prometheus reads it; `null`: nobody asked for metrics when it was opened. */
+  /** Returns the metrics in the Prometheus text format; `null` if metrics are not enabled. */
   async metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
     return (await this.#app.metrics?.render()) ?? null;
   }
 
-  /** Takes in a message of a channel. The same message again is the same run. */
+  /** Accepts a message from a channel. The same message again returns the same run. */
   async receive(message: InboundMessage): Promise<AcceptedInbound> {
     return receive(this.#open, message);
   }
 
-  /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
+  /** Returns the handler for signed requests of a webhook channel, to mount in a server; `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
     const channel = this.#app.channels.get(channelId);
     return isWebhook(channel) ? (request) => channel.handler(request) : null;
   }
 
   /**
-   * The gateway for a server of your own. Clients show tokens of the folder, as they do to `skein start`; the admin token is in
-   * its file `token`. Throws `unavailable` for a store in memory.
+   * Opens the gateway for your own server. Clients use the folder's tokens, as with `skein start`; the admin token is in the
+   * file `token`. Throws `unavailable` for a store in memory.
    */
   async mount(options: MountOptions = {}): Promise<MountedGateway> {
     return this.#open.mount(options);
   }
 
-  /** Messages on their way to channels, newest first. */
+  /** Lists messages to channels, newest first. */
   async outbox(
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number } = {},
     userId?: string | null,
@@ -263,12 +264,12 @@ export class Skein {
     return withPlainUsers(await this.#open.runs.outbox.list(query, userId));
   }
 
-  /** `null`: there is no such message, or it is another user's. */
+  /** Returns an outbox message, or `null` if there is no such message of this user. */
   async outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
     return withPlainUsers(await this.#open.runs.outbox.get(outboxId, userId));
   }
 
-  /** Sends a dead letter again, or drops a message. */
+  /** Sends a dead letter again, or drops a message. Throws `not_found`. */
   async settleOutbox(outboxId: string, act: "retry" | "drop", userId?: string | null): Promise<OutboxRow> {
     const known = await this.#open.runs.outbox.get(outboxId, userId);
     const row = known === null ? null : await this.#open.runs.outbox[act](outboxId);
@@ -283,10 +284,7 @@ export class Skein {
     return row;
   }
 
-  /**
-   * Lets runs come to a written state, for so long at the most, and closes everything. What was not finished goes on at
-   * the next start.
-   */
+  /** Waits up to `graceMs` for runs to reach a durable state, then closes everything. Unfinished runs continue at the next start. */
   close({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
     return this.#app.close(graceMs);
   }

@@ -28,35 +28,35 @@ import {
   toolsProblem,
 } from "./spawn-request.ts";
 
-/** On what terms a child is made, once nothing is in the way. */
+/** The terms of a child, once every check has passed. */
 export interface SpawnTerms {
   /** The agent that spawns. */
   readonly own: Agent;
   readonly target: SpawnTarget;
-  /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
+  /** The agent that spawned the spawning session; `null`: it was not spawned, or the agent is unknown. */
   readonly above: Agent | null;
   readonly depth: number;
-  /** Of the whole lineage. */
+  /** For the whole lineage. */
   readonly maxDepth: number;
   readonly sandboxed: boolean;
   readonly cwd: string;
-  /** Opens the thread that it is to be bound to; `null`: none is wanted. */
+  /** Opens the thread for the child; `null`: none was requested. */
   readonly openThread: ((title: string) => Promise<DeliveryTarget & { readonly threadId: string }>) | null;
   readonly attachments: readonly Attachment[];
 }
 
-/** The agent that the child is of. */
+/** The child's agent. */
 export interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
   /** How deep it lets its sessions spawn; 0: not at all. */
   readonly maxSpawnDepth: number;
 }
 
-/** Who spawns, from which session, under which root. */
+/** A caller with a session, which becomes the parent. */
 export interface Spawner extends Caller {
   readonly session: SessionRecord;
 }
 
-/** The agent that is meant. Where none is named: the asker's own, or over ACP the one that is configured for that. */
+/** The agent of the child. By default the caller's own, or over ACP the configured default. */
 export function targetAgentId(
   { acp }: Pick<App, "acp">,
   caller: Caller,
@@ -76,8 +76,8 @@ function noAcpAgent(names: readonly string[]): SpawnRefusal {
 }
 
 /**
- * Every check in its order; the first that fails is the answer. Children and budget are looked at here so that the order of
- * refusals is right, and decided for good where the child is made.
+ * Runs every check in order; the first failure is the answer. The limits on children and budget are only checked here for the
+ * order of refusals. The transaction that creates the child enforces them.
  */
 export async function checkSpawn(
   app: App,
@@ -108,7 +108,7 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // Notes stand for files that an earlier try may have left where they belong: whoever makes the child looks.
+  // Notes replace files that an earlier attempt may have written. That is checked when the files are placed.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);
@@ -128,7 +128,7 @@ export async function checkSpawn(
   };
 }
 
-/** Who is not allowed is not told whether there is such an agent. */
+/** A caller that may not spawn an agent does not learn whether the agent exists. */
 function checkAgents(
   app: App,
   caller: Caller,
@@ -142,7 +142,7 @@ function checkAgents(
   const isAcp = request.runtime === "acp";
   const refused = isAcp ? acpAllowedProblem(acp, targetId) : allowedProblem(own, targetId);
   if (refused !== null) return refused;
-  // It runs on the host, and has no tools of ours to spawn with.
+  // An ACP agent runs on the host and has no tools to spawn with.
   if (isAcp) return { own, target: { id: targetId, sandboxed: false, maxSpawnDepth: 0 } };
   const target = agents.find(targetId);
   if (target === null) return noSuchAgent(targetId);
@@ -173,7 +173,7 @@ async function budgetProblem({ runs }: App, root: RootRef): Promise<SpawnRefusal
   }
 }
 
-/** An agent over ACP has a model that is not known here. */
+/** The window of an ACP agent's model is unknown. */
 async function taskSizeProblem(
   app: App,
   { task, model, runtime }: SpawnRequest,
@@ -189,7 +189,7 @@ async function taskSizeProblem(
   }
 }
 
-/** A limit that the transaction found passed, as a refusal; `null`: it is something else. */
+/** The refusal for a limit that the transaction enforced; `null`: another error. */
 export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null {
   if (!(error instanceof SkeinError)) return null;
   const code: string = error.code;
@@ -200,7 +200,7 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
   return null;
 }
 
-/** A folder that does not exist is refused in the same words as one that is not allowed. */
+/** A missing folder and a forbidden folder get the same refusal. */
 function checkCwd(
   { files }: Pick<App, "files">,
   { userId, session }: Spawner,
@@ -209,7 +209,7 @@ function checkCwd(
 ): { readonly cwd: string } | SpawnRefusal {
   const owner = { userId, agentId: target.id };
   if (given === undefined) {
-    // The parent's is not the child's where it is the workspace of another agent.
+    // The parent's folder may be the workspace of another agent.
     const isAllowed = "path" in files.checkPath(owner, session.cwd, "read");
     return { cwd: isAllowed ? session.cwd : files.defaultCwd(owner) };
   }

@@ -8,7 +8,7 @@ import type { Agent } from "./agents.ts";
 import type { AcpAgents } from "./app.ts";
 import type { GivenAttachment } from "./attachments.ts";
 
-/** A wish to spawn, with every default in it. */
+/** The parameters of a spawn, with all defaults. */
 export interface SpawnRequest {
   readonly task: string;
   readonly label?: string;
@@ -32,18 +32,18 @@ export interface SpawnRequest {
   readonly mountPath?: string;
 }
 
-/** Why nothing was spawned, as the tool answers it. */
+/** Why nothing was spawned, as the tool returns it. */
 export interface SpawnRefusal {
   readonly status: "error" | "forbidden";
   readonly code: string;
   readonly error: string;
-  /** Of `budget_exceeded`: the limit and the figures. */
+  /** For `budget_exceeded`: the limit and the figures. */
   readonly budget?: Readonly<Record<string, string | number>>;
-  /** A thread that was opened for it already. */
+  /** A thread that had already been opened. */
   readonly threadId?: string;
 }
 
-/** What arguments that are read one by one are not right with together; `null`: nothing. */
+/** Which arguments do not fit together; `null`: they all do. */
 export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
   const line = lineProblem(request, "label", Number.POSITIVE_INFINITY);
@@ -63,7 +63,7 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   return unfit("attachAs says where attachments go, and there are none.");
 }
 
-/** Options that an ACP agent cannot take. Whether it accepts a model or a thinking level is up to the agent. */
+/** Options that no ACP agent supports. Whether it accepts a model or a thinking level is up to the agent. */
 function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const { attachments, mountPath, tools, context } = request;
   if (attachments.length > 0 || mountPath !== undefined) {
@@ -105,7 +105,7 @@ export function unfit(error: string): SpawnRefusal {
   return { status: "error", code: "invalid_arguments", error };
 }
 
-/** The names of a child. They follow from the call that spawns it, so that the same call again finds the first one's. */
+/** The identifiers of a child. They are derived from the call that spawns it, so that a repeated call finds the child. */
 export interface SpawnNames {
   readonly spawnId: string;
   readonly key: string;
@@ -121,7 +121,7 @@ export function spawnNames(
   agentId: string,
   runtime: "subagent" | "acp",
 ): SpawnNames {
-  // The parent's uid keeps two users with one idempotency key apart: spawn ids are unique in the store.
+  // Spawn IDs are unique in the store: the parent's uid separates users with the same idempotency key.
   const spawnId = createHash("sha256")
     .update(JSON.stringify([parent.uid, callId]))
     .digest("hex")
@@ -138,17 +138,17 @@ export function spawnNames(
   };
 }
 
-/** A label that others may have already: as it is, then with ` (2)`, ` (3)` …, within the longest that there may be. */
+/** The label itself, or with ` (2)`, ` (3)` … if others have it, within the maximum length. */
 export function numberedLabel(label: string, number: number): string {
   return withEnding(label, number === 1 ? "" : ` (${number})`);
 }
 
-/** A label that nobody else has, whatever others have. */
+/** A label that is unique without a lookup. */
 export function markedLabel(label: string, spawnId: string): string {
   return withEnding(label, ` (${spawnId.slice(0, 8)})`);
 }
 
-/** Whether a child's label is one that its parent gave, or what was made of it because others may have it. */
+/** Whether a child's label is the given one, with or without a suffix. */
 export function isGivenLabel(label: string, given: string, spawnId: string): boolean {
   if (label === given || label === markedLabel(given, spawnId)) return true;
   const number = Number(/ \((\d{1,6})\)$/.exec(label)?.[1]);
@@ -159,8 +159,6 @@ function withEnding(label: string, ending: string): string {
   return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
 }
 
-/** The checks before a spawn, one per option. `null`: the spawn is allowed. */
-
 export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
 export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | null {
@@ -170,25 +168,25 @@ export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | nul
   return forbidden("agent_not_allowed", `agentId is not allowed for sessions_spawn (allowed: ${allowed})`);
 }
 
-/** The same words whether there is such an agent or not. */
+/** The refusal is the same whether the agent exists or not. */
 export function acpAllowedProblem({ names }: AcpAgents, targetId: string): SpawnRefusal | null {
   if (names.includes(targetId)) return null;
   const error = `ACP agent "${targetId}" is not allowed by policy (allowed: ${names.join(", ")})`;
   return forbidden("agent_not_allowed", error);
 }
 
-/** How deep a session is: 0 for one that nobody spawned. */
+/** The depth of a session: 0 if it was not spawned. */
 export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   if (spawnedBy === undefined) return 0;
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
 }
 
-/** How deep a lineage may go from here: the limit of its root, and no more than the limit of its own agent. */
+/** The maximum depth of a lineage: the limit of its root, but at most that of its own agent. */
 export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number): number {
   return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
 }
 
-/** Who was spawned as a leaf stays one, whatever its own agent allows. */
+/** A session that was spawned as a leaf stays one, whatever its own agent allows. */
 export function depthProblem(meta: SessionMeta, max: number): SpawnRefusal | null {
   const depth = depthOf(meta);
   const limit = depthLimit(meta, max);
@@ -205,7 +203,7 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
   return forbidden("children_exceeded", error);
 }
 
-/** Inherited by a child of the same agent alone: another agent is what it is. */
+/** Inherited only by a child of the same agent; another agent has its own setting. */
 export function isChildSandboxed(
   isSandboxed: boolean,
   own: Pick<Agent, "id">,
@@ -241,7 +239,7 @@ export function sandboxProblem(
   return forbidden("sandbox_restricted", error);
 }
 
-/** The messages of an ACP agent are not known here. */
+/** An ACP agent checks its own model and thinking level. */
 export function thinkingProblem(
   { thinking, model, runtime }: SpawnRequest,
   checkModel: (name: string) => void = () => undefined,
@@ -262,7 +260,7 @@ export function thinkingProblem(
   }
 }
 
-/** Names, groups and patterns. An empty list is none at all. */
+/** Entries are names, groups or patterns. An empty list allows no tool. */
 export function toolsProblem(tools: SpawnRequest["tools"]): SpawnRefusal | null {
   const at = (tools ?? []).findIndex((entry) => typeof entry !== "string" || entry.trim() === "");
   if (at === -1) return null;

@@ -19,7 +19,7 @@ export const late = "Its result was not waited for to the end: it arrives in thi
 export const circle =
   "To wait for it would close a circle of waits, so it was not waited for: its result arrives in this session as a message.";
 
-/** What a spawn answers, the first time and every time that the same call is made again. */
+/** The result of a spawn, for the first call and every repetition. */
 export async function spawnResult(
   app: App,
   caller: Caller,
@@ -28,7 +28,7 @@ export async function spawnResult(
   run: Run,
 ): Promise<SpawnResult> {
   const { sequel } = run.options;
-  const told = {
+  const spawned = {
     status: "ok",
     runId,
     childSessionKey: `subagent:${spawnId}`,
@@ -39,14 +39,14 @@ export async function spawnResult(
   };
   const ungranted = await ungrantedNote(app, run, request);
   const noted = (note: string) => ({ note: ungranted === null ? note : `${note} ${ungranted}` });
-  if (request.background) return { ...told, ...noted(pushed) };
+  if (request.background) return { ...spawned, ...noted(pushed) };
   const waited = await awaitChild(app, caller, runId);
-  if (waited === "late") return { ...told, ...noted(late) };
-  if (waited === "circle") return { ...told, code: "wait_cycle", ...noted(circle) };
-  return { ...told, ...present({ note: ungranted }), ...endOf(waited) };
+  if (waited === "late") return { ...spawned, ...noted(late) };
+  if (waited === "circle") return { ...spawned, code: "wait_cycle", ...noted(circle) };
+  return { ...spawned, ...present({ note: ungranted }), ...endOf(waited) };
 }
 
-/** What came of a child that was waited for. */
+/** The result of a child that was waited for. */
 export function endOf({ state, outcome, usage }: Run): SpawnResult {
   return {
     result: outcome?.reply ?? "",
@@ -56,7 +56,7 @@ export function endOf({ state, outcome, usage }: Run): SpawnResult {
   };
 }
 
-/** Nothing that was asked for is passed over in silence. */
+/** Names the requested tools that the child does not get. */
 async function ungrantedNote(
   { agents, store, tools: offered }: App,
   { session }: Run,
@@ -80,11 +80,11 @@ async function ungrantedNote(
 }
 
 const endedAlready = "It has ended already: this is its result, and no message follows.";
-const untold = "The agent has not told the id of its session yet.";
+const notReported = "The agent has not told the id of its session yet.";
 
 /**
- * What a spawn over ACP answers, once the agent has told its session, or at the end if that is asked for. A run that ends
- * before is the answer itself, and then nothing is announced.
+ * The result of a spawn over ACP, once the agent has reported its session ID, or at the end if the caller waits for it. If the
+ * run ends before, its outcome is the result, and nothing is announced.
  */
 export async function acpResult(
   app: App,
@@ -97,7 +97,7 @@ export async function acpResult(
   const waited = await awaitChild(app, caller, runId, background ? linked : undefined);
   const agentSessionId = await agentSessionIdOf(app.store, run.session);
   const { sequel, deliverTo } = run.options;
-  const told = {
+  const spawned = {
     status: "ok",
     runId,
     ...present({ threadId: deliverTo?.threadId, agentSessionId }),
@@ -105,18 +105,18 @@ export async function acpResult(
     ...present({ label: sequel?.type === "child" ? sequel.label : undefined }),
     mode,
   };
-  if (waited === "circle") return { ...told, code: "wait_cycle", note: circle };
-  if (waited === "late") return { ...told, note: lateNote(background, agentSessionId) };
+  if (waited === "circle") return { ...spawned, code: "wait_cycle", note: circle };
+  if (waited === "late") return { ...spawned, note: lateNote(background, agentSessionId) };
   const { state, outcome } = waited;
   if (agentSessionId === null && outcome?.state !== "ok") {
     const { code = outcome?.state ?? state, error = `The run of the agent ended as ${state}.` } =
       outcome ?? {};
     return { status: "error", runId, childSessionKey: key, outcome: outcome?.state ?? state, code, error };
   }
-  return { ...told, ...(background ? { note: endedAlready } : {}), ...endOf(waited) };
+  return { ...spawned, ...(background ? { note: endedAlready } : {}), ...endOf(waited) };
 }
 
 function lateNote(background: boolean, agentSessionId: string | null): string {
   if (!background) return late;
-  return agentSessionId === null ? `${untold} ${pushed}` : pushed;
+  return agentSessionId === null ? `${notReported} ${pushed}` : pushed;
 }

@@ -12,11 +12,12 @@ import type { ChildRole, ChildToolLayer } from "./child-rules.ts";
 import { childToolLayers } from "./child-rules.ts";
 import { answerTarget } from "./delivery.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
+import { contextOfSession } from "./runtime-context.ts";
 import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
 
-/** A year: who waits for a child waits as long as it takes. */
+/** A year: waiting for a child has no timeout of its own. */
 const longestWaitMs = 365 * 86_400_000;
 
 export interface FirstRun {
@@ -31,12 +32,12 @@ export interface FirstRun {
   readonly message: MessageDraft;
 }
 
-/** A request from outside opens a root of its own; in a run it is one hop more under that run's. */
+/** A call in a run adds a hop to the run's root; any other call starts a root. */
 export function rootOf({ run }: Caller, { runId }: SpawnNames): RootRef {
   return run === null ? { rootId: runId, hops: 0 } : { ...run.root, hops: run.root.hops + 1 };
 }
 
-/** The first run of a child, with everything that hangs on it. */
+/** The request for the first run of a child. */
 export function firstRun(
   { clock, owner }: App,
   caller: Spawner,
@@ -49,7 +50,7 @@ export function firstRun(
   const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
   const { run } = caller;
   const by = run === null ? { owner } : { runId: run.runId };
-  // Over ACP it is waited for until the agent has told its session: what ends before is the spawn's own answer.
+  // Over ACP the call waits until the agent reports its session ID: a run that ends before is the call's own result.
   const isAwaited = !request.background || request.runtime === "acp";
   const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
   const parent = { key, sessionId, ...present({ channel: meta.channel }) };
@@ -90,7 +91,7 @@ export function firstRun(
   };
 }
 
-/** What makes a spawn the same one again. Attachments count by their contents, of which a transcript keeps the sums only. */
+/** What makes two spawns the same. Attachments count by their hashes, because the transcript does not keep contents. */
 export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
   return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });
 }
@@ -106,15 +107,14 @@ export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {
   };
 }
 
-/** What lists call it, where it has no label. */
 const longestName = 100;
 
-/** What a child is called by its task. */
+/** The display name of a child, from its task. */
 export function childName(task: string): string {
   return escapeToLine(cutText(task.trim(), longestName));
 }
 
-/** It can spawn where its lineage may go deeper and its own agent lets it. */
+/** An orchestrator may spawn: both its lineage and its own agent allow a greater depth. */
 export function roleOf({
   depth,
   maxDepth,
@@ -123,7 +123,7 @@ export function roleOf({
   return depth < Math.min(maxDepth, target.maxSpawnDepth) ? "orchestrator" : "leaf";
 }
 
-/** What is known of a child from its first moment on. Lineage and rules are written here, once. */
+/** The metadata of a child. Lineage and rules are fixed when it is created. */
 export function childMeta(
   caller: Spawner,
   request: SpawnRequest,
@@ -144,7 +144,7 @@ export function childMeta(
       label: given.label,
       displayName: childName(request.task),
       sandboxed: terms.sandboxed ? true : undefined,
-      // What it says there is its own; the delivery of its parent it only has for announcements.
+      // The child's own thread is for its answers; the parent's delivery context is only used for announcements.
       ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
@@ -154,13 +154,13 @@ export function childMeta(
   };
 }
 
-/** A model and a thinking level of ours apply to its runs; those of an ACP agent are stored for that agent. */
+/** A model and a thinking level apply to the child's runs. For an ACP agent they are stored for the agent. */
 function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
   if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
   return present({ model, thinkingLevel: thinking });
 }
 
-/** All that the parent may use by the rules that hold for it, and of that what the spawn asks for. */
+/** The rules of the parent's tools, and within them what the spawn requests. */
 function toolLayersOf(
   { session, run }: Spawner,
   { tools }: SpawnRequest,
@@ -170,13 +170,13 @@ function toolLayersOf(
   return [
     { of: `agent ${own.id}`, ...own.tools },
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
-    // What holds for the parent because it was spawned itself, by the word of the agent that did it.
+    // The rules that apply to the parent because it was spawned itself.
     ...childToolLayers(session.meta, above?.subagents ?? null),
     ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];
 }
 
-/** What hooks are told of a child; the context is that of the session that spawns it. */
+/** The event of the `subagent_*` hooks. The context is that of the parent. */
 export interface ChildEvent {
   readonly agentId: string;
   readonly runtime: SpawnRequest["runtime"];
@@ -186,17 +186,15 @@ export interface ChildEvent {
 }
 
 export function childEvent(
-  { session }: { readonly session: SessionRecord },
+  { store }: Pick<App, "store">,
+  parent: SessionRecord,
   { task, label, runtime }: Pick<SpawnRequest, "task" | "label" | "runtime">,
   agentId: string,
 ): ChildEvent {
-  const { userId, key: sessionKey, sessionId, cwd, meta } = session;
-  const { channel = null, delivery = null } = meta;
-  const ctx = { userId, agentId: session.agentId, sessionKey, sessionId, cwd, channel, delivery };
-  return { agentId, runtime, task, label: label ?? null, ctx };
+  return { agentId, runtime, task, label: label ?? null, ctx: contextOfSession(store, parent) };
 }
 
-/** The same of one that has ended; `null`: it is no child. */
+/** The `subagent_ended` event of a run; `null`: not the run of a child. */
 export function childEnd({ runId, session, options, outcome }: Run) {
   const { sequel } = options;
   if (sequel?.type !== "child" || outcome === null) return null;

@@ -9,10 +9,10 @@ import { findConflict } from "../runs/same-request.ts";
 import type { Scope, SessionInit, SessionRecord } from "../store/contract.ts";
 import type { App } from "./app.ts";
 import { withBlobs } from "./append.ts";
-import type { ChildFiles } from "./child-files.ts";
-import { placeFiles } from "./child-files.ts";
+import type { ChildFiles } from "./attachment-files.ts";
+import { placeFiles } from "./attachment-files.ts";
 import { firstMessage } from "./child-rules.ts";
-import { withWorkingDirectory } from "./run-place.ts";
+import { withWorkingDirectory } from "./run-session.ts";
 import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
@@ -33,7 +33,7 @@ import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } f
 
 const longestTitle = 100;
 
-/** Makes a session for a task, and its first run with it. The same call again gives the same child. */
+/** Creates a session for a task together with its first run. The same call again returns the same child. */
 export async function spawnChild(app: App, caller: Caller, request: SpawnRequest): Promise<SpawnResult> {
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };
@@ -44,7 +44,7 @@ export async function spawnChild(app: App, caller: Caller, request: SpawnRequest
   if (typeof targetId !== "string") return { ...targetId };
   const spawner: Spawner = { ...caller, session: await withWorkingDirectory(app, caller.session) };
   const names = spawnNames(spawner.session, caller.callId, targetId, request.runtime);
-  const run = await turnsOf(app).run(
+  const run = await spawnsOf(app).run(
     names.runId,
     async () =>
       (await app.runs.get(names.runId, caller.userId)) ??
@@ -56,7 +56,7 @@ export async function spawnChild(app: App, caller: Caller, request: SpawnRequest
   return (isAcp ? acpResult : spawnResult)(app, caller, request, names, run);
 }
 
-/** `null`: the call asks for what the one that spawned asked for. */
+/** `null`: the call repeats the one that spawned the child. */
 function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): SkeinError | null {
   if (run.options.requestDigests !== undefined) return findConflict(run, { digests: spawnDigests(request) });
   const difference = differenceFrom(run, request, names);
@@ -65,7 +65,7 @@ function spawnConflict(run: Run, request: SpawnRequest, names: SpawnNames): Skei
     : new SkeinError("idempotency_conflict", { runId: run.runId, difference });
 }
 
-/** For runs without digests: those of earlier versions, and those whose input was redacted, which is not compared. */
+/** For runs without digests: those of earlier versions, and those with redacted input, which is not compared. */
 function differenceFrom(
   { options: { sequel } }: Run,
   request: SpawnRequest,
@@ -82,12 +82,12 @@ function differenceFrom(
   return model === request.model ? null : "another model";
 }
 
-/** The same call twice at once: the second finds what the first has made, and takes nothing of it away. */
-const turns = new WeakMap<object, KeyedMutex>();
+/** Serializes repetitions of one call, so that the second finds the child of the first and does not undo it. */
+const queues = new WeakMap<object, KeyedMutex>();
 
-function turnsOf(app: App): KeyedMutex {
-  const queue = turns.get(app) ?? new KeyedMutex();
-  turns.set(app, queue);
+function spawnsOf(app: App): KeyedMutex {
+  const queue = queues.get(app) ?? new KeyedMutex();
+  queues.set(app, queue);
   return queue;
 }
 
@@ -96,13 +96,13 @@ function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
   return sandboxProblem(request, sandboxed, false) ?? { status: "error", code: "acp_unavailable", error };
 }
 
-/** One child on its way. Until its run is accepted, everything that was made for it goes again where something fails. */
+/** Creates one child. If a step fails before the run is accepted, everything made for the child is removed. */
 class Spawning {
   readonly #app: App;
   readonly #caller: Spawner;
   readonly #request: SpawnRequest;
   readonly #names: SpawnNames;
-  /** The thread that was opened for it. */
+  /** The ID of the thread that was opened for it. */
   #opened: string | null = null;
 
   constructor(app: App, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
@@ -115,30 +115,30 @@ class Spawning {
   async make(): Promise<Run | SpawnRefusal> {
     const left = await leftFork(this.#app, this.#caller, this.#request, this.#names);
     if (left !== null && "status" in left) return left;
-    const made = await this.#tried(left);
+    const made = await this.#attempt(left);
     if ("status" in made && left !== null) await discardFork(this.#app, left);
     return made;
   }
 
-  async #tried(left: SessionRecord | null): Promise<Run | SpawnRefusal> {
+  async #attempt(left: SessionRecord | null): Promise<Run | SpawnRefusal> {
     const { userId } = this.#caller;
     const root = rootOf(this.#caller, this.#names);
     const terms = await checkSpawn(this.#app, this.#caller, this.#request, root);
     if ("status" in terms) return terms;
-    const told = childEvent(this.#caller, this.#request, terms.target.id);
-    const { block } = await this.#app.hooks.ask("subagent_spawning", told);
+    const event = childEvent(this.#app, this.#caller.session, this.#request, terms.target.id);
+    const { block } = await this.#app.hooks.ask("subagent_spawning", event);
     if (block !== null) return forbidden("blocked", `This sub-agent was not started: ${block}`);
     const files = await placeFiles(this.#app, userId, this.#request, terms, this.#names);
     if (files !== null && "status" in files) return files;
     try {
       const run = await this.#accepted(await this.#first(terms, files, left), left);
-      const made = { ...told, childSessionKey: run.session.key, runId: run.runId };
+      const made = { ...event, childSessionKey: run.session.key, runId: run.runId };
       await this.#app.hooks
         .notify("subagent_spawned", made)
         .catch((error: unknown) => this.#app.report(error));
       return run;
     } catch (error) {
-      // Made meanwhile by the same call elsewhere: the files are that child's.
+      // Another process completed the same call meanwhile: the files belong to that child.
       const quicker = await this.#app.runs.get(this.#names.runId, userId);
       if (quicker !== null) return quicker;
       await files?.undo().catch((failed: unknown) => this.#app.report(failed));
@@ -155,7 +155,7 @@ class Spawning {
     const root = rootOf(this.#caller, names);
     const { task, mode, runtime } = request;
     const attachments = files === null ? null : { path: files.path, receipt: files.receipt };
-    // What somebody else's agent is given is the task, and nothing of how sessions are spawned here.
+    // An ACP agent gets only the task.
     const content = runtime === "acp" ? task : firstMessage({ ...terms, task, mode, attachments });
     const provenance = provenanceOf(this.#caller.session.key, root);
     const message = await withBlobs(this.#app.store, this.#scope(terms), {
@@ -167,7 +167,7 @@ class Spawning {
     return { request, terms, names, root, message, thread, label: null, folder: files?.folder ?? null };
   }
 
-  /** Bound before the session is there: a thread whose session never comes belongs to nobody. */
+  /** Binds the thread before the session exists. A thread whose session is never created stays unused. */
   async #thread({ openThread }: SpawnTerms, left: SessionRecord | null): Promise<FirstRun["thread"]> {
     if (openThread === null) return null;
     const known = left?.meta.delivery;
@@ -185,7 +185,7 @@ class Spawning {
     }
   }
 
-  /** Under the first label that is free; another process may take it meanwhile, and then it is the next. */
+  /** Uses the first free label. If another process takes it meanwhile, the next one is tried. */
   async #accepted(first: FirstRun, left: SessionRecord | null): Promise<Run> {
     if (left !== null) {
       return this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -196,7 +196,7 @@ class Spawning {
         return await this.#created({ ...first, label: label?.text ?? null });
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
-        // A fork that was made by then, by a process that did not come to its run.
+        // Another process forked the session meanwhile, but did not accept its run.
         const left = isTaken ? await leftFork(this.#app, this.#caller, this.#request, this.#names) : null;
         if (left !== null && !("status" in left))
           return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
@@ -226,7 +226,7 @@ class Spawning {
     return run;
   }
 
-  /** From the entry before the call: what it is to do is in the task, and the call has no result yet. */
+  /** Forks at the entry before the call, because the call has no result yet. */
   async #forked(init: SessionInit): Promise<SessionRecord> {
     const { sessions } = this.#app.store;
     const { session, entryId } = this.#caller;
@@ -258,7 +258,7 @@ class Spawning {
     }
   }
 
-  /** Who may not know what there is would learn it by the number behind a label: theirs end in the spawn's own id. */
+  /** A number would reveal labels to a caller that may not list sessions, so its labels end in the spawn ID. */
   #wantedLabel(): string | null {
     const { label } = this.#request;
     if (label === undefined) return null;
@@ -277,7 +277,7 @@ class Spawning {
   }
 }
 
-/** Nobody can close it from here: whoever asked has to know of it. */
+/** The thread cannot be closed from here, so the refusal names it. */
 function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
   const error = `${refusal.error} The thread ${escapeToLine(threadId)} had been opened for it, and is left empty.`;
   return { ...refusal, error, threadId };
@@ -293,11 +293,9 @@ class ThreadFailed extends Error {
   }
 }
 
-/** Sessions under the key of a child whose run is not there. */
-
 /**
- * A fork whose process died before its run was accepted; `null`: nothing is under the key. Whatever else is there has had a
- * life of its own, its run is long forgotten, and it is nobody's to go on with or to take away: `conflict`.
+ * A fork whose process died before accepting its run; `null`: no session has the key. Any other session with the key has been
+ * used since: `conflict`.
  */
 export async function leftFork(
   { store, runs }: App,
@@ -318,7 +316,7 @@ export async function leftFork(
   return { status: "error", code: "conflict", error };
 }
 
-/** A child that never ran is no child. One that has a run after all, of the same call made elsewhere, stays. */
+/** Removes a child that never ran. A child with a run, which the same call started in another process, stays. */
 export async function discardFork(
   { store, runs, report }: App,
   { userId, sessionId, uid }: SessionRecord,

@@ -7,7 +7,7 @@ import type { Scope } from "../store/contract.ts";
 import type { App } from "./app.ts";
 import { removeAttachments } from "./attachment-files.ts";
 
-/** Removes expired children: into the trash, or out of the lists, together with their attachments. */
+/** Trashes or archives expired children and removes their attachments. */
 export class ChildKeeper {
   readonly #app: Pick<App, "store" | "runs" | "files" | "report">;
 
@@ -15,7 +15,7 @@ export class ChildKeeper {
     this.#app = app;
   }
 
-  /** All that are due. May be repeated at any time: one that failed is due again, and keeps no other from its turn. */
+  /** Handles all children that are due. One that fails stays due and does not affect the others. */
   async tidy(): Promise<void> {
     for (const { child, act } of await this.#app.runs.toTidy()) {
       try {
@@ -26,7 +26,7 @@ export class ChildKeeper {
     }
   }
 
-  /** Noted last: who is stopped in between finds it due again, and does nothing twice. */
+  /** Recorded last: if the process dies before, the child is due again, and no step is harmful when repeated. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -45,13 +45,13 @@ export class ChildKeeper {
     const session = await sessions.get(scope, sessionId);
     if (session === null || session.meta.archived === true) return;
     await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {
-      // Somebody took it away meanwhile.
+      // Removed meanwhile.
       if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
     });
   }
 }
 
-/** A folder is kept by its real path, and the store may name it through a link. */
+/** The recorded path is a real path; the store's may contain a link. */
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
@@ -60,12 +60,12 @@ async function isSameFolder(path: string, other: string): Promise<boolean> {
   return real !== null && real === otherReal;
 }
 
-/** So often it is looked for what time alone makes due. */
+/** How often to look for children that expired. */
 const everyMs = 60_000;
-/** Runs that end together are looked after together: a look goes through all children that are not tidied yet. */
+/** Collects runs that end together: each look reads all children that are not tidied yet. */
 const soonMs = 250;
 
-/** Has children tidied away: soon after a run has ended, now and then, and once more before the end. */
+/** Tidies children soon after a run ends, once a minute, and before closing. */
 export class Tidying {
   readonly #keeper: ChildKeeper;
   readonly #bus: EventBus;
@@ -90,7 +90,7 @@ export class Tidying {
     this.#look();
   }
 
-  /** What is under way, or was to come soon, is done first. */
+  /** Finishes pending work first. */
   async close(): Promise<void> {
     if (this.#stop === null) return;
     this.#stop();

@@ -10,27 +10,27 @@ import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
 import { sessionKeyOf } from "./history.ts";
 
-/** A row takes as long as to read so much. */
+/** The cost of a row, in bytes read. */
 const rowBytes = 256;
 
-/** Which rows of a tree, in the order of the file; everything left out: all. */
+/** A range of rows, in the order of the file. */
 export interface TreeRange {
   readonly after?: string;
   readonly limit?: number;
-  /** An entry as its reader may see it. */
-  seen?(entry: Entry): Entry;
+  /** Returns an entry as its reader may see it. */
+  viewAs?(entry: Entry): Entry;
 }
 
-/** Entries of a session, with their place in the tree. A store knows the key better than the file: it may change. */
+/** The entries of a session with their place in the tree. Pass the store's key: the one in the file may be outdated. */
 export function treeView(tree: SessionTree, key = sessionKeyOf(tree), range: TreeRange = {}): TreePayload {
   return atOnce(viewingTree(tree, key, range));
 }
 
-/** The same row by row, for what may be long. */
+/** The same, row by row, for large sessions. */
 export function* viewingTree(
   tree: SessionTree,
   key: string | null,
-  { after, limit = Number.POSITIVE_INFINITY, seen = (entry) => entry }: TreeRange = {},
+  { after, limit = Number.POSITIVE_INFINITY, viewAs = (entry) => entry }: TreeRange = {},
 ): Steps<TreePayload> {
   const active = new Set(tree.path().map((entry) => entry.id));
   const all = [...tree.entries()];
@@ -39,7 +39,7 @@ export function* viewingTree(
   const last = from + page.length < all.length ? page.at(-1) : undefined;
   const entries: TreeRow[] = [];
   for (const entry of page) {
-    const row = rowOf(tree, entry, active.has(entry.id), previewOf(seen(entry)));
+    const row = rowOf(tree, entry, active.has(entry.id), previewOf(viewAs(entry)));
     entries.push(row);
     yield rowBytes + row.preview.length;
   }
@@ -79,12 +79,12 @@ function rowOf(tree: SessionTree, entry: Entry, active: boolean, preview: string
 
 const longest = 200;
 
-/** An entry in one line for lists and trees. */
+/** An entry on one line, for lists and trees. */
 export function previewOf(entry: Entry, most = longest): string {
   return inOneLine(textOfEntry(entry, most), most);
 }
 
-/** The same for a message alone. */
+/** The same for a message. */
 export function previewOfMessage(message: { role: string }): string {
   return inOneLine(messageText(message as Message, longest), longest);
 }
@@ -141,7 +141,7 @@ function messageText(message: Message, most: number): string {
   }
 }
 
-/** Blocks joined, each cut before it is joined: a tool result may hold megabytes. */
+/** Joins the blocks. Each is cut first, because a tool result may have megabytes. */
 function contentText(content: Content | readonly AssistantBlock[], most: number): string {
   if (typeof content === "string") return cutText(content, 4 * most);
   return content
@@ -151,7 +151,7 @@ function contentText(content: Content | readonly AssistantBlock[], most: number)
     .join(" ");
 }
 
-/** A block in one line; thinking is not shown. */
+/** A block on one line. Thinking is not shown. */
 function blockText(block: AssistantBlock | Exclude<Content, string>[number]): string {
   switch (block.type) {
     case "text":
@@ -167,7 +167,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
   }
 }
 
-/** What is damaged in a log, in the shape of a repair that changed nothing. */
+/** The damage in a log, as a repair report without changes. */
 export function damageIn(file: string, tree: SessionTree): RepairPayload {
   const found = (code: string) => tree.diagnostics.filter((each) => each.code === code);
   return {

@@ -14,13 +14,13 @@ export interface TruncateOptions extends Pick<AppendOptions, "fence"> {
 }
 
 export interface TruncatedInSession {
-  /** The results that were cut, by the ids of the originals. Empty: nothing was written. */
+  /** IDs of the results that were cut. Empty: nothing was written. */
   readonly truncated: readonly string[];
-  /** The copies' ids by those of the originals. */
+  /** IDs of the copies by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
-  /** Entries that stay behind because they are of a type that only others write, and that the model does not see. */
+  /** Number of entries that were not copied: Skein does not write their type, and the model does not see them. */
   readonly leftBehind: number;
-  /** Why nothing was written although there was something to cut. */
+  /** Why nothing was written although a result is too long. */
   readonly refused: string | null;
 }
 
@@ -28,12 +28,11 @@ const nothing: TruncatedInSession = { truncated: [], copies: new Map(), leftBehi
 const pageSize = 1000;
 
 /**
- * Cuts the tool results of a session's context that are too long for the window, for good: on a new branch, from before
- * the first of them on, on which everything is said again. The whole stays on the branch that is left. `conflict` when the
- * session went on since the record was read.
+ * Permanently cuts tool results that are too long for the window: copies the branch from before the first of them, with the
+ * results cut. The full results stay on the old branch. Throws `conflict` if the session has changed since the record was read.
  *
- * One write, so there is no moment between the move and the copies. A crash leaves the session as it was, or as it is to
- * be; a disk that was cut off within that write may leave the first of the copies, which `leaveTornCopies` goes back from.
+ * Everything is one append. A crash leaves the session either unchanged or complete. If the disk loses part of the append,
+ * the first copies may remain; `leaveTornCopies` then returns to the old branch.
  */
 export async function truncateOversizedToolResultsInSession(
   sessions: SessionStore,
@@ -46,7 +45,7 @@ export async function truncateOversizedToolResultsInSession(
   if (cut.truncated.length === 0) return nothing;
   const path = await branchOf(sessions, scope, sessionId, leafId, context);
   const first = path.findIndex(({ id }) => id === cut.truncated[0]);
-  if (first === -1) throw wentOn(leafId);
+  if (first === -1) throw sessionChanged(leafId);
   const from = copyingFrom(path, first);
   const made = copyBranch(path, from, cut.messages, newId);
   if ("problem" in made)
@@ -61,8 +60,8 @@ export async function truncateOversizedToolResultsInSession(
 }
 
 /**
- * Moves a session whose log ends in copies that were never finished back to where it stood. To be asked before a session
- * goes on. `true`: it was moved.
+ * Moves a session whose log ends in incomplete copies back to its old branch. Call it before a session continues. `true`: it
+ * was moved.
  */
 export async function leaveTornCopies(
   sessions: SessionStore,
@@ -77,7 +76,7 @@ export async function leaveTornCopies(
   return true;
 }
 
-/** The messages of the context by their entries, those that are too long cut. */
+/** The context messages by entry ID, with long tool results cut. */
 function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   const truncated: string[] = [];
   const byId = new Map<string, SessionContext["messages"][number]>();
@@ -90,7 +89,7 @@ function cutContext({ messages, entryIds }: SessionContext, limit: number) {
   return { truncated, messages: byId };
 }
 
-/** The branch, as far back as the context goes, and what compactions in it keep. */
+/** The branch, back to the first entry of the context or that a compaction in it keeps. */
 async function branchOf(
   sessions: SessionStore,
   scope: Scope,
@@ -103,13 +102,13 @@ async function branchOf(
     const before = path[0] === undefined ? {} : { before: path[0].id };
     const range = { along: "branch", limit: pageSize, ...before } as const;
     const page = (await sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
-    if (page.leafId !== leafId) throw wentOn(leafId);
+    if (page.leafId !== leafId) throw sessionChanged(leafId);
     path = [...page.entries, ...path];
     if (!page.hasEarlier || isEnough(path, entryIds)) return path;
   }
 }
 
-/** With the entry before it all: that is where a new branch hangs. */
+/** The entry before the first one is included, because the new branch starts there. */
 function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean {
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const placeOf = (id: string) => places.get(id) ?? 0;
@@ -117,12 +116,12 @@ function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean 
   return path.slice(first).every((entry) => placeOf(pointsAt(entry) ?? entry.id) > 0);
 }
 
-function wentOn(leafId: string | null): SkeinError {
-  const problem = `The session went on: its leaf is no longer ${leafId ?? "before the root"}`;
+function sessionChanged(leafId: string | null): SkeinError {
+  const problem = `The session has changed: its leaf is no longer ${leafId ?? "before the root"}`;
   return new SkeinError("conflict", { problem, advice: decideAnew });
 }
 
-/** The labels that are on the originals now, for the copies. They stand behind what they are on, on whatever branch. */
+/** The labels of the originals, for the copies. A label comes after its target, on any branch. */
 async function labelsOn(
   sessions: SessionStore,
   scope: Scope,

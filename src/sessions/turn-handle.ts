@@ -4,7 +4,7 @@ import type { SkeinEvent } from "../core/events.ts";
 import { present } from "../core/present.ts";
 import type { Outcome, Run, RunUsage, RunWaits } from "../runs/contract.ts";
 
-/** What happens in a turn, as it happens. */
+/** An event of a turn. */
 export type TurnEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | {
@@ -27,14 +27,14 @@ export type TurnEvent =
       readonly childRunId: string;
       readonly state: string;
     }
-  /** The text of this answer so far does not count: the model is asked again. */
+  /** The text of this answer so far is discarded: the model is called again. */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | {
       readonly type: "compaction";
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** Of a measure that has ended: by how many tokens the next request is smaller. */
+      /** When a measure has ended: by how many tokens the next request is smaller. */
       readonly freedTokens?: number;
     }
   | {
@@ -44,57 +44,57 @@ export type TurnEvent =
       readonly args: Readonly<Record<string, unknown>>;
       readonly answer: "approved" | "denied" | "expired" | null;
     }
-  /** This process cannot run it: it waits for a process of the app, with these tools if this process only lacks tools. */
+  /** This process cannot run the turn. It waits for a process of the app; `missingTools` if only tools are missing here. */
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
 
-/** What a turn came to. */
+/** The result of a turn. */
 export interface TurnResult {
   readonly runId: string;
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly reply: string;
-  /** What `schema` asked for. */
+  /** The answer as a value that matches `schema`. */
   readonly output?: unknown;
   readonly usage: RunUsage;
   /** The entry of the reply. */
   readonly entryId?: string;
 }
 
-/** A turn under way. It runs whether it is read or not, and leaving the loop does not abort it. */
+/** A running turn. Iterate over it to read its events. It continues if it is not read or the loop is left. */
 export interface Turn extends AsyncIterable<TurnEvent> {
   readonly runId: string;
-  /** Rejects with a {@link RunError} unless the run ended well. */
+  /** Rejects with a {@link RunError} unless the run ends successfully. */
   readonly result: Promise<TurnResult>;
-  /** Durable: no run ends well behind it. */
+  /** Durable: after it resolves, the run cannot end successfully. */
   abort(): Promise<void>;
 }
 
 export interface TurnSource {
   readonly runId: string;
-  /** Resolves once the input is accepted; rejects where it was refused. */
+  /** Resolves when the input is accepted; rejects if it is refused. */
   readonly accepted: Promise<Run>;
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   waits(runId: string): Promise<RunWaits | null>;
-  /** Resolves when the run has ended, whoever ran it. */
+  /** Resolves when the run has ended, in any process. */
   untilEnded(runId: string): Promise<Run>;
   abort(runId: string): Promise<unknown>;
   /** Runs whose result a caller waits for. */
   readonly awaitedRuns: Set<string>;
 }
 
-/** Follows a run by its events; everything is there from the beginning, for whoever begins to read. */
+/** Follows a run by its events. Every reader gets all events from the beginning. */
 export class TurnHandle implements Turn {
   readonly runId: string;
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #events: TurnEvent[] = [];
   readonly #approvals: Approvals = new Map();
-  #isOver = false;
+  #hasEnded = false;
   #following: string;
-  /** The session in which what is appended belongs to this turn; `null`: it does not run now. */
-  #runsIn: Place | null = null;
-  /** Of our own input, which stands there before the turn that it is steered into is known to be ours. */
+  /** The session whose new entries belong to this turn; `null`: the turn is not running. */
+  #runsIn: EventSession | null = null;
+  /** The entry of this handle's own input. It may be written before the turn that takes it is known. */
   #entryId: string | null = null;
   #news = Promise.withResolvers<void>();
 
@@ -107,12 +107,12 @@ export class TurnHandle implements Turn {
       leave();
       source.awaitedRuns.delete(this.runId);
     });
-    // Whoever does not ask for the result does not want to hear of it.
+    // Callers that ignore the result must not get an unhandled rejection.
     this.#result.catch(() => undefined);
   }
 
   get result(): Promise<TurnResult> {
-    if (!this.#isOver) this.#source.awaitedRuns.add(this.runId);
+    if (!this.#hasEnded) this.#source.awaitedRuns.add(this.runId);
     return this.#result;
   }
 
@@ -127,7 +127,7 @@ export class TurnHandle implements Turn {
       if (event !== undefined) {
         next += 1;
         yield event;
-      } else if (this.#isOver) return;
+      } else if (this.#hasEnded) return;
       else await this.#news.promise;
     }
   }
@@ -154,12 +154,12 @@ export class TurnHandle implements Turn {
         ...(entryId === undefined ? {} : { entryId }),
       };
     } finally {
-      this.#isOver = true;
+      this.#hasEnded = true;
       this.#news.resolve();
     }
   }
 
-  /** One that was known already may be under way. */
+  /** A repeated request may find a run that is already running. */
   #join(run: Run): Run {
     this.#entryId = run.entryId;
     if (run.mergedInto !== null) this.#following = run.mergedInto;
@@ -182,7 +182,7 @@ export class TurnHandle implements Turn {
     if (shown !== null) this.#push(shown);
   }
 
-  /** By the session's key: where a reset is due, the turn takes it along to a new session. */
+  /** Compares keys, because a reset moves the turn to a new session. */
   #isOurs({ entry, userId, sessionKey }: SkeinEvent<"entry.appended">): boolean {
     if (entry.id === this.#entryId) return true;
     return this.#runsIn?.sessionKey === sessionKey && this.#runsIn.userId === userId;
@@ -196,11 +196,11 @@ export class TurnHandle implements Turn {
   }
 }
 
-type Place = Pick<SkeinEvent, "userId" | "sessionKey">;
+type EventSession = Pick<SkeinEvent, "userId" | "sessionKey">;
 type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
 type Approvals = Map<string, Asked>;
 
-/** An event of a run as the turn shows it; `null`: it does not. `approvals` knows what was asked for. */
+/** The turn event for an event of a run; `null`: none. `approvals` holds the pending questions. */
 export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map()): TurnEvent | null {
   switch (event.type) {
     case "run.delta":
@@ -238,7 +238,7 @@ export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map())
 }
 
 /**
- * A run that did not end well. `code` is stable; `docs/errors.md` lists them.
+ * The error of a run that did not end successfully. `code` is stable; `docs/errors.md` lists all codes.
  *
  * @example
  * ```ts
@@ -251,7 +251,7 @@ export class RunError extends Error {
   readonly code: string;
   readonly state: "error" | "timeout" | "aborted";
   readonly runId: string;
-  /** What it cost even so. */
+  /** What the run used nevertheless. */
   readonly usage: RunUsage;
 
   constructor(run: Pick<Run, "runId" | "usage">, outcome: Outcome) {
@@ -263,7 +263,7 @@ export class RunError extends Error {
   }
 }
 
-/** No run has this id, or it has ended too long ago. */
+/** The run does not exist, or it ended too long ago. */
 export function noSuchRun(runId: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Run",

@@ -17,8 +17,9 @@ import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { isRecord } from "../core/shape.ts";
 import { withoutPathsOutside } from "../core/text.ts";
-import type { Claim, HeldRun, Run, RunUsage } from "../runs/contract.ts";
+import type { Claim, Run, RunUsage } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
+import type { SessionRecord } from "../store/contract.ts";
 import { acpLink } from "./acp-link.ts";
 import type { AgentProfile } from "./agents.ts";
 import type { App } from "./app.ts";
@@ -26,18 +27,19 @@ import { invalidCallsType, pendingCalls } from "./append.ts";
 import type { HookRegistry } from "./hooks.ts";
 import { RoomMaker } from "./make-room.ts";
 import { takeSteered } from "./run-input.ts";
-import type { RunPlace } from "./run-place.ts";
-import { canSeePaths, modelLimits } from "./run-place.ts";
-import { Waiting } from "./run-waits.ts";
+import { canSeePaths, modelLimits } from "./run-session.ts";
+import { askApproval, Waiting } from "./run-waits.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { PartialKeeper, tailOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
-import type { RequestAbout, TurnRequests } from "./turn-request.ts";
+import { contextOfSession } from "./runtime-context.ts";
+import type { RequestSettings, TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
 import { ActiveTools, stateByKey } from "./with-state.ts";
 
-export interface TurnParts {
-  readonly place: RunPlace;
+export interface TurnInput {
+  readonly session: SessionRecord;
+
   readonly agent: AgentProfile;
   readonly claim: Claim;
   readonly writer: RunWriter;
@@ -45,40 +47,42 @@ export interface TurnParts {
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** The tools are those of groups that are active at the moment. */
-  readonly asked: RequestAbout & { readonly tools: readonly Tool[] };
+  /** Its tools are those of the groups that are active at the moment. */
+  readonly settings: RequestSettings & { readonly tools: readonly Tool[] };
   readonly state: readonly StateModule[];
   readonly requests: TurnRequests;
 }
 
-/** What a runtime is given of the session, the queue and the hooks. */
-export async function turnPorts(app: App, parts: TurnParts): Promise<Turn> {
-  const { place, agent, claim, writer, signal, model, system, thinkingLevel, asked, requests } = parts;
+/** Connects a runtime to the session, the queue and the hooks. */
+export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
+  const { session, agent, claim, writer, signal, model, system, thinkingLevel, settings, requests } = input;
   const { run, held } = claim;
-  const about = aboutOf(app, place, run);
-  const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
+  const ctx = contextOfSession(app.store, session, run);
+  const about = aboutOf(app, session, run);
+  const { userId, sessionKey, sessionId } = about;
+  const { runId } = run;
   const partial = new PartialKeeper(app, held);
   const waiting = new Waiting(app, held, signal);
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
-    app.bus.emit({
-      ...bodyOf(event, model),
-      type,
-      at: app.clock.now(),
-      ...told,
-      runId: run.runId,
-    } as SkeinEvent);
+    const at = app.clock.now();
+    const body = bodyOf(event, model);
+    app.bus.emit({ ...body, type, at, userId, sessionKey, sessionId, runId } as SkeinEvent);
   };
-  const room = new RoomMaker(app, place, {
+  const charge = (usage: Usage) => app.runs.charge(held, runUsage(usage));
+  const room = new RoomMaker(app, session, {
     model,
     signal,
     writer,
     requests,
-    used: (usage) => app.runs.charge(held, runUsage(usage)),
-    retried: emit,
-    told: (event) =>
-      app.bus.emit({ type: "run.compaction", at: app.clock.now(), ...told, runId: run.runId, ...event }),
+    ctx,
+    charge,
+    reportRetry: emit,
+    report: (event) => {
+      const at = app.clock.now();
+      app.bus.emit({ type: "run.compaction", at, userId, sessionKey, sessionId, runId, ...event });
+    },
   });
   const seesImages = model.policy.images !== null;
   return {
@@ -87,9 +91,9 @@ export async function turnPorts(app: App, parts: TurnParts): Promise<Turn> {
     model,
     system,
     get tools() {
-      return asked.tools;
+      return settings.tools;
     },
-    state: stateByKey(parts.state),
+    state: stateByKey(input.state),
     thinkingLevel,
     limits: {
       maxSteps: agent.maxSteps,
@@ -97,7 +101,7 @@ export async function turnPorts(app: App, parts: TurnParts): Promise<Turn> {
       ...present({ maxOutputTokens: agent.maxOutputTokens }),
     },
     outputSchema: run.options.outputSchema ?? null,
-    open: await openCallsOf(app, place),
+    open: await openCallsOf(app, session),
     request: ({ isSealedThinkingRejected = false } = {}) => {
       if (isSealedThinkingRejected) requests.isSealedThinkingRejected = true;
       return requests.next();
@@ -117,30 +121,30 @@ export async function turnPorts(app: App, parts: TurnParts): Promise<Turn> {
       return {
         entry: entries.findLast(({ type }) => type === "message") ?? null,
         refused,
-        ...toldOf(entries),
+        ...invalidCallsOf(entries),
       };
     },
     note: async (draft) => void (await writer.note(draft)),
-    takeInput: () => takeSteered(app, place, writer, held, seesImages),
+    takeInput: () => takeSteered(app, session, writer, held, seesImages),
     check: async () => {
       signal.throwIfAborted();
       if (app.worker.isClosing) throw new RunStopped("closing");
       writer.check();
     },
-    charge: (usage) => app.runs.charge(held, runUsage(usage)),
+    charge,
     makeRoom: (size, why) => room.make(size, why),
-    approve: (call, asking) => approve(app, held, waiting, call, { signal, asking }),
+    approve: (call, asking) => askApproval(app, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
-    ...(canSeePaths(app, place.session)
+    ...(canSeePaths(app, session)
       ? {}
       : { hidePaths: (text: string) => withoutPathsOutside(about.cwd, text) }),
-    hooks: turnHooks(app.hooks, place.ctx, asked),
+    hooks: turnHooks(app.hooks, ctx, settings),
     emit,
-    ...present({ acp: acpLink(app, place, claim) }),
+    ...present({ acp: acpLink(app, session, claim) }),
   };
 }
 
-/** A call may activate a group of tools for the steps after it. */
+/** The tools that are active now. A call may activate a group for the following steps. */
 export function activeTools(
   tools: readonly Tool[],
   state: readonly StateModule[],
@@ -150,14 +154,14 @@ export function activeTools(
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
 }
 
-/** Whether the model was told of invalid calls behind its answer, and has to be asked again. */
-function toldOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
+/** Whether a note about invalid calls follows the answer, so that the model must be called again. */
+function invalidCallsOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
   const last = entries.at(-1);
-  const isTold = last?.type === "custom_message" && last.customType === invalidCallsType;
-  return isTold ? { hasOnlyInvalidCalls: true } : {};
+  const hasNote = last?.type === "custom_message" && last.customType === invalidCallsType;
+  return hasNote ? { hasOnlyInvalidCalls: true } : {};
 }
 
-/** The process that continues asks the model again: a partial answer is not sent to the model, but kept for people. */
+/** Whether a partial answer is left to the process that continues the run. That process calls the model again. */
 function isLeftBehind(
   message: MessageDraft,
   { aborted, reason }: AbortSignal,
@@ -176,7 +180,7 @@ const eventTypes = {
   step: "run.step",
 } as const;
 
-/** An event of the loop as the bus has it. */
+/** A loop event in the form of the bus. */
 function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string, unknown> {
   const { type: _, ...body } = event;
   switch (event.type) {
@@ -196,14 +200,14 @@ function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string
   }
 }
 
-function aboutOf({ files }: App, { session }: RunPlace, { runId }: Run): TurnAbout {
+function aboutOf({ files }: App, session: SessionRecord, { runId }: Run): TurnAbout {
   const { userId, agentId, key, sessionId, cwd } = session;
   const attachments = files.attachments(session);
   return { runId, userId, agentId, sessionKey: key, sessionId, cwd, attachments };
 }
 
-async function openCallsOf(app: App, place: RunPlace): Promise<Turn["open"]> {
-  const { calls, entryId } = pendingCalls(await tailOf(app, place));
+async function openCallsOf(app: App, session: SessionRecord): Promise<Turn["open"]> {
+  const { calls, entryId } = pendingCalls(await tailOf(app, session));
   return entryId === null || calls.length === 0 ? null : { entryId, calls };
 }
 
@@ -212,36 +216,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
   return Object.fromEntries(Object.entries(counted).filter(([, value]) => value !== undefined));
 }
 
-/** Asks people. The slot is free meanwhile; who does not answer in time has said no. */
-async function approve(
-  app: App,
-  held: HeldRun,
-  waiting: Waiting,
-  { id, name, arguments: args }: ToolCallBlock,
-  { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },
-): Promise<{ readonly approved: boolean; readonly note: string }> {
-  asking.throwIfAborted();
-  // Asked again after a lost owner it is the same question, and has the time that it had.
-  const { approvalId, expiresAt } = await app.runs.requestApproval(held, {
-    toolCallId: id,
-    toolName: name,
-    arguments: args,
-    expiresAt: app.clock.now() + app.config.approvals.timeoutSeconds * 1000,
-  });
-  const until = AbortSignal.any([signal, asking]);
-  await waiting.while("approval", [], () => app.watcher.untilApproved(approvalId, expiresAt, until));
-  signal.throwIfAborted();
-  const answer = (await app.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
-  asking.throwIfAborted();
-  const notes = {
-    approved: "It was approved.",
-    denied: "It was not approved: somebody said no.",
-    expired: `It was not approved: nobody answered within ${app.config.approvals.timeoutSeconds} seconds.`,
-  };
-  return { approved: answer === "approved", note: notes[answer] };
-}
-
-/** The hooks of a turn, with what a run knows filled in. */
+/** The hooks of a turn, with the context of its run. */
 export function turnHooks(
   hooks: HookRegistry,
   ctx: RuntimeContext,
@@ -270,7 +245,7 @@ function called({ id, name, arguments: args }: ToolCallBlock) {
   return { toolCallId: id, toolName: name, arguments: args };
 }
 
-/** What the yields at the end of a branch wait for; where one does not say, everything that the run started. */
+/** The runs that the yields at the end of a branch wait for. If a yield names none, everything that the run started. */
 export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   const named = lastResults(tail)
     .filter(({ toolName, isError }) => toolName === "sessions_yield" && isError !== true)
@@ -279,7 +254,7 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
-/** The run that a tool call started and this message is the result of; `null`: there is none. */
+/** The run that a tool call started, from the call's result; `null`: none. */
 export function runStartedBy(message: MessageDraft): string | null {
   if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
   const { runId } = fieldsOf(message.details) ?? fieldsOf(parseJson(textOf(message.content))) ?? {};
@@ -292,7 +267,7 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
   return isRecord(value) ? value : null;
 }
 
-/** Behind the last message that is no result. */
+/** The results after the last other message. */
 function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
   const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const begin = said.findLastIndex(({ role }) => role !== "toolResult");
@@ -308,6 +283,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // no JSON: no result of ours
+    return null; // not JSON, so not a result of a session tool
   }
 }

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { Tool, TurnModel, TurnRequest } from "../agents/contract.ts";
 import type { SessionContext } from "../core/context.ts";
 import { present } from "../core/present.ts";
-import { noSuchSession } from "../store/rules.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { byteBudgetFor, minContextWindow, shouldCompact } from "../transcript/compaction/limits.ts";
 import type { ImagePort, PruningOptions } from "../transcript/contract.ts";
 import { contextTokens, estimateTokens } from "../transcript/estimate-tokens.ts";
@@ -10,50 +11,53 @@ import { sessionHistoryLimit } from "../transcript/steps/limit-history.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { prunedResults } from "../transcript/steps/prune-context.ts";
 import type { App } from "./app.ts";
-import type { RunPlace } from "./run-place.ts";
 
-/** Of a model of which nothing is known. */
-export const usualWindow = 128_000;
-/** In memory, where nothing else helped: results are cut as if the window were so much smaller. */
+/** The window of an unknown model, in tokens. */
+export const defaultWindow = 128_000;
+/** The last measure: results are cut as if the window were smaller by this factor. */
 const harderShare = 0.25;
 
-export interface RequestAbout {
+export interface RequestSettings {
   readonly model: TurnModel;
   readonly system: string | null;
-  /** `null`: not known. */
+  /** `null`: unknown. */
   readonly tools: readonly RequestTool[] | null;
-  /** How the names of tools begin whose servers have not listed them yet. */
+  /** Prefixes of tools whose servers have not listed them yet. */
   readonly unlisted?: readonly string[];
 }
 
 type RequestTool = Pick<Tool, "name" | "description" | "inputSchema">;
 
-/** Derives from the session, again for each step, what the model is asked. */
+/** Derives each request of a turn from the session. */
 export class TurnRequests {
   readonly #app: Pick<App, "store" | "config" | "clock">;
-  readonly #place: RunPlace;
-  readonly #about: RequestAbout;
+  readonly #session: SessionRecord;
+  readonly #settings: RequestSettings;
   #pruned: PruningOptions["pruned"];
   #last: TurnRequest | null = null;
-  /** The last measures against a context that does not fit. */
+  /** Measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
   #window: number;
-  /** From then on, in every request of the run. */
+  /** Applies to all further requests of the run. */
   isSealedThinkingRejected = false;
 
-  constructor(app: Pick<App, "store" | "config" | "clock">, place: RunPlace, about: RequestAbout) {
+  constructor(
+    app: Pick<App, "store" | "config" | "clock">,
+    session: SessionRecord,
+    settings: RequestSettings,
+  ) {
     this.#app = app;
-    this.#place = place;
-    this.#about = about;
-    this.#window = configuredWindow(about.model);
+    this.#session = session;
+    this.#settings = settings;
+    this.#window = configuredWindow(settings.model);
   }
 
   get contextWindow(): number {
     return this.#window;
   }
 
-  /** A request of so many tokens was refused: the window is no larger, whatever the configuration says. */
+  /** A provider refused a request of this size, so the window is no larger, whatever the configuration states. */
   lowerWindow(refusedTokens: number): void {
     this.#window = Math.max(minContextWindow, Math.min(this.#window, refusedTokens));
   }
@@ -65,7 +69,7 @@ export class TurnRequests {
     return request;
   }
 
-  /** The request that the model is answering now. Once the session has gone on, the one that would come next. */
+  /** The request that the model is answering now. If the session has new entries, the next request. */
   async preview(): Promise<TurnRequest> {
     const context = await this.#context();
     const last = this.#last;
@@ -74,16 +78,17 @@ export class TurnRequests {
   }
 
   async #context(): Promise<SessionContext> {
-    const { scope, session } = this.#place;
-    // By the configured window: a lowered one makes the request smaller, and must not make its older part disappear.
-    const byteBudget = byteBudgetFor(configuredWindow(this.#about.model));
-    const context = await this.#app.store.sessions.context(scope, session.sessionId, present({ byteBudget }));
-    return context ?? noSuchSession(session.sessionId);
+    const { sessionId } = this.#session;
+    // By the configured window: a lowered one makes the request smaller, but must not hide its older part.
+    const byteBudget = byteBudgetFor(configuredWindow(this.#settings.model));
+    const scope = scopeOfSession(this.#session);
+    const context = await this.#app.store.sessions.context(scope, sessionId, present({ byteBudget }));
+    return context ?? noSuchSession(sessionId);
   }
 
   async #build(context: SessionContext): Promise<TurnRequest> {
-    const { session } = this.#place;
-    const { model, system, tools } = this.#about;
+    const session = this.#session;
+    const { model, system, tools } = this.#settings;
     const { contextWindow } = this;
     const { messages, changes } = await prepareTranscript(context.messages, model.policy, {
       ...present({ historyLimit: sessionHistoryLimit(session, this.#app.config.channels) }),
@@ -102,9 +107,9 @@ export class TurnRequests {
     return { messages, context, changes, tokens, isOverThreshold };
   }
 
-  /** The offered tools, and those of servers that have not listed theirs yet as far as the history calls them. */
+  /** The offered tools, and called tools of servers that have not listed theirs yet. */
   #toolNames({ messages }: SessionContext): readonly string[] | undefined {
-    const { tools, unlisted = [] } = this.#about;
+    const { tools, unlisted = [] } = this.#settings;
     if (tools === null) return undefined;
     const called = messages.flatMap((message) =>
       unlisted.length > 0 && message.role === "assistant" && typeof message.content !== "string"
@@ -116,7 +121,7 @@ export class TurnRequests {
   }
 
   #images() {
-    const blob = (sha256: string) => this.#app.store.blobs.get(this.#place.scope, sha256);
+    const blob = (sha256: string) => this.#app.store.blobs.get(scopeOfSession(this.#session), sha256);
     return { blob, shrink: shrinkImage };
   }
 
@@ -135,14 +140,14 @@ export class TurnRequests {
 }
 
 function configuredWindow({ info }: TurnModel): number {
-  return info.contextWindow ?? usualWindow;
+  return info.contextWindow ?? defaultWindow;
 }
 
 function isAnswer({ role }: { readonly role: string }): boolean {
   return role === "assistant";
 }
 
-/** What goes along with every request, where the provider has not counted it yet. */
+/** The estimated size of the system prompt and the tools, until the provider has counted them. */
 function standingTokens(system: string | null, tools: readonly RequestTool[]): number {
   const text = [
     system ?? "",

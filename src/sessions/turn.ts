@@ -3,80 +3,83 @@ import { SkeinError } from "../core/errors.ts";
 import type { Claim, HeldRun, Outcome, Run, RunOptions } from "../runs/contract.ts";
 import { recoveryOf } from "../runs/recovery.ts";
 import type { SessionMeta, SessionRecord } from "../store/contract.ts";
+import { scopeOfSession } from "../store/rules.ts";
 import type { TranscriptMessage } from "../transcript/contract.ts";
 import { isInserted } from "../transcript/derive.ts";
 import type { AgentProfile } from "./agents.ts";
 import type { App } from "./app.ts";
 import { childSystemBlock } from "./child-rules.ts";
-import { bringArrivals, bringInput, pointBack, promptOf } from "./run-input.ts";
-import type { RunPlace } from "./run-place.ts";
+import { noteRetriedInput, promptOf, writeArrivals, writeInput } from "./run-input.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { lastAnswer, tailOf } from "./run-writer.ts";
+import { contextOfSession } from "./runtime-context.ts";
 import { leaveTornCopies } from "./truncate-results.ts";
 import { activeTools, turnPorts, yieldedFor } from "./turn-ports.ts";
 import { TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
 
-export interface TurnToBegin extends RunPlace {
+export interface TurnToBegin {
+  readonly session: SessionRecord;
   readonly agent: AgentProfile | null;
   readonly claim: Claim;
   readonly writer: RunWriter;
 }
 
-/** What was decided before the input. A process that continues the turn reuses it. */
+/** Decided before the input is written. A process that continues the turn decides it again in the same way. */
 export interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
 
-/** Brings the input into the session, before anything is loaded or asked that may take its time. An outcome: it was refused. */
+/** Writes the input into the session before anything slow is loaded or called. Returns an outcome if it was refused. */
 export async function beginTurn(app: App, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
-  const { scope, session, claim, writer, ctx } = turn;
+  const { session, claim, writer } = turn;
   const { run } = claim;
-  await leaveTornCopies(app.store.sessions, scope, session.sessionId, { fence: writer.fence });
   const { key, sessionId, leafId } = session;
+  const ctx = contextOfSession(app.store, session, run);
+  await leaveTornCopies(app.store.sessions, scopeOfSession(session), sessionId, { fence: writer.fence });
   await app.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
-  const agent = required(turn);
-  const plan = await planTurn(app, turn, agent, run.options);
+  const agent = requireAgent(turn);
+  const plan = await planTurn(app, session, agent, run.options);
   const { model, thinkingLevel } = plan;
   const { system, prepend } = await askPromptHooks(app, turn, plan);
-  const refused = await bring(app, turn, model, prepend);
+  const refused = await writeTurnInput(app, turn, model, prepend);
   if (refused !== null) return { state: "error", code: "refused", error: refused };
   return { agent, model, system, thinkingLevel };
 }
 
-function required({ agent, scope }: TurnToBegin): AgentProfile {
+function requireAgent({ agent, session }: TurnToBegin): AgentProfile {
   if (agent !== null) return agent;
   throw new SkeinError("not_found", {
     what: "Agent",
-    name: scope.agentId,
+    name: session.agentId,
     advice: "Define it with defineAgent, or under agents in the configuration",
   });
 }
 
-/** Brings the input into the session; a reason: it was refused. */
-async function bring(
+/** Writes the input; returns the reason if it was refused. */
+async function writeTurnInput(
   app: App,
-  { claim, writer, ...place }: TurnToBegin,
+  { claim, writer, session }: TurnToBegin,
   model: TurnModel,
   prepend: string | null,
 ): Promise<string | null> {
   const { run, held, how } = claim;
   const seesImages = model.policy.images !== null;
-  const { refused, wasThere } = await bringInput(app, place, writer, run, { seesImages, prepend });
-  if (claim.isOvertaken && wasThere) await pointBack(writer, run);
-  // The reason for waking is written first: until then, the next process wakes for it again.
-  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(app, place, writer, claim);
+  const { refused, wasThere } = await writeInput(app, session, writer, run, { seesImages, prepend });
+  if (claim.isOvertaken && wasThere) await noteRetriedInput(writer, run);
+  // Written first: until then, another process wakes for the same reason.
+  if (how === "woken" || claim.arrivals.length > 0) await writeArrivals(app, session, writer, claim);
   if (refused === null) await app.runs.written(held);
   return refused;
 }
 
-/** The history as hooks see it: cleaned for the model, without what only fills a request up. */
+/** The history for hooks: prepared for the model, without inserted filler messages. */
 export async function cleanedHistory(
   app: Pick<App, "store" | "config" | "clock">,
-  place: RunPlace,
+  session: SessionRecord,
   model: TurnModel,
 ): Promise<readonly TranscriptMessage[]> {
-  const requests = new TurnRequests(app, place, { model, system: null, tools: null });
+  const requests = new TurnRequests(app, session, { model, system: null, tools: null });
   const { messages } = await requests.preview();
   return messages.filter((message) => !isInserted(message));
 }
@@ -90,46 +93,47 @@ async function askPromptHooks(
   const { hooks } = app;
   if (!hooks.has("before_agent_start") && !hooks.has("before_prompt_build")) return { system, prepend: null };
   const prompt = promptOf(turn.claim.run);
-  const messages = await cleanedHistory(app, turn, model);
-  const { ctx } = turn;
+  const { session, claim } = turn;
+  const messages = await cleanedHistory(app, session, model);
+  const ctx = contextOfSession(app.store, session, claim.run);
   const started = await hooks.ask("before_agent_start", { prompt, messages, ctx });
   const built = await hooks.ask("before_prompt_build", { system, prompt, messages, ctx });
   const prepend = [started.prependContext, built.prependContext].filter((text) => text !== null).join("\n\n");
   return { system: built.system, prepend: prepend === "" ? null : prepend };
 }
 
-export interface TurnToRun extends RunPlace {
+export interface TurnToRun {
+  readonly session: SessionRecord;
   readonly begun: BegunTurn;
   readonly claim: Claim;
   readonly writer: RunWriter;
   readonly signal: AbortSignal;
   /** Loaded from the session, and saved after the turn. */
   readonly state: readonly StateModule[];
-  /** It wanted to sleep, and there was nothing to wait for. */
+  /** The turn yielded, but nothing was open to wait for. */
   readonly isAwake: boolean;
 }
 
-/** The turn of a claimed run whose input is there, from wherever the session stands. */
+/** Runs the turn of a claimed run, from the current state of the session. */
 export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outcome> {
-  const { scope, session, claim, writer, signal, state, begun, isAwake } = turn;
+  const { session, claim, writer, signal, state, begun, isAwake } = turn;
   const { run } = claim;
-  const closed = claim.how === "new" || isAwake ? null : await recovered(app, turn);
+  const closed = claim.how === "new" || isAwake ? null : await recoverTurn(app, turn);
   if (closed !== null) return closed;
   signal.throwIfAborted();
   const tools = await toolsFor(app, begun.agent, session, run);
   const { model, system, agent } = begun;
-  const asked = {
+  const settings = {
     model,
     system,
     get tools() {
       return activeTools(tools, state, agent);
     },
   };
-  const requests = new TurnRequests(app, turn, asked);
-  const parts = { place: turn, ...begun, claim, writer, signal, asked, state, requests };
-  const ports = await turnPorts(app, parts);
+  const requests = new TurnRequests(app, session, settings);
+  const ports = await turnPorts(app, { session, ...begun, claim, writer, signal, settings, state, requests });
   if (session.meta.systemSent !== true)
-    await app.store.sessions.patch(scope, session.sessionId, { systemSent: true });
+    await app.store.sessions.patch(scopeOfSession(session), session.sessionId, { systemSent: true });
   app.turns.set(session.uid, { plan: ports, requests });
   try {
     return await app.runtime.run(ports);
@@ -138,7 +142,7 @@ export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outc
   }
 }
 
-/** An ACP agent brings tools of its own. */
+/** An ACP agent has its own tools. */
 async function toolsFor(
   { agents, tools }: Pick<App, "agents" | "tools">,
   { id, runtime }: AgentProfile,
@@ -148,27 +152,26 @@ async function toolsFor(
   return runtime === "acp" ? [] : tools.of(agents.describe(id), run, session);
 }
 
-/** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */
-async function recovered(
+/** Continues after a lost owner: stores the streamed text, and decides from the branch how to continue; `null`: run the turn. */
+async function recoverTurn(
   app: App,
-  { claim, begun, writer, scope, session, ctx }: TurnToRun,
+  { claim, begun, writer, session }: TurnToRun,
 ): Promise<TurnEnd | Outcome | null> {
   if (claim.how === "woken") return null;
-  if (begun.agent.runtime === "acp") await takeBackQuestions(app, claim.run);
+  if (begun.agent.runtime === "acp") await expireApprovals(app, claim.run);
   const { run, held } = claim;
-  const place = { scope, session, ctx };
   const text = await app.runs.partial(run.runId);
   if (text !== null) {
     await writer.note({ type: "custom", customType: "skein.partial", data: { runId: run.runId, text } });
     await app.runs.keepPartial(held, null);
   }
-  await takeSteeredBefore(app, place, held);
-  const tail = await tailOf(app, place);
+  await confirmSteered(app, session, held);
+  const tail = await tailOf(app, session);
   const mostAttempts = app.config.retries.max + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
-  // One that was only given back had not begun.
-  const isTaken = run.lost > 0 || action !== "run_turn";
-  if (isTaken)
+  // A run that was released before it began was not recovered.
+  const wasRecovered = run.lost > 0 || action !== "run_turn";
+  if (wasRecovered)
     app.bus.emit({
       type: "run.recovered",
       at: app.clock.now(),
@@ -188,7 +191,7 @@ async function recovered(
     case "sleep":
       return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: yieldedFor(tail) };
     case "close":
-      return closed(writer, run, lastAnswer(tail));
+      return closeAnswered(writer, run, lastAnswer(tail));
     case "close_error":
       return {
         state: "error",
@@ -206,8 +209,8 @@ async function recovered(
   }
 }
 
-/** Parses an answer that must fit a schema; an answer that does not fit is returned to the model for correction. */
-async function closed(
+/** Parses an answer that must match a schema. An answer that does not match is returned to the model for correction. */
+async function closeAnswered(
   writer: RunWriter,
   { options }: Run,
   { reply, entryId }: { readonly reply: string; readonly entryId: string },
@@ -221,44 +224,41 @@ async function closed(
   return null;
 }
 
-/** An agent whose process has ended waits for no answer; it asks again if it still needs one. */
-async function takeBackQuestions({ runs }: App, { runId }: Run): Promise<void> {
+/** An agent process that has ended no longer waits for answers. The next one asks again if necessary. */
+async function expireApprovals({ runs }: App, { runId }: Run): Promise<void> {
   for (const { approvalId } of await runs.approvals({ runId, open: true }))
     await runs.resolveApproval(approvalId, "expired", null);
 }
 
-/** Input whose entry stands in the session already was steered in by the lost owner. */
-async function takeSteeredBefore(
-  { runs, store }: App,
-  { scope, session }: RunPlace,
-  held: HeldRun,
-): Promise<void> {
+/** Input whose entry exists was already steered in by the lost owner. */
+async function confirmSteered({ runs, store }: App, session: SessionRecord, held: HeldRun): Promise<void> {
+  const scope = scopeOfSession(session);
   for (const each of await runs.steerable(held)) {
     const there = await store.sessions.entry(scope, session.sessionId, each.entryId);
     if (there !== null) await runs.steered(held, each.runId);
   }
 }
 
-/** What agent, session and run settle before the first request. */
+/** The settings of a turn, from agent, session and run. */
 export interface TurnPlan {
   readonly model: TurnModel;
-  /** Before hooks have changed it. */
+  /** Before hooks change it. */
   readonly system: string | null;
   readonly thinkingLevel: string;
 }
 
-/** Settles the model, the system prompt and the thinking level of a turn. */
+/** Determines the model, the system prompt and the thinking level of a turn. */
 export async function planTurn(
   app: Pick<App, "models" | "store">,
-  place: Pick<RunPlace, "scope" | "session">,
+  session: SessionRecord,
   agent: AgentProfile,
   options: RunOptions,
 ): Promise<TurnPlan> {
-  const { meta } = place.session;
+  const { meta } = session;
   return {
     model: app.models.turnModel(chooseModel(options, meta, agent)),
     system: joinSystem(options, agent, meta),
-    thinkingLevel: await chooseThinkingLevel(app, place, agent, options),
+    thinkingLevel: await chooseThinkingLevel(app, session, agent, options),
   };
 }
 
@@ -285,17 +285,18 @@ function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta)
   return text === "" ? null : text;
 }
 
-/** The run's level, else the one set for the session, else the one in its entries, else the agent's. */
+/** The run's level, or the session's, or the one in its entries, or the agent's. */
 async function chooseThinkingLevel(
   { store }: Pick<App, "store">,
-  { scope, session }: Pick<RunPlace, "scope" | "session">,
+  session: SessionRecord,
   agent: AgentProfile,
   options: RunOptions,
 ): Promise<string> {
   const given = options.thinking ?? session.meta.thinkingLevel;
   if (given !== undefined) return given;
+  const scope = scopeOfSession(session);
   const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
   const written = context?.thinkingLevel ?? "off";
-  // A context says "off" too where no entry sets a level.
+  // A context also has "off" if no entry sets a level.
   return written === "off" ? (agent.thinking ?? "off") : written;
 }

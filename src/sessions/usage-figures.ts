@@ -4,21 +4,19 @@ import { SkeinError } from "../core/errors.ts";
 import type { Steps } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 
-/** What answers of models came to, and how it is grouped. Pure. */
-
 export type Figures = UsageReportPayload["total"];
 export type UsageRow = UsageReportPayload["rows"][number];
 export type UsageGroup = "day" | "model" | "agent";
 
-/** What one model was asked for in a session within one quarter of an hour. */
+/** The usage of one model in a session within one quarter of an hour. */
 export interface Spent extends Figures {
-  /** When it began. */
+  /** Start of the quarter. */
   readonly quarter: number;
-  /** `null`: the answers name none. */
+  /** `null`: the answers do not name it. */
   readonly model: string | null;
 }
 
-/** Every time zone is a whole number of these away from every other, so that no day begins inside one. */
+/** Offsets between time zones are multiples of this, so that no day begins inside a quarter. */
 export const quarterMs = 15 * 60_000;
 
 export const noFigures: Figures = {
@@ -32,10 +30,7 @@ export const noFigures: Figures = {
   unpricedTokens: 0,
 };
 
-/**
- * What was spent in these entries by quarter of an hour and model: what a session's digest counts, so neither copies on another branch nor
- * what a fork took along.
- */
+/** The usage in these entries by quarter and model. Like a digest, it does not count copies or entries copied by a fork. */
 export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
   const sums = new Map<string, Spent>();
   for (const entry of entries) {
@@ -43,7 +38,7 @@ export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
     if (spent === null) continue;
     const place = `${spent.quarter} ${spent.model ?? ""}`;
     const known = sums.get(place);
-    sums.set(place, known === undefined ? spent : { ...spent, ...added(known, spent) });
+    sums.set(place, known === undefined ? spent : { ...spent, ...addFigures(known, spent) });
   }
   return [...sums.values()];
 }
@@ -53,33 +48,33 @@ function spentBy(entry: Entry, createdAt: number): Spent | null {
   const { usage, provider, model, skein } = entry.message;
   const time = Date.parse(entry.timestamp) || 0;
   if (usage === undefined || time < createdAt || copiedFrom(lineOf(entry)) !== null) return null;
-  const totalTokens = counted(usage.totalTokens);
+  const totalTokens = tokenCount(usage.totalTokens);
   const cost = skein?.costKnown === false ? undefined : usage.cost?.total;
   return {
     quarter: Math.floor(time / quarterMs) * quarterMs,
     model: provider && model ? `${provider}/${model}` : null,
     answers: 1,
-    input: counted(usage.input),
-    output: counted(usage.output),
-    cacheRead: counted(usage.cacheRead),
-    cacheWrite: counted(usage.cacheWrite),
+    input: tokenCount(usage.input),
+    output: tokenCount(usage.output),
+    cacheRead: tokenCount(usage.cacheRead),
+    cacheWrite: tokenCount(usage.cacheWrite),
     totalTokens,
     costUsd: Math.max(0, cost ?? 0),
     unpricedTokens: cost === undefined ? totalTokens : 0,
   };
 }
 
-/** Other programs write what they like. */
-function counted(value: number | undefined): number {
+/** Other programs may write invalid numbers. */
+function tokenCount(value: number | undefined): number {
   return value !== undefined && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
 }
 
-export function added(one: Figures, other: Figures): Figures {
+export function addFigures(one: Figures, other: Figures): Figures {
   const names = Object.keys(noFigures) as (keyof Figures)[];
   return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Figures;
 }
 
-/** The rows by what they are grouped by, and their sum. Without groups the sum alone. */
+/** The rows by group, and their sum. Without groups, only the sum. */
 export class UsageSums {
   total: Figures = noFigures;
   readonly #by: readonly UsageGroup[];
@@ -92,7 +87,7 @@ export class UsageSums {
   }
 
   add(spent: Spent, agentId: string): void {
-    this.total = added(this.total, spent);
+    this.total = addFigures(this.total, spent);
     if (this.#by.length === 0) return;
     const names = {
       ...(this.#by.includes("day") ? { day: this.#dayOf(spent.quarter) } : {}),
@@ -100,10 +95,10 @@ export class UsageSums {
       ...(this.#by.includes("agent") ? { agentId } : {}),
     };
     const place = JSON.stringify(names);
-    this.#rows.set(place, { ...names, ...added(this.#rows.get(place) ?? noFigures, spent) });
+    this.#rows.set(place, { ...names, ...addFigures(this.#rows.get(place) ?? noFigures, spent) });
   }
 
-  /** What was spent in a session, row by row. */
+  /** Adds the usage of a session, row by row. */
   *adding(spent: readonly Spent[], agentId: string): Steps<void> {
     for (const each of spent) {
       this.add(each, agentId);
@@ -111,7 +106,7 @@ export class UsageSums {
     }
   }
 
-  /** The earliest day first, and within a day the biggest. */
+  /** By day, and within a day by cost, highest first. */
   rows(): UsageRow[] {
     return [...this.#rows.values()].sort(
       (a, b) =>
@@ -120,7 +115,7 @@ export class UsageSums {
   }
 }
 
-/** Which day a moment belongs to, as `YYYY-MM-DD`. */
+/** Returns the day of a moment as `YYYY-MM-DD`. */
 function daysIn(timeZone: string | undefined): (time: number) => string {
   const format = formatFor(timeZone);
   const known = new Map<number, string>();
@@ -136,7 +131,7 @@ function dayIn(format: Intl.DateTimeFormat, time: number): string {
   return [parts.get("year")?.padStart(4, "0"), parts.get("month"), parts.get("day")].join("-");
 }
 
-/** To add a row takes as long as to read so much. */
+/** The cost of adding a row, in bytes read. */
 const rowBytes = 512;
 
 function formatFor(timeZone: string | undefined): Intl.DateTimeFormat {

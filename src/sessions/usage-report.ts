@@ -11,35 +11,36 @@ export interface UsageQuery {
   readonly until?: number;
   readonly by: readonly UsageGroup[];
   readonly timeZone?: string;
-  /** Of this session alone. */
+  /** Only this session. */
   readonly session?: ListedSession;
 }
 
 export interface UsageLimits {
-  /** What one report reads anew at the most. The first session is read whatever its size. */
+  /** How much one report reads. The first session is read whatever its size. */
   readonly sessions: number;
   readonly bytes: number;
-  /** Rows that are remembered: a session has one for each model in each quarter of an hour. */
+  /** Rows that are cached: a session has one for each model in each quarter of an hour. */
   readonly remembered: number;
 }
 
 const dayMs = 86_400_000;
 const daysByDefault = 30;
-const atATime = 1000;
+const pageSize = 1000;
 const pageBytes = 4 * 1024 * 1024;
-/** To look a session up takes as long as to read so much; to open its file, longer. */
+/** The costs of looking up a session, in bytes read. */
 const sessionBytes = 16 * 1024;
 const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
 
 interface Remembered {
-  /** What of the session it was made of. */
+  /** Identifies the state of the session that it was computed from. */
   readonly mark: string;
   readonly spent: readonly Spent[];
 }
 
 /**
- * What was spent. The index knows the sum of a session but not when and by which model, so entries are read: of sessions that
- * were active in the range alone, each once until it changes, and so much at a time; for how many that was not enough is told.
+ * Reports usage. The index has the totals of a session, but not by time and model, so entries are read: only of sessions that
+ * were active in the range, each once until it changes, and a limited amount per report. `indexing.behind` counts the
+ * sessions that exceeded it.
  */
 export class UsageReports {
   readonly #sessions: SessionStore;
@@ -84,7 +85,7 @@ export class UsageReports {
     });
   }
 
-  /** Newest first, so that what is left out is what is oldest. */
+  /** Newest first, so that the oldest are left out. */
   async *#pages(
     scope: Scope,
     { session }: UsageQuery,
@@ -101,7 +102,7 @@ export class UsageReports {
           archived,
           includeGlobal: true,
           includeUnknown: true,
-          limit: atATime,
+          limit: pageSize,
           ...(cursor === "" ? {} : { cursor }),
         });
         yield page;
@@ -115,7 +116,7 @@ export class UsageReports {
     return known?.mark === markOf(session) ? known.spent : null;
   }
 
-  /** `null`: there is not enough left to read it. */
+  /** `null`: the limit is exhausted. */
   async #readWithin(
     session: ListedSession,
     left: { sessions: number; bytes: number },
@@ -134,9 +135,9 @@ export class UsageReports {
     const scope = present({ userId });
     const spent: Spent[] = [];
     for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
-      const range = { along: "all", limit: atATime, bytes: pageBytes, ...present({ before }) } as const;
+      const range = { along: "all", limit: pageSize, bytes: pageBytes, ...present({ before }) } as const;
       const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
-      // It was taken away meanwhile.
+      // Removed meanwhile.
       if (page === null) return spent;
       spent.push(...spentIn(page.entries, createdAt));
       before = page.entries[0]?.id;
@@ -163,12 +164,12 @@ export class UsageReports {
   }
 }
 
-/** Both grow with every entry, and a redaction changes the second. */
+/** Both grow with every entry, and a redaction changes the size. */
 function markOf({ digest }: ListedSession): string {
   return `${digest.entries} ${digest.bytes}`;
 }
 
-/** Whole quarters of an hour, outwards. */
+/** Rounded outward to quarters of an hour. */
 function rangeOf({ since, until }: UsageQuery, now: number): { since: number; until: number } {
   const to = Math.ceil((until ?? now + 1) / quarterMs) * quarterMs;
   const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / quarterMs) * quarterMs;

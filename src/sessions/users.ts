@@ -5,18 +5,18 @@ import type { UserListPayload, UserRow } from "../protocol/users.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { SessionPage, SessionQuery } from "../store/contract.ts";
 
-/** `null` is the unnamed user, who comes first. */
+/** `null`: the unnamed user, who sorts first. */
 type UserId = string | null;
 
-/** Lists over the users of a store. */
+/** Lists across all users of a store. */
 export interface EveryUser {
-  /** In the order of their bytes. `after` `undefined`: from the first. */
+  /** In byte order. `after` `undefined`: from the first. */
   usersAfter(after: UserId | undefined, limit: number): readonly UserId[];
-  /** What the sessions of these users come to; users without any are left out. */
+  /** Totals of these users' sessions. Users without sessions are left out. */
   userFigures(
     userIds: readonly UserId[],
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** As a list of one user's sessions. */
+  /** Like a list of one user's sessions. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
 }
 
@@ -28,7 +28,7 @@ interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"
 export interface UserSources extends Omit<EveryUser, "listAllUsers"> {
   readonly runs: Pick<RunStore, "countByUser"> | null;
   readonly tokens: {
-    /** In the order of their bytes, as `usersAfter`. */
+    /** In byte order, like `usersAfter`. */
     countByUser(
       after: UserId | undefined,
       limit: number,
@@ -36,13 +36,13 @@ export interface UserSources extends Omit<EveryUser, "listAllUsers"> {
   };
 }
 
-/** A page of `users.list`: everybody with a session or an access token. */
+/** A page of `users.list`: every user with a session or an access token. */
 export async function listUsers(
   { usersAfter, userFigures, runs, tokens }: UserSources,
   { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  // One more than fits says whether there is another page. Users of this page who have tokens are among the first of these.
+  // One more than fits shows whether there is another page.
   const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
@@ -76,7 +76,7 @@ export async function listUsers(
   });
 }
 
-/** The last user of a page. User IDs may hold anything, and a cursor is typed in a shell. */
+/** The last user of a page. Encoded, because user IDs may contain anything and cursors are typed in a shell. */
 function encodeCursor(userId: UserId): string {
   return `@${encodeURIComponent(userId ?? "")}`;
 }
@@ -91,7 +91,7 @@ function decodeCursor(cursor: string): UserId {
 }
 
 function unknownCursor(cursor: string, cause?: unknown): SkeinError {
-  const problem = `The cursor "${cursor}" is not one of ours`;
+  const problem = `The cursor "${cursor}" is invalid`;
   const advice = "Take nextCursor of the page before, or leave it out";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

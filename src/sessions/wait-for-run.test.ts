@@ -4,7 +4,7 @@ import { systemClock } from "../core/clock.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { EventBus } from "../core/events.ts";
 import type { Run } from "../runs/contract.ts";
-import { endedWithin, RunWatcher } from "./run-watcher.ts";
+import { RunWatcher, waitForRun } from "./run-watcher.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -41,10 +41,10 @@ describe("waiting for a run", () => {
     const { watcher, counts, end } = watched();
     const leaving = new AbortController();
     const { signal } = leaving;
-    const inTime = endedWithin(watcher, "a", { timeoutMs: 1000, signal });
-    const late = endedWithin(watcher, "b", { timeoutMs: 1000, signal });
-    const left = endedWithin(watcher, "c", { timeoutMs: 600_000, signal });
-    const patient = endedWithin(watcher, "d", {});
+    const inTime = waitForRun(watcher, "a", { timeoutMs: 1000, signal });
+    const late = waitForRun(watcher, "b", { timeoutMs: 1000, signal });
+    const left = waitForRun(watcher, "c", { timeoutMs: 600_000, signal });
+    const patient = waitForRun(watcher, "d", {});
     end("a");
     expect(await inTime).toMatchObject({ runId: "a" });
     await vi.advanceTimersByTimeAsync(1000);
@@ -56,8 +56,8 @@ describe("waiting for a run", () => {
     expect(vi.getTimerCount()).toBe(0);
     expect(getEventListeners(signal, "abort")).toEqual([]);
     expect([watcher.size, counts.listeners]).toEqual([0, 0]);
-    expect(await endedWithin(watcher, "e", { timeoutMs: 1000, signal })).toBeNull();
-    expect(await endedWithin(watcher, "e", { timeoutMs: 0 })).toBeNull();
+    expect(await waitForRun(watcher, "e", { timeoutMs: 1000, signal })).toBeNull();
+    expect(await waitForRun(watcher, "e", { timeoutMs: 0 })).toBeNull();
   });
 
   test("a thousand that wait share a timer and a subscription, and polls have a bound", async () => {

@@ -3,12 +3,12 @@ import { isRecord } from "../core/shape.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 
-/** A part of an agent that outlives a run: what it is now, as JSON, and how to become it again. */
+/** A part of an agent that persists between runs, saved per session. */
 export interface StateModule {
   readonly key: string;
-  /** `null`: nothing but what a new session begins with. */
+  /** The state as JSON; `null`: that of a new session. */
   save(): Json;
-  /** `null` for a new session: nothing is inherited from another. */
+  /** Restores a saved state; `null` for a new session. */
   load(value: Json | null): void;
 }
 
@@ -18,20 +18,19 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
 }
 
 export interface WithStateOptions {
-  /** What has happened once the work is done, as a sentence without its end: "The tool look ran". */
+  /** What has happened when the work is done, as a sentence without a period: "The tool look ran". */
   readonly done: string;
-  /** Throws where this caller may no longer save. */
+  /** Throws if this caller may no longer save. */
   readonly beforeSave?: () => void;
-  /** Ends the work; what the modules hold then is saved. */
+  /** Stops the work. The state that the modules have then is saved. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
 
 /**
- * Loads the modules, does the work, and saves what has changed, whether the work ended well, failed, timed out or was aborted.
- * Work on the same session that overlaps in this process gets the same instances, so that no save overwrites another.
- * A value that another process changed meanwhile is a `conflict`; if the work failed too, its own error is thrown, with the
- * conflict as an `AggregateError` beside it.
+ * Loads the modules, does the work, and saves changes, whether the work succeeded, failed, timed out or was aborted.
+ * Overlapping work on one session in this process shares the instances, so that no save overwrites another. Throws `conflict`
+ * if another process changed a value meanwhile. If the work failed too, an `AggregateError` has its error first.
  */
 export async function withState<T>(
   state: StateStore,
@@ -74,7 +73,7 @@ function checkKeys(modules: readonly StateModule[]): void {
   }
 }
 
-/** Each module is saved even if another one cannot be; the first error is thrown afterwards. */
+/** Saves each module even if another one fails, then throws the first error. */
 async function saveAll(shared: readonly SharedModule[], options: WithStateOptions): Promise<void> {
   const errors: unknown[] = [];
   for (const each of shared) {
@@ -90,10 +89,10 @@ interface StatePlace {
   readonly sessionId: string;
 }
 
-/** The modules that are in use in this process, by session and key. */
+/** The modules in use in this process, by session and key. */
 const inUse = new WeakMap<StateStore, Map<string, SharedModule>>();
 
-/** A module while a call or run uses it. It is dropped with the last of them, and loaded from the store by the next. */
+/** A module that calls or runs are using. It is dropped with its last user. */
 class SharedModule {
   readonly module: StateModule;
   readonly ready: Promise<void>;
@@ -101,7 +100,7 @@ class SharedModule {
   readonly #name: string;
   #users = 0;
   #version: number | null = null;
-  /** The value as it was loaded or saved last; `null`: it has no JSON. */
+  /** The value that was last loaded or saved, as JSON; `null`: it cannot be serialized. */
   #known: string | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -121,7 +120,7 @@ class SharedModule {
     this.#place = place;
     this.#name = name;
     this.ready = this.#load();
-    // Callers await it and get the failure; without any, it is not an unhandled rejection.
+    // Users await it and get the error. Without users, it must not become an unhandled rejection.
     this.ready.catch(() => undefined);
   }
 
@@ -130,7 +129,7 @@ class SharedModule {
     if (this.#users === 0) inUse.get(this.#place.state)?.delete(this.#name);
   }
 
-  /** Saves wait for each other: each begins from the version that the one before it made. */
+  /** Saves run one after the other, because each starts from the version that the previous one made. */
   save(options: WithStateOptions): Promise<void> {
     const saved = this.#saving.then(() => this.#saveChange(options));
     this.#saving = saved.catch(() => undefined);
@@ -173,7 +172,7 @@ function jsonOf(value: Json): string | null {
   }
 }
 
-/** Work that does not listen to its signal is left behind. */
+/** Rejects on abort even if the work ignores its signal. */
 function untilAborted<T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     signal.throwIfAborted();
@@ -195,19 +194,19 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The state module that every agent has: which groups of tools are active in a session, of those that are on demand. */
+/** The state module of every agent: which on-demand groups of tools are active in a session. */
 export class ActiveTools implements StateModule {
   readonly key = "tools";
   readonly #initial: readonly string[];
   #groups: Set<string>;
 
-  /** `initial`: what a new session begins with. */
+  /** `initial`: the groups of a new session. */
   constructor(initial: readonly string[] = []) {
     this.#initial = initial;
     this.#groups = new Set(initial);
   }
 
-  /** As a session has it now, for readers: nothing is saved. */
+  /** The current state of a session, for reading only. */
   static async read(
     state: Pick<StateStore, "get">,
     session: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
@@ -222,7 +221,7 @@ export class ActiveTools implements StateModule {
     return [...this.#groups];
   }
 
-  /** Whether a tool is offered: one in groups that are on demand needs one of them to be active. */
+  /** Whether a tool is offered: if it is in an on-demand group, one of its groups must be active. */
   offers({ groups }: { readonly groups: readonly string[] }, onDemand: readonly string[]): boolean {
     const needed = onDemand.map(groupName).filter((group) => groups.map(groupName).includes(group));
     return needed.length === 0 || this.groups.some((group) => needed.includes(groupName(group)));
@@ -236,13 +235,13 @@ export class ActiveTools implements StateModule {
     this.#groups.delete(group);
   }
 
-  /** Nothing, as long as a session has what it began with. */
+  /** `null` while the session has its initial groups. */
   save(): Json {
     const groups = [...this.#groups];
     return JSON.stringify(groups) === JSON.stringify(this.#initial) ? null : { groups };
   }
 
-  /** What is no list of names is passed over: a later version may have written it. */
+  /** Ignores a value that is not a list of names: a later version may have written it. */
   load(value: Json | null): void {
     const groups = isRecord(value) && Array.isArray(value.groups) ? value.groups : this.#initial;
     this.#groups = new Set(groups.filter((group) => typeof group === "string"));

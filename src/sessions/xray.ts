@@ -14,55 +14,55 @@ import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
 import { visibleMessage } from "../transcript/visible-message.ts";
 
-/** Whatever has a context: a session, a handle of one, or the context itself. */
+/** A context, or an object that returns one. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
 
-/** What an X-ray may know beside the session and the model. */
+/** Options of {@link xray}. */
 export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
-  /** Left out: what is known of the model. */
+  /** By default that of the known model. */
   readonly contextWindow?: number;
-  /** Whether the model sees images. Left out: what is known of it. */
+  /** Whether the model sees images. By default as known of the model. */
   readonly vision?: boolean;
-  /** Left out: the session's own, in the rare file that holds one. */
+  /** By default the session's own, if its file has one. */
   readonly system?: string;
-  /** The tools that would be offered. Left out: not known, and no call is dropped for that. */
+  /** The tools that would be offered. Absent: unknown, and no call is dropped for that. */
   readonly tools?: readonly { readonly name: string }[];
-  /** Left out: the session's own. */
+  /** By default the session's own. */
   readonly thinkingLevel?: string;
   readonly overrides?: PolicyRequest["overrides"];
 }
 
-/** What a model would be sent, what it comes to, and everything that was done to get there. */
+/** A request to a model, its token estimates, and all changes that were made for the provider. */
 export interface Xray {
   readonly request: {
     readonly provider: string;
     readonly api: Api;
     readonly model: string;
     readonly thinkingLevel: string;
-    /** Absent: none is known. */
+    /** Absent: unknown. */
     readonly system?: string;
     readonly messages: readonly TranscriptMessage[];
-    /** Absent: not known. */
+    /** Absent: unknown. */
     readonly tools?: readonly { readonly name: string }[];
   };
   readonly tokens: TokensByPart;
   readonly changes: readonly Change[];
-  /** What reading the session found odd. */
+  /** Problems that were found when the session was read. */
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** The request of a session with everything that its agent, its run and the configuration add. */
+/** The request of a session, including what its agent, its run and the configuration add. */
 export interface SessionXray extends Xray {
   readonly request: Xray["request"] & {
-    /** Servers whose tools are not known before they are started. */
+    /** Servers whose tools are unknown until they are started. */
     readonly toolsUnlisted?: readonly string[];
   };
-  /** The body as the provider receives it, where it was asked for. */
+  /** The request body as the provider would receive it, if requested. */
   readonly wire?: unknown;
 }
 
 /**
- * Shows what a model would be sent from where a session stands. Nothing is sent, and the session stays as it is.
+ * Shows what a model would be sent for a session. Sends nothing and does not change the session.
  *
  * @example
  * ```ts
@@ -108,7 +108,7 @@ export async function xray(
   };
 }
 
-/** The model that a session stands with, and the wire format that it was last spoken to in; `null`: none is known. */
+/** The model of a session, and the API of its last answer; `null`: unknown. */
 export function ownModel(context: SessionContext): ModelRef | null {
   const { model } = context;
   if (model === null) return null;
@@ -120,7 +120,7 @@ export function ownModel(context: SessionContext): ModelRef | null {
   return { provider: model.provider, model: model.modelId, ...present({ api }) };
 }
 
-/** What a model would see from where the session stands, before anything is done to it for a provider. */
+/** What a model would see, before any change for a provider. */
 export function contextView(context: SessionContext): ContextPayload {
   const { model, thinkingLevel, system, diagnostics } = context;
   const messages = context.messages.map(visibleMessage).filter((message) => message !== null);
@@ -137,16 +137,16 @@ export function contextView(context: SessionContext): ContextPayload {
   };
 }
 
-/** What is known of a request beside the session and the model. */
+/** Options of {@link contextForModel}. */
 export interface RequestOptions
   extends Omit<XrayOptions, "contextWindow" | "vision" | "overrides" | "tools"> {
-  /** What the configuration says of the model. */
+  /** The configured settings of the model. */
   readonly settings?: ModelSettings;
-  /** Lets the provider's package make the body that it would send, and adds what it did to it. */
+  /** Adds the request body that the provider's package would send. */
   readonly wire?: boolean;
 }
 
-/** Shows what a model would be sent from a context whose agent is not known, such as a lone file. */
+/** Shows what a model would be sent for a context without a known agent, such as a single file. */
 export async function contextForModel(
   context: SessionContext,
   model: ModelRef,

@@ -2,7 +2,7 @@ import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { GivenAttachment } from "../sessions/attachments.ts";
-import { mostAttachments, withoutContents } from "../sessions/attachments.ts";
+import { maxAttachments, withoutContents } from "../sessions/attachments.ts";
 import { spawnChild } from "../sessions/spawn.ts";
 import type { SpawnRequest } from "../sessions/spawn-request.ts";
 import { unfit } from "../sessions/spawn-request.ts";
@@ -54,7 +54,7 @@ const parameters = s.object({
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),
-      { maxItems: mostAttachments, description: "Files for it, put into a folder that it is told of." },
+      { maxItems: maxAttachments, description: "Files for it, put into a folder that it is told of." },
     ),
   ),
   attachAs: s.optional(

@@ -39,9 +39,7 @@ async function opened(script: AgentScript) {
   const turnOf = async (how: "new" | "recovered", more: Partial<Turn> = {}): Promise<Turn> => {
     const session = await store.sessions.get(scope, "s");
     if (session === null) throw new Error("the session is gone");
-    const acp = acpLink({ store }, { scope, session, ctx: {} } as unknown as Parameters<typeof acpLink>[1], {
-      how,
-    });
+    const acp = acpLink({ store }, session, { how });
     if (acp === null) throw new Error("no link");
     return { ...place.turn, about: { ...place.turn.about, cwd }, system: null, acp, ...more };
   };

@@ -11,7 +11,7 @@ import { checkSameRequest } from "../../runs/same-request.ts";
 import { acceptInput, findFor, withImages } from "../../sessions/accept.ts";
 import type { CompactionNotDone } from "../../sessions/compaction-summary.ts";
 import { outsideChannel } from "../../sessions/delivery.ts";
-import { resolveRuntimeContext } from "../../sessions/resolve-context.ts";
+import { resolveSessionTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { SendOptions } from "../../sessions/session-handle.ts";
 import type { SessionRecord } from "../../store/contract.ts";
@@ -96,7 +96,7 @@ async function acceptMessage(
   const origin = call.isLocal ? "cli" : "api";
   const { run } = await acceptInput(
     app,
-    resolveRuntimeContext(app, context),
+    resolveSessionTarget(app, context),
     {
       kind: "user",
       runId,
@@ -142,9 +142,9 @@ async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): 
       ? { context: present({ userId: call.userId, agentId }), session: null }
       : await resolveTarget(app, call, { sessionKey, agentId });
   if (deliver !== true) return target;
-  const resolved = resolveRuntimeContext(app, target.context);
+  const resolved = resolveSessionTarget(app, target.context);
   const session = target.session ?? (await findFor(app.store, resolved));
-  return { ...target, session, deliverTo: channelOf(session ?? { key: resolved.sessionKey, meta: {} }) };
+  return { ...target, session, deliverTo: channelOf(session ?? { key: resolved.key, meta: {} }) };
 }
 
 /** The channel of the session. */

@@ -3,7 +3,7 @@ import { isAcpKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
-import { findTrashed, refuseTrashed, sessionMeant } from "../../sessions/find-session.ts";
+import { findTrashed, refuseTrashed, resolveSession } from "../../sessions/find-session.ts";
 import type { MessageTarget } from "../../sessions/resolve-context.ts";
 import { resolveMessageTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
@@ -38,7 +38,9 @@ export function lookUpSession(
   named: SessionName,
   prefix = false,
 ): Promise<SessionRecord | null> {
-  return sessionMeant(app.store, { userId, asker: askerOf(app, named), prefix }, nameOf(named));
+  return resolveSession(app.store.sessions, scopeOf({ userId }), askerOf(app, named), nameOf(named), {
+    prefix,
+  });
 }
 
 /** Like `lookUpSession`, but throws `not_found`. */

@@ -10,8 +10,8 @@ import {
   sessionState,
 } from "../../sessions/change-session.ts";
 import { SessionImporter } from "../../sessions/import.ts";
-import { nameNew } from "../../sessions/resolve-context.ts";
-import { withWorkingDirectory } from "../../sessions/run-place.ts";
+import { nameNewSession } from "../../sessions/resolve-context.ts";
+import { withWorkingDirectory } from "../../sessions/run-session.ts";
 import { chosenCwd } from "../../sessions/runtime-context.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
@@ -28,7 +28,7 @@ export function makingHandlers(
     "sessions.create": async (params, call) => {
       const { key, sessionId, label, displayName, model, thinkingLevel, agentId } = params;
       if (model !== undefined) parseModel(model);
-      const names = nameNew(key, askerOf(app, params), { sessionId, newId: app.newId });
+      const names = nameNewSession(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
       // The store refuses a key of another agent than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
@@ -47,7 +47,7 @@ export function makingHandlers(
       const from = await findSession(app, call, params);
       refuseAcpSession(from, "fork");
       const { entryId = from.leafId, sessionId, label } = params;
-      const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: app.newId });
+      const names = nameNewSession(undefined, { agentId: from.agentId }, { sessionId, newId: app.newId });
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
         ...names,
         cwd: (await withWorkingDirectory(app, from)).cwd,

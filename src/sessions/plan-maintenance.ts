@@ -1,18 +1,16 @@
 import type { Config } from "../config/sections/all.ts";
 import { readKey } from "../core/keys.ts";
+import { formatBytes, formatCount, formatDuration } from "../core/text.ts";
 import type { TrashedSession } from "../store/contract.ts";
-import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
-
-/** What happens to old sessions. Everything is decided here, by figures alone; others do it. */
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-/** A session that is not in the trash, as far as the rules look at it. */
+/** What the rules consider of a session that is not in the trash. */
 export interface MaintainedSession
   extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
-  /** The last conversation. */
+  /** Time of the last conversation entry. */
   readonly updatedAt: number;
-  /** The last conversation or the import, whichever came later: a session that was just brought here is not old. */
+  /** Time of the last conversation entry or of the import, whichever is later. */
   readonly activeAt: number;
   readonly archived: boolean;
 }
@@ -22,7 +20,7 @@ export interface MaintenanceInput {
   readonly trashed: readonly TrashedSession[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** Work that is not at its end: such a session is left alone. */
+  /** Sessions with an open run are left alone. */
   hasOpenRun(session: MaintainedSession): boolean;
 }
 
@@ -41,8 +39,8 @@ export interface MaintenanceDecision {
 }
 
 /**
- * What is to be done now, at most one thing for each session: the strongest. The same whatever the order of the input.
- * Stronger rules go first, so that weaker ones count without what is already on its way.
+ * What is to be done now: at most one action for each session, whatever the order of the input. Stronger rules come first, and
+ * weaker ones do not count what is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
@@ -61,7 +59,7 @@ export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] 
   return [...plan.values()];
 }
 
-/** Why no rule may touch a session; `null`: they may. */
+/** Why no rule may affect a session; `null`: rules apply. */
 export function protectionOf(session: MaintainedSession, input: MaintenanceInput): string | null {
   const key = readKey(session.key);
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
@@ -79,7 +77,7 @@ type Add = (
 function emptyTrash({ trashed, rules: { trashAfter }, now }: MaintenanceInput, add: Add): void {
   if (trashAfter === null) return;
   for (const session of trashed.filter(({ removedAt }) => now - removedAt >= trashAfter)) {
-    const why = `In the trash for ${timeInWords(now - session.removedAt)}; it is kept for ${timeInWords(trashAfter)}.`;
+    const why = `In the trash for ${formatDuration(now - session.removedAt)}; it is kept for ${formatDuration(trashAfter)}.`;
     add(session, { action: "purge", rule: "trashAfter", why });
   }
 }
@@ -90,19 +88,19 @@ function prune(input: MaintenanceInput, add: Add): void {
   for (const session of input.sessions) {
     const idle = input.now - session.activeAt;
     if (idle < pruneAfter || protectionOf(session, input) !== null) continue;
-    const why = `No activity for ${timeInWords(idle)}; sessions are kept for ${timeInWords(pruneAfter)}.`;
+    const why = `No activity for ${formatDuration(idle)}; sessions are kept for ${formatDuration(pruneAfter)}.`;
     add(session, { action: "trash", rule: "pruneAfter", why });
   }
 }
 
-/** What the disk has to bear, and what it is to be brought down to. */
+/** The disk use, its limit, and the target when the limit is exceeded. */
 export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
   const { maxDiskBytes: limit, highWater } = rules;
   const bytes = sumOfBytes([...sessions, ...trashed]);
   return limit === null ? null : { bytes, limit, target: Math.floor(limit * highWater) };
 }
 
-/** The oldest of the trash goes for good; after that archived sessions, then others, go to the trash. */
+/** Purges the oldest sessions of the trash. Then moves archived sessions, and after them others, to the trash. */
 function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   const use = diskUse(input);
   if (use === null) return;
@@ -110,10 +108,10 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
     sumOfBytes(all.filter(({ uid }) => plan.get(uid)?.action === action));
   let bytes = use.bytes - planned("purge", input.trashed);
   if (bytes <= use.limit) return;
-  const figures = `${bytesInWords(use.bytes)} are used of ${bytesInWords(use.limit)}`;
+  const figures = `${formatBytes(use.bytes)} are used of ${formatBytes(use.limit)}`;
   for (const session of input.trashed.filter(({ uid }) => !plan.has(uid))) {
     if (bytes <= use.target) return;
-    const why = `${figures}; the oldest of the trash goes first, and frees ${bytesInWords(session.bytes)}.`;
+    const why = `${figures}; the oldest of the trash goes first, and frees ${formatBytes(session.bytes)}.`;
     add(session, { action: "purge", rule: "maxDiskBytes", why });
     bytes -= session.bytes;
   }
@@ -122,7 +120,7 @@ function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   for (const session of [...movable.filter(isArchived), ...movable.filter((each) => !isArchived(each))]) {
     if (bytes <= use.target) return;
     const what = isArchived(session) ? "the oldest archived session" : "the oldest session";
-    const freed = `its ${bytesInWords(session.bytes)} are only freed when it is purged from there`;
+    const freed = `its ${formatBytes(session.bytes)} are only freed when it is purged from there`;
     add(session, {
       action: "trash",
       rule: "maxDiskBytes",
@@ -138,7 +136,7 @@ function archiveSurplus(input: MaintenanceInput, plan: Plan, add: Add): void {
   const open = input.sessions.filter((each) => !isArchived(each) && !plan.has(each.uid));
   for (const ofUser of Map.groupBy(open, ({ userId }) => userId).values()) {
     const surplus = ofUser.filter((each) => protectionOf(each, input) === null);
-    const why = `${countInWords(ofUser.length, "session")} of this user, ${countInWords(maxSessions, "session")} at the most; the oldest are archived.`;
+    const why = `${formatCount(ofUser.length, "session")} of this user, ${formatCount(maxSessions, "session")} at the most; the oldest are archived.`;
     for (const session of surplus.slice(0, Math.max(0, ofUser.length - maxSessions))) {
       add(session, { action: "archive", rule: "maxSessions", why });
     }

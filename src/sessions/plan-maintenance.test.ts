@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { defaultConfig } from "../config/load.ts";
 import type { TrashedSession } from "../store/contract.ts";
 import { explainMaintenance } from "./maintain.ts";
-import type { MaintainedSession, MaintenanceInput, MaintenanceRules } from "./maintenance.ts";
-import { planMaintenance } from "./maintenance.ts";
+import type { MaintainedSession, MaintenanceInput, MaintenanceRules } from "./plan-maintenance.ts";
+import { planMaintenance } from "./plan-maintenance.ts";
 
 const day = 86_400_000;
 const now = Date.UTC(2026, 5, 15);
@@ -281,7 +281,7 @@ describe("why", () => {
     );
     const due = explainMaintenance(mine, { ...given, now: now + 12 * day });
     expect(due).toContain(
-      "now: trash (mode is warn: it is only said, not done), by pruneAfter: No activity for 30 days",
+      "now: trash (mode is warn: it is only reported, not done), by pruneAfter: No activity for 30 days",
     );
     expect(explainMaintenance(mine, input({}, [mine])).match(/no limit is set/g)).toHaveLength(3);
   });

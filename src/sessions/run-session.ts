@@ -1,0 +1,74 @@
+import type { Config } from "../config/sections/all.ts";
+import { SkeinError } from "../core/errors.ts";
+import { isAcpKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import { sessionRefOf } from "../core/session-ref.ts";
+import { spaceOf } from "../core/space.ts";
+import type { ParentPlace } from "../file-access/file-boundary.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { AgentProfile } from "./agents.ts";
+import type { App } from "./app.ts";
+import { isSandboxed } from "./session-access.ts";
+
+/** The agent that answers in a session; `null`: it is neither configured nor defined. */
+export function agentFor(
+  { agents, acp }: Pick<App, "agents" | "acp">,
+  session: Pick<SessionRecord, "agentId" | "key">,
+): AgentProfile | null {
+  return isAcpKey(session.key) ? acp.profile(session) : agents.find(session.agentId);
+}
+
+/** Whether the model of a session may see paths of this machine. */
+export function canSeePaths(app: Pick<App, "agents" | "config">, session: SessionRecord): boolean {
+  return spaceOf(session.userId).userId === null && !isSandboxed(app, session);
+}
+
+/** The timeout and the retry limit of model requests. */
+export function modelLimits({ retries }: Pick<Config, "retries">) {
+  return { stallMs: retries.stallSeconds * 1000, maxRetries: retries.max };
+}
+
+/** Throws `conflict` while a run of the session is active. */
+export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session: SessionRecord): void {
+  try {
+    attendant.branch(sessionRefOf(session));
+  } catch (error) {
+    const problem = `The session ${session.sessionId} is being answered`;
+    const advice = "Wait for the end of the run, or abort it";
+    throw new SkeinError("conflict", { problem, advice }, { cause: error });
+  }
+}
+
+type DirectoryApp = Pick<App, "files"> & { readonly store: Pick<App["store"], "sessions"> };
+
+/** Bounds a cycle of parents in damaged metadata. */
+const maxAncestors = 16;
+
+/** The session with the folder that it may work in now instead of the recorded one. */
+export async function withWorkingDirectory(
+  app: DirectoryApp,
+  session: SessionRecord,
+): Promise<SessionRecord> {
+  return { ...session, cwd: await workingDirectoryOf(app, session, maxAncestors) };
+}
+
+async function workingDirectoryOf(
+  app: DirectoryApp,
+  session: SessionRecord,
+  ancestors: number,
+): Promise<string> {
+  const { userId, agentId, sessionId, cwd } = session;
+  const parent = await parentPlace(app, session, ancestors);
+  return app.files.cwdOf({ userId, agentId, sessionId, cwd, parent });
+}
+
+async function parentPlace(
+  app: DirectoryApp,
+  { userId, meta }: SessionRecord,
+  ancestors: number,
+): Promise<ParentPlace | null> {
+  if (meta.spawnedBy === undefined || ancestors === 0) return null;
+  const [parent] = await app.store.sessions.find(present({ userId }), { by: "key", key: meta.spawnedBy });
+  if (parent === undefined) return null;
+  return { agentId: parent.agentId, cwd: await workingDirectoryOf(app, parent, ancestors - 1) };
+}
