@@ -224,7 +224,7 @@ describe("bodies that are under way", () => {
     const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
     const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: mebi } });
     const { socket, text } = await gateway.raw(
-      `${ask("/channels/desk/inbound", "none", "POST")}SocketConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      `${ask("/channels/desk/inbound", "none", "POST")}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n`,
     );
     const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(0x10000), Buffer.from("\r\n")]);
     for (let sent = 0; sent < 40; sent += 1) socket.write(chunk);
