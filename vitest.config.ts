@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import LongestFirst from "./test/support/longest-first.ts";
 
 /** All randomness in the tests follows this seed, so that a failure repeats. `npm run torture` draws another one. */
 const seed = process.env.SKEIN_SEED ?? "20261116";
@@ -10,7 +11,7 @@ process.stdout.write(`SKEIN_SEED=${seed}\n`);
 
 export default defineConfig({
   test: {
-    // A golden file that is missing is a failure; `vitest run --update` writes them anew.
+    // A golden file that is missing is a failure; `vitest run --update` writes it.
     update: "none",
     // One more than there are cores: the longest files wait for processes that they kill most of the time.
     maxWorkers: availableParallelism() + 1,
@@ -20,6 +21,8 @@ export default defineConfig({
       NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
     },
     globalSetup: [join(import.meta.dirname, "test/support/build-programs.ts")],
+    sequence: { sequencer: LongestFirst },
+    reporters: ["default", join(import.meta.dirname, "test/support/list-skipped.ts")],
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
     // They are for what hangs, and not for a machine that is busy with other things.
     testTimeout: 600_000,

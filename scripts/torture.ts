@@ -1,30 +1,138 @@
-// npm run torture: the same tests with more rounds, more random cases and a seed of its own.
-import { spawnSync } from "node:child_process";
+// npm run torture: the tests of `npm test` with many more rounds, in parts of less than an hour. `--list` names the parts.
+import { execFileSync, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { globSync } from "node:fs";
+import { parseArgs } from "node:util";
+import type { Repetitions } from "../test/support/repetitions.ts";
+import { repetitionsFor } from "../test/support/repetitions.ts";
 import { root } from "./steps.ts";
 
-const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
-const env = {
-  ...process.env,
-  SKEIN_SEED: process.env.SKEIN_SEED ?? String(randomInt(10 ** 9)),
-  SKEIN_CRASH_ROUNDS: rounds,
-  SKEIN_FAMILY_ROUNDS: rounds,
-  SKEIN_DIFFERENTIAL_RUNS: runs,
-  SKEIN_PROPERTY_RUNS: "10000",
-  SKEIN_KILL_POINTS: "all",
-  SKEIN_GATEWAY_ROUNDS: "100",
-  SKEIN_ACP_SPAWNS: "1000",
-  SKEIN_ACP_GATEWAY_SPAWNS: "200",
-  SKEIN_SOAK_SECONDS: "3600",
-  SKEIN_TRANSCRIPT_RUNS: "20000",
-};
-console.log(
-  `${rounds} kills of writers and of families, ${runs} comparisons with the memory store, 10000 cases of each property,`,
-);
-console.log("a turn killed at every durable act, a gateway killed 100 times under 100 clients,");
-console.log("1000 spawns of ACP agents that are killed, 200 under a gateway that is killed,");
-console.log("an hour of load on a gateway, and 20000 transcripts for each provider.");
-console.log(`Repeat this run with SKEIN_SEED=${env.SKEIN_SEED} npm run torture`);
-const suites = ["run", "src", "test/crash", "test/contract", "test/soak", "test/transcript"];
-const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });
-process.exitCode = status ?? 1;
+interface Part {
+  readonly name: string;
+  readonly files: string;
+  readonly without?: string;
+  /** What is repeated, in words, by its count. */
+  readonly counts: Readonly<Partial<Record<keyof Repetitions, string>>>;
+  /** About how long it takes on two idle cores. */
+  readonly minutes: number;
+}
+
+const parts: readonly Part[] = [
+  {
+    name: "writers",
+    files: "test/crash/*.test.ts",
+    without: "test/crash/gateway-*.test.ts",
+    counts: { writerKills: "kills of a writer", propertyCases: "cases of each property" },
+    minutes: 10,
+  },
+  {
+    name: "families",
+    files: "test/crash/runs/*.test.ts",
+    counts: {
+      familyKills: "kills of sessions that spawn, yield and announce",
+      killPoints: "durable acts of a turn at most, each with a kill",
+    },
+    minutes: 30,
+  },
+  {
+    name: "gateway",
+    files: "test/crash/gateway-*.test.ts",
+    counts: { gatewayKills: "kills of a gateway", gatewayClients: "clients that talk to it" },
+    minutes: 20,
+  },
+  {
+    name: "agents",
+    files: "test/crash/acp/*.test.ts",
+    counts: {
+      acpSpawns: "spawns of ACP agents that are killed",
+      acpGatewaySpawns: "spawns of ACP agents under a gateway that is killed",
+    },
+    minutes: 30,
+  },
+  {
+    name: "stores",
+    files: "test/contract/**/*.test.ts",
+    counts: { storeComparisons: "comparisons of the files store with the memory store" },
+    minutes: 10,
+  },
+  {
+    name: "properties",
+    files: "src/**/*.test.ts",
+    counts: { propertyCases: "cases of each property" },
+    minutes: 30,
+  },
+  {
+    name: "transcripts",
+    files: "test/transcript/*.test.ts",
+    counts: { transcripts: "transcripts for each provider" },
+    minutes: 30,
+  },
+  {
+    name: "soak",
+    files: "test/soak/*.test.ts",
+    counts: { soakSeconds: "seconds of load on a gateway" },
+    minutes: 52,
+  },
+];
+
+const { values } = parseArgs({
+  options: {
+    list: { type: "boolean", default: false },
+    part: { type: "string", multiple: true, default: [] },
+    share: { type: "string", default: "1" },
+  },
+});
+const share = Number(values.share);
+if (!(share > 0 && share <= 1))
+  throw new Error(`--share is above 0 and at most 1, and not "${values.share}"`);
+const seed = process.env.SKEIN_SEED ?? String(randomInt(10 ** 9));
+const repetitions = repetitionsFor(share);
+
+if (values.list) listParts();
+else runParts(values.part.length === 0 ? parts : values.part.map(partOf));
+
+/** By its number or its name. */
+function partOf(given: string): Part {
+  const part = parts.find(({ name }, index) => given === name || given === String(index + 1));
+  if (part === undefined)
+    throw new Error(`There is no part "${given}". npm run torture -- --list names them.`);
+  return part;
+}
+
+function countsOf({ counts }: Part): string {
+  const texts = Object.entries(counts).map(
+    ([name, what]) => `${repetitions[name as keyof Repetitions]} ${what}`,
+  );
+  return texts.join(", ");
+}
+
+function listParts(): void {
+  for (const [index, part] of parts.entries())
+    console.log(`${index + 1}  ${part.name.padEnd(12)} about ${part.minutes} min  ${countsOf(part)}`);
+}
+
+/** Runs every part, also after one that failed, and prints the rows of the table in docs/reliability.md. */
+function runParts(chosen: readonly Part[]): void {
+  const commit = execFileSync("git", ["rev-parse", "--short=8", "HEAD"], {
+    cwd: root,
+    encoding: "utf8",
+  }).trim();
+  const rows = chosen.map((part) => {
+    console.log(`torture: ${part.name}, SKEIN_SEED=${seed}, ${countsOf(part)}`);
+    const started = performance.now();
+    const isPassed = runPart(part);
+    const minutes = Math.ceil((performance.now() - started) / 60_000);
+    const result = isPassed ? "passed" : "failed";
+    console.log(`torture: ${part.name} ${result} after ${minutes} min, SKEIN_SEED=${seed}`);
+    if (!isPassed) process.exitCode = 1;
+    return `| ${part.name} | ${commit} | ${seed} | ${countsOf(part)} | ${minutes} min | ${result} |`;
+  });
+  console.log(rows.join("\n"));
+}
+
+function runPart({ files, without }: Part): boolean {
+  const left = new Set(without === undefined ? [] : globSync(without, { cwd: root }));
+  const chosen = globSync(files, { cwd: root }).filter((file) => !left.has(file));
+  const env = { ...process.env, SKEIN_SEED: seed, SKEIN_TORTURE: String(share) };
+  return spawnSync("vitest", ["run", ...chosen], { cwd: root, env, stdio: "inherit" }).status === 0;
+}

@@ -5,6 +5,7 @@ import type { EntryDraft } from "../../src/index.ts";
 import { SessionTree, SkeinError } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { SimStore } from "../support/sim-store.ts";
 import { answered, said } from "../support/store-calls.ts";
 
@@ -232,7 +233,7 @@ async function outcome(act: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 150);
+const runs = repetitions.storeComparisons;
 
 test(
   "whatever is done, the files store answers as the memory store does, also after it was opened anew",

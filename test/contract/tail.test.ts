@@ -4,6 +4,7 @@ import type { Scope, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { SimStore } from "../support/sim-store.ts";
 import { answered, said } from "../support/store-calls.ts";
 
@@ -64,7 +65,7 @@ async function seen(store: Store): Promise<unknown> {
   return JSON.parse(JSON.stringify(all).replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}/g, "made"));
 }
 
-const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 100);
+const runs = repetitions.storeComparisons;
 
 test(
   "a long session that was never compacted, opened by its tail, is what the whole log says",

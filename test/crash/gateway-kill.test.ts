@@ -6,15 +6,14 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { Talker } from "../support/gateway-clients.ts";
 import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
 import { GatewayProcess } from "../support/gateway-clients-process.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { runChance } from "../support/run-seed.ts";
 
-/** SKEIN_GATEWAY_ROUNDS: more in `npm run torture`. */
-const rounds = Number(process.env.SKEIN_GATEWAY_ROUNDS ?? 5);
-/** A hundred clients keep two cores busy for minutes, so `npm test` has fewer. */
-const clients = process.env.SKEIN_GATEWAY_ROUNDS === undefined ? 30 : 100;
+const { gatewayKills: rounds, gatewayClients: clients } = repetitions;
 /** A client has three sockets: for calls, for events, and for what it follows. */
 const clientsPerToken = 10;
-const pauseMs = 8000;
+/** All clients together say about 25 things a second. */
+const pauseMs = 80 * clients;
 let folder: TemporaryFolder;
 let gateway: GatewayProcess;
 let talkers: Talker[] = [];
@@ -39,13 +38,15 @@ async function connectAll(count: number): Promise<void> {
       url: gateway.url,
       name: `c${index}`,
       token: tokens[Math.floor(index / clientsPerToken)] as string,
-      reconnect: { minMs: 100, maxMs: 2000 },
+      reconnect: { minMs: 50, maxMs: 20 * clients },
       // Words as they are made are most of what happens: one in ten hears them too.
       hears: index % 10 === 0 ? [] : ["entry.appended", "run.started", "run.ended"],
     }),
   );
   talkers = await Promise.all(connecting);
 }
+
+const acknowledged = () => talkers.reduce((sum, talker) => sum + talker.acknowledged.length, 0);
 
 async function allBack(before: readonly number[]): Promise<void> {
   const away = () => talkers.filter(({ opened }, index) => opened <= (before[index] as number)).length;
@@ -61,13 +62,14 @@ describe("a gateway that is killed while clients talk", () => {
       let isEnough = false;
       const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
       for (let round = 0; round < rounds; round += 1) {
-        await sleep(300 + chance.below(1500));
+        const enough = acknowledged() + 1 + chance.below(clients);
+        await expect.poll(acknowledged, { timeout: 600_000, interval: 5 }).toBeGreaterThanOrEqual(enough);
         const before = talkers.map(({ opened }) => opened);
         expect(await gateway.end("SIGKILL")).toBe("SIGKILL");
         if (round % 2 === 1) {
           // And again while it starts.
           gateway.spawn();
-          await sleep(chance.below(1200));
+          await sleep(chance.below(600));
           await gateway.end("SIGKILL");
         }
         await gateway.start();

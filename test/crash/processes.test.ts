@@ -11,12 +11,13 @@ import { createStore } from "../../src/entry-store.ts";
 import { buildContext } from "../../src/index.ts";
 import { stateOf } from "../support/proc.ts";
 import { supportProgram } from "../support/programs.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { runChance } from "../support/run-seed.ts";
 import { allEntries, append, create, ids, refused } from "../support/store-calls.ts";
 
 const child = supportProgram("crash-child");
 const scope: Scope = { userId: "alice", agentId: "main" };
-const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 20);
+const rounds = repetitions.writerKills;
 const folders: string[] = [];
 const chance = runChance();
 

@@ -8,13 +8,14 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { supportProgram } from "../support/programs.ts";
+import { repetitions } from "../support/repetitions.ts";
 import type { SoakSample } from "../support/soak-judge.ts";
 import { judgeSoak } from "../support/soak-judge.ts";
 import type { Place } from "../support/soak-load.ts";
 import { startLoad } from "../support/soak-load.ts";
 
-/** How long the gateway is under load. `npm run torture` sets an hour. */
-const seconds = Number(process.env.SKEIN_SOAK_SECONDS ?? 15);
+/** How long the gateway is under load. */
+const seconds = repetitions.soakSeconds;
 const settleSeconds = Math.min(15, seconds / 3);
 const samples = Math.min(400, Math.max(12, seconds / 2));
 /** Every kind of visit comes to its end, however slow the machine is. */

@@ -5,14 +5,15 @@ import { checkRequest, startTwin } from "../../src/entry-testing.ts";
 import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
 import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
 import { visibleMessage } from "../../src/transcript/visible-message.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { runSeed } from "../support/run-seed.ts";
 import type { Speaker } from "./conversation.ts";
 import { optionsOf, shrunk, transcriptOf } from "./generate.ts";
 import { requestOptions, ToWire } from "./to-wire.ts";
 import { twinSigner } from "./twin-signer.ts";
 
-/** So many transcripts for each provider, from the seed of the run on; `npm run torture` has more. */
-const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 200);
+/** The seed of the run is the seed of the first transcript. */
+const runs = repetitions.transcripts;
 const overHttp = Math.min(runs, 100);
 const unsanitised = Math.min(runs, 2000);
 /** Some rules are rarely broken: so many transcripts are tried until each was. */

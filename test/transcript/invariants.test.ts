@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
 import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { runSeed } from "../support/run-seed.ts";
 import { textOf } from "../support/text.ts";
 import { speakers } from "./conversation.ts";
@@ -9,8 +10,8 @@ import { optionsOf, shrunk, transcriptOf, wordsOf } from "./generate.ts";
 import { Chance } from "./random.ts";
 import { anySigner } from "./signer.ts";
 
-/** So many for each policy, from the seed of the run on; `npm run torture` has more. */
-const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 200);
+/** For each policy. The seed of the run is the seed of the first transcript. */
+const runs = repetitions.transcripts;
 const seeds = Array.from({ length: runs }, (_, index) => runSeed + index);
 const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
 

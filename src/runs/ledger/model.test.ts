@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
+import { repetitions } from "../../../test/support/repetitions.ts";
 import { RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
 import type { ModelRun } from "../../../test/support/run-model.ts";
 import { RunModel } from "../../../test/support/run-model.ts";
@@ -208,6 +209,6 @@ test("two processes and a plain model agree after every step", async () => {
         both.close();
       }
     }),
-    { numRuns: Number(process.env.SKEIN_MODEL_RUNS ?? 60) },
+    { numRuns: repetitions.propertyCases },
   );
 });

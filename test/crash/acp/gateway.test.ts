@@ -9,11 +9,11 @@ import { countWorld } from "../../support/acp-kill-count.ts";
 import type { AgentName, Plan } from "../../support/acp-kill-plan.ts";
 import { childrenEach, plannedSpawn, spawnArguments } from "../../support/acp-kill-plan.ts";
 import { isThere } from "../../support/proc.ts";
+import { repetitions } from "../../support/repetitions.ts";
 import { seedTold } from "../../support/run-seed.ts";
 import { runningPath } from "../../support/running-gateway.ts";
 
-/** SKEIN_ACP_GATEWAY_SPAWNS: more in `npm run torture`. */
-const spawns = Number(process.env.SKEIN_ACP_GATEWAY_SPAWNS ?? 10);
+const spawns = repetitions.acpGatewaySpawns;
 const limitMs = 600_000 + spawns * 20_000;
 const openStates: ("queued" | "running" | "waiting" | "sleeping")[] = [
   "queued",

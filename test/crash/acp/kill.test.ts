@@ -10,11 +10,11 @@ import { makeWorld, markOf } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
 import { isStillThere, signalTo } from "../../support/proc.ts";
 import { supportProgram } from "../../support/programs.ts";
+import { repetitions } from "../../support/repetitions.ts";
 import { runChance, seedTold } from "../../support/run-seed.ts";
 import { soon } from "../../support/soon.ts";
 
-/** SKEIN_ACP_SPAWNS: more in `npm run torture`. */
-const spawns = Number(process.env.SKEIN_ACP_SPAWNS ?? 20);
+const spawns = repetitions.acpSpawns;
 const parents = Math.ceil(spawns / childrenEach);
 const program = supportProgram("acp-kill-child");
 const chance = runChance();

@@ -18,12 +18,13 @@ import { FamilyCount } from "../../support/family-count.ts";
 import type { FamilySize } from "../../support/family-scenario.ts";
 import { familyConfig, openFamily, prepareFamily, setOff } from "../../support/family-scenario.ts";
 import { supportProgram } from "../../support/programs.ts";
+import { repetitions } from "../../support/repetitions.ts";
 import { runSeed, seedTold } from "../../support/run-seed.ts";
 import { Chance } from "../../transcript/random.ts";
 
-/** So many kills, at moments that follow from the seed; more of both with npm run torture. */
-const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 20);
-const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "20";
+/** Kills at moments that follow from the seed. */
+const rounds = repetitions.familyKills;
+const mostPoints = repetitions.killPoints;
 const mostKills = 9;
 /** A family takes about a thousand acts; three kills come to most of them. */
 const mostActs = 300;
@@ -135,11 +136,11 @@ describe("a family that is killed", () => {
 });
 
 describe("one spawn", () => {
-  test(`[KIL1] kill -9 at ${asked} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
+  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
     const counted = await goOn(folderFor("count"), "one");
     const names = JSON.parse(counted.said) as string[];
     expect(names.length).toBeGreaterThan(60);
-    const step = asked === "all" ? 1 : Math.max(1, names.length / Number(asked));
+    const step = Math.max(1, names.length / mostPoints);
     const points = names.flatMap((_, at) =>
       Math.floor(at * step) < names.length ? [Math.floor(at * step)] : [],
     );

@@ -11,10 +11,11 @@ import { defineAgent } from "../../../src/index.ts";
 import { KillPoints } from "../../support/kill-points.ts";
 import { openScenario, prepare, scenarioConfig, theTurn } from "../../support/kill-scenario.ts";
 import { supportProgram } from "../../support/programs.ts";
+import { repetitions } from "../../support/repetitions.ts";
 import { soon } from "../../support/soon.ts";
 
-/** Every point with SKEIN_KILL_POINTS=all (npm run torture), else so many, spread evenly over the turn. */
-const asked = process.env.SKEIN_KILL_POINTS ?? "20";
+/** At most this many points, spread evenly over the turn. */
+const mostPoints = repetitions.killPoints;
 const child = supportProgram("kill-child");
 const base = mkdtempSync(join(tmpdir(), "skein-kill-"));
 const received: { readonly path: string; readonly key: string }[] = [];
@@ -86,8 +87,7 @@ function answersIn(name: string): string[] {
 
 function pointsToDieAt(count: number): number[] {
   const all = Array.from({ length: count }, (_, index) => index);
-  if (asked === "all") return all;
-  const step = Math.max(1, count / Number(asked));
+  const step = Math.max(1, count / mostPoints);
   return [...new Set(all.map((index) => Math.floor(index * step)).filter((point) => point < count))];
 }
 
@@ -196,7 +196,7 @@ async function expectBudget(skein: Skein, rootId: string, name: string): Promise
 }
 
 describe("a turn that is killed", () => {
-  test(`[KIL1] kill -9 at ${asked} of the durable acts of a turn: it ends well, and nothing is lost or done twice`, async () => {
+  test(`[KIL1] kill -9 at up to ${mostPoints} of the durable acts of a turn: it ends well, and nothing is lost or done twice`, async () => {
     expect(names.length).toBeGreaterThan(100);
     const waiting = pointsToDieAt(names.length);
     const failed: string[] = [];

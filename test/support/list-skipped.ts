@@ -1,0 +1,21 @@
+import type { Reporter, TestCase, TestModule } from "vitest/node";
+
+/** Lists the skipped tests of a run at its end, each with the reason. */
+export default class ListSkipped implements Reporter {
+  onTestRunEnd(testModules: readonly TestModule[]): void {
+    const skipped = testModules.flatMap((module) => [...module.children.allTests("skipped")]);
+    const byReason = Map.groupBy(skipped, reasonOf);
+    for (const [reason, tests] of byReason) {
+      process.stdout.write(`\nskipped (${tests.length}): ${reason}\n`);
+      for (const { module, fullName } of tests)
+        process.stdout.write(`  ${module.relativeModuleId} > ${fullName}\n`);
+    }
+  }
+}
+
+/** A test that is skipped while it runs gives a note. The others have a `skipIf` or `runIf` that asks about the machine. */
+function reasonOf(test: TestCase): string {
+  const result = test.result();
+  const note = result.state === "skipped" ? result.note : undefined;
+  return note ?? `not possible on this machine (${process.platform})`;
+}

@@ -1,0 +1,71 @@
+// How often the suites repeat. `npm test` uses the short form; `npm run torture` sets SKEIN_TORTURE to the share of the long form that
+// it runs, 1 for all of it.
+
+export interface Repetitions {
+  /** Random cases of each property. */
+  readonly propertyCases: number;
+  /** Random programs that the files store and the memory store both run. */
+  readonly storeComparisons: number;
+  /** Random transcripts for each provider. */
+  readonly transcripts: number;
+  readonly writerKills: number;
+  /** Kills of a session that spawns, yields and announces. */
+  readonly familyKills: number;
+  /** At how many of the durable acts of a turn, at most, its process is killed. */
+  readonly killPoints: number;
+  readonly gatewayKills: number;
+  /** Clients that talk to the gateway that is killed. */
+  readonly gatewayClients: number;
+  /** Spawns of ACP agents that are killed. */
+  readonly acpSpawns: number;
+  /** Spawns of ACP agents under a gateway that is killed. */
+  readonly acpGatewaySpawns: number;
+  /** Seconds of load on a gateway. */
+  readonly soakSeconds: number;
+}
+
+const shortForm: Repetitions = {
+  propertyCases: 200,
+  storeComparisons: 200,
+  transcripts: 200,
+  writerKills: 20,
+  familyKills: 20,
+  killPoints: 20,
+  gatewayKills: 20,
+  gatewayClients: 10,
+  acpSpawns: 20,
+  acpGatewaySpawns: 20,
+  soakSeconds: 15,
+};
+
+const longForm: Repetitions = {
+  propertyCases: 10_000,
+  storeComparisons: 2000,
+  transcripts: 20_000,
+  writerKills: 1000,
+  familyKills: 1000,
+  /** More than a turn has. */
+  killPoints: 1000,
+  gatewayKills: 100,
+  gatewayClients: 100,
+  acpSpawns: 1000,
+  acpGatewaySpawns: 200,
+  soakSeconds: 3000,
+};
+
+/** The share of the long form, and at least the short form. A share of 0 is the short form. */
+export function repetitionsFor(share: number): Repetitions {
+  const names = Object.keys(shortForm) as (keyof Repetitions)[];
+  const counts = names.map((name) => [
+    name,
+    share === 0 ? shortForm[name] : Math.max(shortForm[name], Math.round(longForm[name] * share)),
+  ]);
+  return Object.fromEntries(counts);
+}
+
+const share = Number(process.env.SKEIN_TORTURE ?? 0);
+if (!(share >= 0 && share <= 1))
+  throw new Error(`SKEIN_TORTURE is a number from 0 to 1, and not "${process.env.SKEIN_TORTURE}"`);
+
+/** The counts of this run. */
+export const repetitions = repetitionsFor(share);
