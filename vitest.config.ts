@@ -20,7 +20,9 @@ export default defineConfig({
       // Processes that tests start read TypeScript once.
       NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
     },
-    globalSetup: [join(import.meta.dirname, "test/support/build-programs.ts")],
+    globalSetup: ["build-programs", "folder-in-memory"].map((name) =>
+      join(import.meta.dirname, `test/support/${name}.ts`),
+    ),
     sequence: { sequencer: LongestFirst },
     reporters: ["default", join(import.meta.dirname, "test/support/list-skipped.ts")],
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
@@ -31,7 +33,7 @@ export default defineConfig({
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
       { extends: true, test: { name: "beside", include: ["src/**/*.test.ts"], isolate: false } },
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], isolate: false } },
     ],
   },
 });

@@ -3,17 +3,23 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundlePackage } from "./bundle.ts";
-import { root, step } from "./steps.ts";
+import { root, runStep } from "./steps.ts";
 
 await bundlePackage(join(root, "dist"));
 
 const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
 try {
   // Without scripts: prepack would call this file again.
-  const listing = step("pack", "npm", ["pack", "--ignore-scripts", "--json", "--pack-destination", packed]);
+  const listing = await runStep("pack", "npm", [
+    "pack",
+    "--ignore-scripts",
+    "--json",
+    "--pack-destination",
+    packed,
+  ]);
   const [{ filename }] = JSON.parse(listing) as [{ filename: string }];
-  step("publint", "publint", ["run", "--strict", join(packed, filename)]);
-  step("types resolve", "attw", [join(packed, filename), "--profile", "esm-only", "--no-emoji"]);
+  await runStep("publint", "publint", ["run", "--strict", join(packed, filename)]);
+  await runStep("types resolve", "attw", [join(packed, filename), "--profile", "esm-only", "--no-emoji"]);
 } finally {
   rmSync(packed, { recursive: true, force: true });
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
-import { root, step } from "./steps.ts";
+import { root, runStep } from "./steps.ts";
 
 const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
 /** Browsers load it: it shares no chunk with code that imports Node's modules. */
@@ -55,7 +55,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
 async function bundleDeclarations(folder: string): Promise<void> {
   const declarations = mkdtempSync(join(tmpdir(), "skein-declarations-"));
   try {
-    step("declarations", "tsc", ["--project", "tsconfig.build.json", "--outDir", declarations]);
+    await runStep("declarations", "tsc", ["--project", "tsconfig.build.json", "--outDir", declarations]);
     const entries = [...nodeEntries, browserEntry];
     const build = await rolldown({
       input: Object.fromEntries(entries.map((name) => [name, join(declarations, "src", `${name}.d.ts`)])),

@@ -1,18 +1,26 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 /** The checkout. */
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Runs a command of the project and tells how it went; its output only when it failed. */
-export function step(name: string, command: string, args: readonly string[]): string {
+/** Runs a command of the project and prints how it went. Its output is printed only if it failed, which ends this process. */
+export async function runStep(name: string, command: string, args: readonly string[]): Promise<string> {
   const started = performance.now();
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: root, encoding: "utf8" });
+  const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+  const status = new Promise<unknown>((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("close", resolve);
+  });
+  const [output, problems, result] = await Promise.all([text(child.stdout), text(child.stderr), status]);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  if (status === 0) {
+  if (result === 0) {
     console.log(`ok    ${name} (${seconds} s)`);
-    return stdout;
+    return output;
   }
-  console.log(`FAIL  ${name} (${seconds} s)\n${stdout}${stderr}${error?.message ?? ""}`);
+  console.log(
+    `FAIL  ${name} (${seconds} s)\n${output}${problems}${typeof result === "string" ? result : ""}`,
+  );
   process.exit(1);
 }

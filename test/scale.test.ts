@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import { drawTree } from "../src/cli/output/print-session.ts";
 import { parseSession, SessionTree } from "../src/index.ts";
 import { treeView } from "../src/sessions/tree-view.ts";
+import { repetitions } from "./support/repetitions.ts";
 import { header, userLine } from "./support/session-text.ts";
+
+const { branchEntries } = repetitions;
 
 /** Text of a session whose entry i hangs on entry parent(i). */
 function grown(count: number, parent: (index: number) => number | null): string {
@@ -14,8 +17,8 @@ function grown(count: number, parent: (index: number) => number | null): string 
   return lines.join("\n");
 }
 
-test("500,000 entries in a row: context, fork, tree and reload without a stack problem", () => {
-  const count = 500_000;
+test(`${branchEntries} entries in a row: context, fork, tree and reload without a stack problem`, () => {
+  const count = branchEntries;
   const tree = SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? null : index - 1))));
   expect(tree.context().messages).toHaveLength(count);
   expect(tree.fork(tree.tipId).size).toBe(count);

@@ -2,10 +2,12 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import type { Family } from "../support/family.ts";
 import { announced, call, gate, results, withParts } from "../support/family.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 
 afterEach(closeAll);
 
+const { messagesAtOnce } = repetitions;
 const main = "agent:main:main";
 const key = (name: string) => `agent:main:session:${name}`;
 const to = (name: string, message: string, more: object = {}): ModelStep =>
@@ -96,7 +98,7 @@ describe("loops", () => {
 });
 
 describe("races", () => {
-  test("[ATK11] two hundred messages into one session stand once each, in the order of acceptance", async () => {
+  test(`[ATK11] ${messagesAtOnce} messages into one session stand once each, in the order of acceptance`, async () => {
     const family = await withParts(
       { "": () => ({ text: "REPLY_SKIP" }), Number: () => ({ text: "REPLY_SKIP" }) },
       { dir: newFolder() },
@@ -104,7 +106,7 @@ describe("races", () => {
     await family.make(key("inbox"));
     await family.make(main);
     const sent = await Promise.all(
-      Array.from({ length: 200 }, (_, index) =>
+      Array.from({ length: messagesAtOnce }, (_, index) =>
         family.call("sessions_send", { sessionKey: key("inbox"), message: `Number ${index}` }),
       ),
     );
@@ -115,8 +117,8 @@ describe("races", () => {
       .toReversed()
       .map(({ message }) => `user: ${"content" in message ? String(message.content) : ""}`);
     const lines = (await family.linesAt(key("inbox"))).filter((line) => line.startsWith("user: "));
-    expect(lines).toHaveLength(200);
-    expect(new Set(lines).size).toBe(200);
+    expect(lines).toHaveLength(messagesAtOnce);
+    expect(new Set(lines).size).toBe(messagesAtOnce);
     expect(lines).toEqual(accepted);
     expect(family.reported).toEqual([]);
   });

@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
+import { repetitions } from "../support/repetitions.ts";
 import { soon } from "../support/soon.ts";
 
 /** What an agent asks of us, by policy. */
 
 closeAfterEach();
 
+const { permissionRequests } = repetitions;
 const permission = { id: "c1", title: "Delete it", kind: "execute", rawInput: { command: "rm it" } } as const;
 
 describe("permissions", () => {
@@ -130,12 +132,15 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
-  test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {
-    const acp = await skeinWith({ script: { turns: [[{ storm: 10_000 }]] }, acp: { permissions: "deny" } });
+  test(`[ARU5] ${permissionRequests} questions at once are answered or refused, and the turn goes on`, async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ storm: permissionRequests }]] },
+      acp: { permissions: "deny" },
+    });
     const { outcome } = await acp.say(await acp.session(), "Go");
     const counts = JSON.parse(outcome?.reply ?? "{}") as Record<string, number>;
     expect(counts.no).toBeGreaterThan(0);
-    expect((counts.no ?? 0) + (counts.failed ?? 0)).toBe(10_000);
+    expect((counts.no ?? 0) + (counts.failed ?? 0)).toBe(permissionRequests);
   });
 });
 

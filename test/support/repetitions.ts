@@ -22,6 +22,16 @@ export interface Repetitions {
   readonly acpGatewaySpawns: number;
   /** Seconds of load on a gateway. */
   readonly soakSeconds: number;
+  /** Sessions whose queues are worked off across restarts. */
+  readonly queuedSessions: number;
+  /** Messages that are sent to one session at once. */
+  readonly messagesAtOnce: number;
+  /** Turns of a conversation that is compacted again and again. */
+  readonly compactedTurns: number;
+  /** Permission requests that an ACP agent makes at once. */
+  readonly permissionRequests: number;
+  /** Entries of the longest branch. */
+  readonly branchEntries: number;
 }
 
 const shortForm: Repetitions = {
@@ -36,6 +46,11 @@ const shortForm: Repetitions = {
   acpSpawns: 20,
   acpGatewaySpawns: 20,
   soakSeconds: 15,
+  queuedSessions: 40,
+  messagesAtOnce: 50,
+  compactedTurns: 600,
+  permissionRequests: 2000,
+  branchEntries: 100_000,
 };
 
 const longForm: Repetitions = {
@@ -51,6 +66,11 @@ const longForm: Repetitions = {
   acpSpawns: 1000,
   acpGatewaySpawns: 200,
   soakSeconds: 3000,
+  queuedSessions: 200,
+  messagesAtOnce: 200,
+  compactedTurns: 2000,
+  permissionRequests: 10_000,
+  branchEntries: 500_000,
 };
 
 /** The share of the long form, and at least the short form. A share of 0 is the short form. */

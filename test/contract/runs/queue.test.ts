@@ -6,10 +6,11 @@ import { afterAll, expect, test } from "vitest";
 import type { ModelStep } from "../../../src/entry-testing.ts";
 import type { Skein } from "../../../src/index.ts";
 import { defineTool } from "../../../src/index.ts";
+import { repetitions } from "../../support/repetitions.ts";
 import { runChance } from "../../support/run-seed.ts";
 import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 
-const sessions = 200;
+const sessions = repetitions.queuedSessions;
 const each = 10;
 const cap = 6;
 const restarts = 6;

@@ -1,0 +1,27 @@
+// Puts the temporary folders of `npm test` into memory where there is room: tests sync thousands of small files, and on a disk that
+// other processes use they wait for each other. What survives a killed process is the same. `npm run torture` uses the disk.
+import { existsSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { freemem } from "node:os";
+import { join } from "node:path";
+
+const memory = "/dev/shm";
+/** A whole run needs less than half of it. */
+const neededBytes = 6 * 1024 ** 3;
+
+export default function useMemory(): (() => void) | undefined {
+  if (process.env.SKEIN_TORTURE !== undefined || !hasRoom()) return undefined;
+  const folder = mkdtempSync(join(memory, "skein-"));
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = folder;
+  return () => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+function hasRoom(): boolean {
+  if (!existsSync(memory)) return false;
+  const { bavail, bsize } = statfsSync(memory);
+  return bavail * bsize > neededBytes && freemem() > neededBytes;
+}
