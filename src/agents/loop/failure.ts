@@ -1,4 +1,3 @@
-import { STATUS_CODES } from "node:http";
 import { keyedProviders } from "../../config/default-model.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { cutText, thrownText } from "../../core/text.ts";
@@ -6,6 +5,9 @@ import type { Turn } from "../contract.ts";
 import { isContextOverflow } from "../models/context-overflow.ts";
 import { AnswerTooLong } from "../models/open-model.ts";
 import type { LoopServices } from "./services.ts";
+
+/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Why a request to a model failed. */
 export interface Failure {

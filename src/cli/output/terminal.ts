@@ -108,7 +108,8 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
-const segmenter = new Intl.Segmenter();
+/** Made with the first text that needs it: it loads tables that take longer than the rest of the output code. */
+let segmenter: Intl.Segmenter | null = null;
 
 /** Escapes control characters, joins lines, and cuts the text to this many columns. */
 export function oneLine(text: string, columns: number): string {
@@ -119,6 +120,7 @@ export function oneLine(text: string, columns: number): string {
   if (line.length <= columns && widthOf(line) <= columns) return line;
   let width = 1;
   let kept = "";
+  segmenter ??= new Intl.Segmenter();
   for (const { segment } of segmenter.segment(line.slice(0, 8 * columns))) {
     width += widthOf(segment);
     if (width > columns) break;

@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
 import { ByteGatherer } from "../../core/gather-bytes.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Refusal, Scripted, TwinApi, TwinLimits, TwinRequest, WireFormat } from "../twins/contract.ts";
 import { formatOf } from "./check-request.ts";
 import { checkScripts, playScript, sendJson } from "./play-script.ts";
+
+/** Not by `import`: that would also load fetch and WebSocket, which are members of this module. */
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** A request, and whether it was refused. */
 export interface ReceivedRequest extends TwinRequest {
