@@ -6,7 +6,7 @@ import type { Channel } from "../channels/contract.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { isRecord } from "../core/shape.ts";
-import type { EmbeddedOptions } from "../runs/ledger/run-ledger.ts";
+import type { RunLedgerOptions } from "../runs/ledger/run-ledger.ts";
 import type { App } from "../sessions/app.ts";
 import { layersOf } from "../sessions/run-tools.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";
@@ -20,7 +20,7 @@ export function claimsHere(
     readonly agents?: readonly AgentDefinition[];
     readonly channels?: readonly Channel[];
   },
-): Pick<EmbeddedOptions, "app" | "agentHere" | "channelsHere"> {
+): Pick<RunLedgerOptions, "app" | "agentHere" | "channelsHere"> {
   const own = given.channels ?? [];
   const hasCode = (given.agents ?? []).length + own.length > 0;
   const name = hasCode || given.app !== undefined ? appName(given.app) : "";

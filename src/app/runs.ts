@@ -24,7 +24,7 @@ export function attachRuns(
     clock,
     newId,
     emit: bus.emit,
-    stopAsked: () => app.worker.wake(),
+    wakeWorker: () => app.worker.wake(),
     ...claimsHere(app, options),
     hasStore: (userId) => spaces.missingStore(userId) === null,
     ownRequestsOnly: options.workers === "own",
@@ -54,9 +54,12 @@ export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
 /** What a run store asks of the store beside it. */
 function rim(
   store: WorkingStore,
-): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeHanded"> {
+): Pick<
+  EmbeddedRunsOptions,
+  "ledger" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
+> {
   return {
-    removeHanded: removeHandedFiles,
+    removeAttachments: removeHandedFiles,
     ledger: store.work.ledger,
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),

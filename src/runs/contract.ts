@@ -70,11 +70,11 @@ export interface RunStore {
     query?: { readonly endedSince?: number; readonly open?: boolean },
   ): Promise<readonly Child[]>;
   /** Children to remove (`delete`: their result has reached the parent) or to archive (`archiveAfterMs` has passed). */
-  toTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]>;
-  tidied(runId: string): Promise<void>;
+  childrenToTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]>;
+  markTidied(runId: string): Promise<void>;
   bindThread(userId: string | null, thread: ThreadRef, key: string): Promise<void>;
   /** The key of the session that a channel thread is bound to. */
-  boundTo(userId: string | null, thread: ThreadRef): Promise<string | null>;
+  threadKey(userId: string | null, thread: ThreadRef): Promise<string | null>;
   /** `userId` undefined: any user's run, for the program itself. */
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Newest first. */
@@ -107,12 +107,12 @@ export interface RunStore {
   /** Extends the leases. Returns the runs that this owner no longer holds. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /** Its input is in the session; of a woken run, what it woke for. A run lost before this is `woken` again. */
-  written(held: HeldRun): Promise<void>;
+  markWritten(held: HeldRun): Promise<void>;
 
   /** Input that can be steered into the running turn, oldest first. */
   steerable(held: HeldRun): Promise<readonly Run[]>;
   /** The steered input is written: its run is merged into the held one and shares its outcome. */
-  steered(held: HeldRun, runId: string): Promise<void>;
+  mergeInput(held: HeldRun, runId: string): Promise<void>;
 
   /** Frees the slot. With `runIds`: adds wait edges to them, unless that would deadlock. */
   wait(
@@ -120,7 +120,7 @@ export interface RunStore {
     wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
   ): Promise<WaitEntered>;
   /** `true` once it has a slot again; call it until then. Waiting runs get slots before new claims. */
-  waitOver(held: HeldRun): Promise<boolean>;
+  resume(held: HeldRun): Promise<boolean>;
   /** `queued`: everything has arrived already. `nothing_to_wait_for`: the run goes on. */
   sleep(
     held: HeldRun,
@@ -159,14 +159,14 @@ export interface RunStore {
   releaseApp(runId: string): Promise<Run | null>;
 
   /** The owner's runs that were asked to stop. */
-  toStop(owner: string): Promise<readonly string[]>;
+  stopRequests(owner: string): Promise<readonly string[]>;
 
   /** Adds the cost of a step to the run and to every root that it charges. Throws `budget_exceeded` once one exceeds its limit. */
   charge(held: HeldRun, usage: RunUsage): Promise<void>;
   budget(rootId: string): Promise<BudgetFigures | null>;
 
   /** Saves the answer streamed so far, unsynced; `null` deletes it. */
-  keepPartial(held: HeldRun, text: string | null): Promise<void>;
+  savePartial(held: HeldRun, text: string | null): Promise<void>;
   /** The answer that a lost owner had streamed. */
   partial(runId: string): Promise<string | null>;
 

@@ -16,7 +16,7 @@ function workerOver(
     sweep: async () => ({ nextAt: null }),
     claim: async () => null,
     changedByOthers: () => false,
-    toStop: async () => [],
+    stopRequests: async () => [],
     isHeld: () => true,
     get: async () => null,
     ...runs,
@@ -106,7 +106,7 @@ test.each([
   const runs: Partial<RunStore> = {
     claim: async () => (claims++ === 0 ? claim : null),
     get: async () => claim.run,
-    waitOver: async () => false,
+    resume: async () => false,
   };
   const { worker } = workerOver(runs, async (claimed, signal) => {
     begun.resolve();

@@ -273,7 +273,7 @@ export class Worker {
     const { runs, owner } = this.#options;
     for (const { held, stop } of this.#active.values())
       if (!stop.signal.aborted && !runs.isHeld(held)) stop.abort(new RunStopped("lost"));
-    for (const runId of await runs.toStop(owner)) {
+    for (const runId of await runs.stopRequests(owner)) {
       const stop = this.#active.get(runId)?.stop;
       if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));
     }
@@ -284,7 +284,7 @@ export class Worker {
     for (const each of this.#resuming.splice(0)) {
       try {
         if (each.signal.aborted) throw each.signal.reason;
-        if (await this.#options.runs.waitOver(each.held)) each.resolve();
+        if (await this.#options.runs.resume(each.held)) each.resolve();
         else this.#resuming.push(each);
       } catch (error) {
         each.reject(error);

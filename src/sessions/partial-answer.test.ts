@@ -5,7 +5,7 @@ import { PartialKeeper } from "./run-writer.ts";
 test("of an answer without end the beginning is kept, until it is written", async () => {
   const kept: (string | null)[] = [];
   let now = 0;
-  const runs = { keepPartial: async (_: HeldRun, text: string | null) => void kept.push(text) };
+  const runs = { savePartial: async (_: HeldRun, text: string | null) => void kept.push(text) };
   const deps = { runs, clock: { now: () => now }, report: () => undefined };
   const keeper = new PartialKeeper(deps as never, {} as HeldRun);
   for (let turn = 0; turn < 100; turn++) {

@@ -11,7 +11,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
   const accepted: AcceptRequest[] = [];
   const asked: ThreadRef[] = [];
   const runs = {
-    boundTo: async (_: string | null, thread: ThreadRef) => {
+    threadKey: async (_: string | null, thread: ThreadRef) => {
       asked.push(thread);
       return bound[thread.threadId] ?? null;
     },

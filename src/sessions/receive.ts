@@ -52,7 +52,7 @@ async function boundSession(
   userId: string | null,
 ): Promise<{ readonly agentId: string; readonly sessionKey: string } | null> {
   if (threadId === undefined) return null;
-  const key = await runs.boundTo(userId, { channel, threadId, ...present({ accountId }) });
+  const key = await runs.threadKey(userId, { channel, threadId, ...present({ accountId }) });
   if (key === null) return null;
   const [session] = await store.sessions.find(present({ userId }), { by: "key", key });
   return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };

@@ -66,7 +66,7 @@ export async function takeSteered(
   const waiting = await runs.steerable(held);
   for (const each of waiting) {
     await writeMessage(files, session, writer, each, seesImages);
-    await runs.steered(held, each.runId);
+    await runs.mergeInput(held, each.runId);
   }
   return waiting.length > 0;
 }
@@ -95,7 +95,7 @@ export async function writeArrivals(
   // Each has its own ID: a process that continues after a crash may find some of them written, and writes the others.
   for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
   if (missing !== null) await noteOnce(missing);
-  for (const each of arrivals.toReversed()) await runs.steered(held, each.runId);
+  for (const each of arrivals.toReversed()) await runs.mergeInput(held, each.runId);
 }
 
 function isSaid({ type }: Entry): boolean {

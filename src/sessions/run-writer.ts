@@ -219,12 +219,12 @@ export class PartialKeeper {
     if (now - this.#storedAt < everyMs) return;
     this.#storedAt = now;
     this.#isStored = true;
-    this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#app.report);
+    this.#app.runs.savePartial(this.#held, this.#text.join("")).catch(this.#app.report);
   }
 
   /** Leaves the partial answer to the process that continues the run. */
   async leave(): Promise<void> {
-    await this.#app.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
+    await this.#app.runs.savePartial(this.#held, this.#text.join("")).catch((error: unknown) => {
       if (!isFenced(error)) throw error;
     });
   }
@@ -234,7 +234,7 @@ export class PartialKeeper {
     this.#empty();
     if (!this.#isStored) return;
     this.#isStored = false;
-    await this.#app.runs.keepPartial(this.#held, null);
+    await this.#app.runs.savePartial(this.#held, null);
   }
 
   #empty(): void {

@@ -63,7 +63,7 @@ class RunExecution {
   async writeOnly(writer: RunWriter): Promise<void> {
     const { run } = this.#claim;
     const { refused } = await writer.say(run.message, run.entryId);
-    await this.#app.runs.written(this.#claim.held);
+    await this.#app.runs.markWritten(this.#claim.held);
     const state = refused === null ? "ok" : "error";
     const why = refused === null ? {} : { code: "refused", error: refused };
     await this.#end({ state, ...why, entryId: run.entryId });

@@ -17,7 +17,7 @@ export class ChildKeeper {
 
   /** Handles all children that are due. One that fails stays due and does not affect the others. */
   async tidy(): Promise<void> {
-    for (const { child, act } of await this.#app.runs.toTidy()) {
+    for (const { child, act } of await this.#app.runs.childrenToTidy()) {
       try {
         await this.#tidyOne(child, act);
       } catch (error) {
@@ -37,7 +37,7 @@ export class ChildKeeper {
       const own = this.#app.files.attachments({ userId, agentId, sessionId });
       await removeAttachments(attachments, own !== null && (await isSameFolder(attachments, own)));
     }
-    await this.#app.runs.tidied(run.runId);
+    await this.#app.runs.markTidied(run.runId);
   }
 
   async #archive(scope: Scope, sessionId: string): Promise<void> {

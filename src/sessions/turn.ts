@@ -69,7 +69,7 @@ async function writeTurnInput(
   if (claim.isOvertaken && wasThere) await noteRetriedInput(writer, run);
   // Written first: until then, another process wakes for the same reason.
   if (how === "woken" || claim.arrivals.length > 0) await writeArrivals(app, session, writer, claim);
-  if (refused === null) await app.runs.written(held);
+  if (refused === null) await app.runs.markWritten(held);
   return refused;
 }
 
@@ -163,7 +163,7 @@ async function recoverTurn(
   const text = await app.runs.partial(run.runId);
   if (text !== null) {
     await writer.note({ type: "custom", customType: "skein.partial", data: { runId: run.runId, text } });
-    await app.runs.keepPartial(held, null);
+    await app.runs.savePartial(held, null);
   }
   await confirmSteered(app, session, held);
   const tail = await tailOf(app, session);
@@ -235,7 +235,7 @@ async function confirmSteered({ runs, store }: App, session: SessionRecord, held
   const scope = scopeOfSession(session);
   for (const each of await runs.steerable(held)) {
     const there = await store.sessions.entry(scope, session.sessionId, each.entryId);
-    if (there !== null) await runs.steered(held, each.runId);
+    if (there !== null) await runs.mergeInput(held, each.runId);
   }
 }
 

@@ -266,7 +266,7 @@ describe("steer", () => {
       mode: "queued",
       text: "It is told when its turn has ended: agents over ACP take nothing before.",
     });
-    await world.books.runs.steered(claim.held, String(said.runId));
+    await world.books.runs.mergeInput(claim.held, String(said.runId));
     await world.books.runs.end(claim.held, { state: "ok" });
     expect(await act({ action: "steer", target: "a", message: "Only the north." })).toEqual(said);
   });

@@ -32,7 +32,7 @@ while (!(await isOver())) {
   await store.sessions.append(scope, run.session.sessionId, [{ draft, id: run.entryId }], {
     fence: () => runs.isHeld(held),
   });
-  await runs.written(held);
+  await runs.markWritten(held);
   await runs.end(held, { state: "ok" });
 }
 await store.close();

@@ -4,7 +4,7 @@ import { SkeinError } from "../../src/index.ts";
 import type { AcceptRequest, ChildRequest, ChildSequel, Claim } from "../../src/runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../../src/runs/ledger/embedded-runs.ts";
 import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
-import type { PlanSequel } from "../../src/runs/ledger/run-ledger.ts";
+import type { RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
@@ -108,7 +108,7 @@ export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Parti
 let spawned = 0;
 
 /** A plain sequel: the end of a child as one line for its parent; of anything else, the reply for who asked. */
-export const toldToParent: PlanSequel = (run, outcome) => {
+export const toldToParent: RunLedgerOptions["planSequel"] = (run, outcome) => {
   const { sequel } = run.options;
   if (sequel === undefined) return [];
   const isChild = sequel.type === "child";

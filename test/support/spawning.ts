@@ -53,8 +53,8 @@ export class SpawnBooks {
         { channel, threadId }: { channel: string; threadId: string },
         key: string,
       ) => void this.threads.set(`${channel}/${threadId}`, key),
-      toTidy: async () => this.due,
-      tidied: async (runId: string) => void this.tidied.push(runId),
+      childrenToTidy: async () => this.due,
+      markTidied: async (runId: string) => void this.tidied.push(runId),
     };
     return double as unknown as RunStore;
   }

@@ -37,7 +37,7 @@ describe("accepting input", () => {
     expect(books.told()).toEqual(["run.queued"]);
     const claim = await books.claim();
     expect((await books.runs.pending("s")).length).toBe(0);
-    await books.runs.written(claim.held);
+    await books.runs.markWritten(claim.held);
     await books.runs.release(claim.held);
     expect(await books.runs.pending("s")).toEqual([]);
   });
@@ -101,7 +101,7 @@ describe("accepting input", () => {
 
   test("[LIB10] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
     const claim = await books.running("s");
-    await books.runs.written(claim.held);
+    await books.runs.markWritten(claim.held);
     const later = await books.accept("s", { queueMode: "followup" });
     await books.runs.lose(claim.held);
     const now = await books.accept("s", { queueMode: "interrupt" });

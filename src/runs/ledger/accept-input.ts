@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
-import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
+import type { Accepted, AcceptRequest, InputKind, QueueMode, RootRef } from "../contract.ts";
 import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
 import { retryableCodes } from "../states.ts";
@@ -16,7 +16,7 @@ import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun, runIdOf } from "./run-ledger.ts";
 
-/** Takes input in, in the transaction that it is called in. */
+/** Accepts input within the current transaction. */
 export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted {
   const known = findKnownRun(ledger, request);
   if (known !== null) {
@@ -31,16 +31,18 @@ export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted
     (idempotencyKey === undefined ? ledger.options.newId() : runIdOf(session.userId, idempotencyKey));
   const root = request.root ?? { rootId: runId, hops: 0 };
   const isSilent = kind === "note" || !reserveBudget(ledger, request, root);
-  const keeper = request.arrivalOf === undefined ? null : findSleeper(ledger, request.arrivalOf, session.uid);
+  const keptFor =
+    request.arrivalOf === undefined ? null : findSleeper(ledger, request.arrivalOf, session.uid);
   const queueMode = request.queueMode ?? defaultQueueMode(ledger, kind);
-  const claimants = resolveRequirements(ledger, request, isSilent);
-  insertRun(ledger, request, { runId, root, isSilent, keeper, queueMode, claimants });
-  if (!isSilent) rememberSessionApp(ledger, session, claimants);
+  const requirements = resolveRequirements(ledger, request, isSilent);
+  insertRun(ledger, request, { runId, root, isSilent, keptFor, queueMode, requirements });
+  if (!isSilent) rememberSessionApp(ledger, session, requirements);
   if (child !== undefined) registerChild(ledger, runId, session, child);
   if (awaitedBy !== undefined) awaitReply(ledger, runId, awaitedBy);
   if (queueMode === "interrupt") interruptSession(ledger, session.uid);
   const made = ledger.row(runId);
-  if (made === null) throw new SkeinError("internal", { problem: `run ${runId} is not where it was put` });
+  if (made === null)
+    throw new SkeinError("internal", { problem: `run ${runId} is missing after its insert` });
   ledger.addEvent("run.queued", session, runId, {
     lane: made.lane,
     kind,
@@ -56,20 +58,16 @@ function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: Acc
   const user = session.userId ?? "";
   const byKey =
     idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
-  // A run whose input was redacted has lost the key that its client gave, and is known by the id that follows from the key.
+  // Redaction erases the idempotency key, but the run ID that follows from the key stays.
   const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
   const known = byKey[0] ?? (id === null ? null : ledger.row(id));
   if (known === null || known.user === user) return known;
-  const problem = `The run id ${id} is taken`;
-  throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
+  const problem = `The run ID ${id} is taken`;
+  throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
-/** `false`: over the budget, and a delivery. Nothing is charged for it: no model is asked. */
-function reserveBudget(
-  ledger: RunLedger,
-  request: AcceptRequest,
-  root: { rootId: string; hops: number },
-): boolean {
+/** `false`: a delivery over the budget. It is not charged, because it gets no model turn. */
+function reserveBudget(ledger: RunLedger, request: AcceptRequest, root: RootRef): boolean {
   const { pair } = request;
   const asked = {
     hops: root.hops,
@@ -94,16 +92,16 @@ function insertRun(
   request: AcceptRequest,
   made: {
     readonly runId: string;
-    readonly root: { readonly rootId: string; readonly hops: number };
+    readonly root: RootRef;
     readonly isSilent: boolean;
-    readonly keeper: string | null;
+    readonly keptFor: string | null;
     readonly queueMode: QueueMode;
-    readonly claimants: RunRequirements;
+    readonly requirements: RunRequirements;
   },
 ): void {
   const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
-  const { runId, root, isSilent, keeper, queueMode, claimants } = made;
-  const notBefore = isSilent || keeper !== null ? null : batchEnd(ledger, request);
+  const { runId, root, isSilent, keptFor, queueMode, requirements } = made;
+  const notBefore = isSilent || keptFor !== null ? null : batchEnd(ledger, request);
   const isFollowed = options.sequel !== undefined || request.awaitedBy !== undefined;
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
   ledger.run(
@@ -125,15 +123,15 @@ function insertRun(
     root.rootId,
     root.hops,
     ledger.now(),
-    keeper,
+    keptFor,
     arrivalOf ?? null,
     startedBy ?? null,
     isSilent ? 1 : 0,
     notBefore,
     isFollowed ? 1 : 0,
     request.retryOf ?? null,
-    claimants.app,
-    claimants.tools,
+    requirements.app,
+    requirements.tools,
   );
   ledger.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",
@@ -144,7 +142,7 @@ function insertRun(
   );
 }
 
-/** Queues the input again of a run that was lost or stopped by a disk fault, in the transaction that it is called in. */
+/** Queues the input of a run that was lost or stopped by a disk fault again, within the current transaction. */
 export function retryLostRun(ledger: RunLedger, runId: string): Accepted | null {
   const asked = ledger.row(runId);
   if (asked === null) return null;
@@ -178,15 +176,14 @@ export function retryLostRun(ledger: RunLedger, runId: string): Accepted | null 
     ...present({ provenance, startedBy }),
   });
   ledger.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, lost.runId);
-  // What stands in the session does not wait to be written.
-  const isThere = lost.isWritten && target.uid === session.uid;
-  if (isThere) ledger.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
+  const isWritten = lost.isWritten && target.uid === session.uid;
+  if (isWritten) ledger.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
   return accepted;
 }
 
-/** Whoever is at it stops, so that this comes next. A turn that was begun and has lost its owner ends at once. */
+/** Asks the active run of the session to stop. A started turn without an owner ends at once. */
 function interruptSession(ledger: RunLedger, uid: string): void {
-  const error = "New input took its place.";
+  const error = "It was interrupted by new input.";
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
   ledger.run(sql, error, uid);
   const begun =
@@ -195,7 +192,7 @@ function interruptSession(ledger: RunLedger, uid: string): void {
     endRun(ledger, row, { state: "aborted", code: "aborted", error });
 }
 
-/** So much input goes into one transaction: nobody else gets a turn meanwhile. */
+/** Inputs per transaction, which blocks the process. */
 const maxBatch = 500;
 
 interface PendingRequest {
@@ -204,7 +201,7 @@ interface PendingRequest {
   reject(error: unknown): void;
 }
 
-/** Input that comes at the same time is made durable together: one transaction and one sync for all who wait. */
+/** Accepts concurrent input in one transaction with one sync. */
 export class Inbox {
   readonly #ledger: RunLedger;
   #waiting: PendingRequest[] = [];
@@ -213,7 +210,7 @@ export class Inbox {
     this.#ledger = ledger;
   }
 
-  /** Resolves once it is on the disk. What is wrong with one does not touch the others. */
+  /** Resolves once the input is on disk. */
   accept(request: AcceptRequest): Promise<Accepted> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ request, resolve, reject }) === 1) setImmediate(() => this.#acceptSome());
@@ -231,7 +228,7 @@ export class Inbox {
     }
   }
 
-  /** A part of the transaction. A refusal takes back its own part; any other error takes back all of it. */
+  /** A refusal rolls back its own input; any other error rolls back the whole transaction. */
   #tryOne({ request, resolve, reject }: PendingRequest): () => void {
     try {
       const accepted = this.#ledger.change("synced", () => acceptInput(this.#ledger, request));

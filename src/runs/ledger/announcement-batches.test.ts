@@ -39,7 +39,7 @@ describe("announcements that come within a second", () => {
     const claim = await books.claim();
     expect(texts(claim)).toEqual(["b: ok", "a: ok", "c: ok"]);
     expect(await books.runs.claim("me")).toBeNull();
-    for (const { runId } of claim.arrivals) await books.runs.steered(claim.held, runId);
+    for (const { runId } of claim.arrivals) await books.runs.mergeInput(claim.held, runId);
     await books.runs.end(claim.held, { state: "ok", reply: "thanks" });
     for (const { runId } of claim.arrivals)
       expect(await books.runs.get(runId)).toMatchObject({ state: "merged", outcome: { reply: "thanks" } });

@@ -3,15 +3,14 @@ import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as 
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
-/** Questions to people about a tool call. Each is called in a transaction. */
-
-/** The same call of the same run is the same question, also after its owner was lost. */
-export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval | null {
+/** The same call of the same run has one approval, also after its owner was lost. */
+export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
   const row = ledger.held(held);
   const approvalId = hashedId("approval", row.runId, request.toolCallId);
   const known = findApproval(ledger, approvalId);
   if (known !== null) return known;
   const { toolCallId, toolName, expiresAt } = request;
+  const requestedAt = ledger.now();
   ledger.run(
     `INSERT INTO approvals (approval_id, run_id, user, tool_call_id, tool_name, arguments, requested_at, expires_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -21,27 +20,28 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
     toolCallId,
     toolName,
     JSON.stringify(request.arguments),
-    ledger.now(),
+    requestedAt,
     expiresAt,
   );
   const asked = { approvalId, toolCallId, toolName, arguments: request.arguments, expiresAt };
   ledger.addEvent("approval.requested", row.session, row.runId, asked);
-  return findApproval(ledger, approvalId);
+  const { runId, session } = row;
+  return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null };
 }
 
 /** The first answer stands. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,
-  given: "approved" | "denied" | "expired",
+  answer: "approved" | "denied" | "expired",
   by: string | null,
 ): Approval | null {
   const sql =
     "UPDATE approvals SET answer = ?, resolved_at = ?, by = ? WHERE approval_id = ? AND answer IS NULL";
-  const isFirst = ledger.run(sql, given, ledger.now(), by, approvalId) === 1;
+  const isFirst = ledger.run(sql, answer, ledger.now(), by, approvalId) === 1;
   const approval = findApproval(ledger, approvalId);
   if (approval !== null && isFirst) {
-    ledger.addEvent("approval.resolved", approval.session, approval.runId, { approvalId, answer: given, by });
+    ledger.addEvent("approval.resolved", approval.session, approval.runId, { approvalId, answer, by });
   }
   return approval;
 }
@@ -50,11 +50,11 @@ export function findApproval(ledger: RunLedger, approvalId: string): Approval | 
   return queryApprovals(ledger, "approval_id = ?", approvalId)[0] ?? null;
 }
 
-/** Oldest first; with a limit, the newest so many. */
+/** Oldest first; `limit` selects the newest. */
 export function listApprovals(
   ledger: RunLedger,
   { runId, sessionUid, open, limit = -1 }: ApprovalQuery,
-  userId: string | null | undefined,
+  userId?: string | null,
 ): Approval[] {
   const parts: [string, string][] = [];
   if (runId !== undefined) parts.push(["approvals.run_id = ?", runId]);
@@ -71,7 +71,6 @@ export function listExpiredApprovals(ledger: RunLedger): string[] {
   return ledger.all(sql, ledger.now()).map((row) => String(row.approval_id));
 }
 
-/** An approval goes with its run: neither is there without the other. */
 function queryApprovals(ledger: RunLedger, where: string, ...values: Value[]): Approval[] {
   const sql = `SELECT approvals.*, uid, agent, key, session_id FROM approvals JOIN runs USING (run_id) WHERE ${where}`;
   return ledger.all(sql, ...values).map((row) => ({

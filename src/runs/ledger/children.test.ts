@@ -24,7 +24,8 @@ async function child(
 }
 
 const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply: "r" });
-const due = async () => (await books.runs.toTidy()).map(({ child: { label }, act }) => `${act} ${label}`);
+const due = async () =>
+  (await books.runs.childrenToTidy()).map(({ child: { label }, act }) => `${act} ${label}`);
 
 describe("how many", () => {
   test("[FAM19] parallel spawns never exceed the limit, and an end makes room", async () => {
@@ -124,9 +125,9 @@ describe("tidying", () => {
     const heard = await books.claim();
     expect(heard.run.kind).toBe("announce");
     expect(await due()).toEqual([]);
-    await books.runs.written(heard.held);
+    await books.runs.markWritten(heard.held);
     expect(await due()).toEqual(["remove c"]);
-    await books.runs.tidied(claim.run.runId);
+    await books.runs.markTidied(claim.run.runId);
     expect(await due()).toEqual([]);
     expect((await books.runs.children("ann", key()))[0]?.tidiedAt).toBe(books.now);
   });
@@ -177,7 +178,8 @@ describe("tidying", () => {
     expect(await due()).toEqual([]);
     books.now += 6 * day;
     expect(await due()).toEqual(["archive late"]);
-    for (const { child: tidied } of await books.runs.toTidy()) await books.runs.tidied(tidied.run.runId);
+    for (const { child: tidied } of await books.runs.childrenToTidy())
+      await books.runs.markTidied(tidied.run.runId);
     await books.runs.sweep();
     expect(await labels()).toEqual([]);
   });
@@ -201,11 +203,11 @@ describe("tidying", () => {
     const moved = await child("moved");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "2" }, moved.run.session.key);
     books.runs.attendant.purge(["moved"]);
-    expect(await books.runs.boundTo("ann", { channel: "desk", threadId: "2" })).toBe(moved.run.session.key);
+    expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "2" })).toBe(moved.run.session.key);
     books.removed.add("purged");
     books.runs.attendant.purge(["purged"]);
     expect(await labels()).toEqual(["old"]);
-    expect(await books.runs.boundTo("ann", { channel: "desk", threadId: "1" })).toBeNull();
+    expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "1" })).toBeNull();
     books.now += 31 * 24 * 3_600_000;
     await books.runs.sweep();
     for (const table of ["children", "run_replies"])

@@ -5,9 +5,7 @@ import type { Child, ChildRequest, Run, RunState, ThreadRef } from "../contract.
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, publicRun, textOrNull } from "./run-ledger.ts";
 
-/** Sessions that others spawned, by their first run. */
-
-/** Counted in the transaction that accepts the first run: however many are spawned at once, none is one too many. */
+/** Called in the transaction that accepts the first run, so that concurrent spawns cannot exceed the limit. */
 export function checkChildLimit(
   ledger: RunLedger,
   { userId }: SessionRef,
@@ -49,7 +47,7 @@ export function listChildren(
   ledger: RunLedger,
   userId: string | null,
   parentKey: string,
-  { endedSince, open }: { readonly endedSince?: number; readonly open?: boolean },
+  { endedSince, open }: { readonly endedSince?: number; readonly open?: boolean } = {},
 ): Child[] {
   const conditions = [
     ...(endedSince === undefined ? [] : ["(ended_at IS NULL OR ended_at >= ?)"]),
@@ -84,11 +82,11 @@ function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
   return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
 }
 
-/** So long whoever waited for a result has to write it down, where its run goes on. */
+/** How long a waiter has to write a result that it took, while its run is open. */
 const takenReplyMs = 60_000;
 const maxDueChildren = 100;
 
-/** Somebody has the result: it stands in the parent's session, is a letter, or was a waiter's who has gone on. */
+/** The result is in the parent's session or in the outbox, or a waiter took it and wrote it, ended or timed out. */
 const resultDelivered = `(
   EXISTS (SELECT 1 FROM runs AS told WHERE told.user = children.user AND told.idem = 'announce:' || children.run_id
     AND (told.written = 1 OR told.ended_at IS NOT NULL))
@@ -97,7 +95,7 @@ const resultDelivered = `(
     WHERE run_replies.run_id = children.run_id AND (run_replies.state = 'written'
       OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
 
-/** Nothing is due while anything of its session is open, whoever asked for it. In no order: what fails keeps no place. */
+/** A child is not due while its session has an open run. In random order, so that failures do not block the others. */
 const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
   WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
   AND first.ended_at IS NOT NULL
@@ -122,7 +120,7 @@ export function markTidied(ledger: RunLedger, runId: string): void {
   ledger.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", ledger.now(), runId);
 }
 
-/** Tells the run that spawned this one how it stands. */
+/** Emits the state of a spawned run to the run that spawned it. */
 export function emitChildState(
   ledger: RunLedger,
   { kind, startedBy, session, runId }: Pick<Run, "kind" | "startedBy" | "session" | "runId">,
@@ -137,8 +135,6 @@ export function emitChildState(
     state,
   });
 }
-
-/** Threads of channels, and the session that each belongs to. */
 
 export function bindThread(ledger: RunLedger, userId: string | null, thread: ThreadRef, key: string): void {
   ledger.run(
@@ -155,7 +151,7 @@ export function findThreadKey(ledger: RunLedger, userId: string | null, thread: 
   return row === undefined ? null : String(row.key);
 }
 
-/** The threads and the app of a key that no session has any more. */
+/** Deletes the threads and the app of a key that no session has any more. */
 export function unbindThreads(ledger: RunLedger, userId: string | null, key: string): void {
   if (ledger.sessionAt(userId, { key }) !== null) return;
   for (const table of ["threads", "session_apps"])

@@ -3,13 +3,14 @@ import type { SessionRef } from "../../core/session-ref.ts";
 import type { AcceptRequest, Run, RunOptions } from "../contract.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { publicRun } from "./run-ledger.ts";
 
 /**
  * Which processes may claim a run. A run of an agent that is defined in code belongs to an app: only a process of that app
  * that offers the run's tools claims it. All other runs belong to no app, and any process that has the agent claims them.
  */
 
-/** As columns: the app, empty for none, and the names of the tools as JSON. */
+/** As columns: the app, empty for none, and the tool names as JSON. */
 export interface RunRequirements {
   readonly app: string;
   readonly tools: string;
@@ -18,8 +19,8 @@ export interface RunRequirements {
 const noRequirements: RunRequirements = { app: "", tools: "[]" };
 
 /**
- * The claimants of new input. A run of the same request in the same session decides, else the app of this process if it
- * defines the agent in code, else the app that ran the session last.
+ * The requirements of new input: those of an earlier run of the same request in the same session, otherwise the app of this
+ * process if it defines the agent in code, otherwise the app that ran the session last.
  */
 export function resolveRequirements(
   ledger: RunLedger,
@@ -70,14 +71,13 @@ export function rememberSessionApp(
   }
 }
 
-/** What a process lacks to claim a run; `null`: nothing. */
 interface MissingRequirements {
   readonly app: string | null;
-  /** Of a process that has the app and the agent. */
+  /** Only for a process that has the app and the agent. */
   readonly tools: readonly string[];
 }
 
-/** `null`: this process can claim it. */
+/** What this process lacks to claim a run; `null`: nothing. */
 export function findMissingHere(
   ledger: RunLedger,
   { session, app, requiredTools, options }: Pick<Run, "session" | "app" | "requiredTools" | "options">,
@@ -89,25 +89,30 @@ export function findMissingHere(
   return tools.length === 0 ? null : { app, tools };
 }
 
-/** Lets any process that has the agent claim the run, and continue its session. */
-export function releaseFromApp(ledger: RunLedger, row: RunRow): void {
+/** Lets any process that has the agent claim the run and continue its session. */
+export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
+  const row = ledger.row(runId);
+  if (row === null) return null;
+  if (row.app === null) return publicRun(row);
+  if (row.owner !== null || row.endedAt !== null) {
+    const problem = `The run ${runId} is ${row.outcome?.state ?? row.state} and does not wait for an app`;
+    throw new SkeinError("conflict", { problem, advice: "List the runs that wait with skein runs ls" });
+  }
   const { app, tools } = noRequirements;
-  ledger.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, row.runId);
+  ledger.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, runId);
   rememberSessionApp(ledger, row.session, noRequirements);
   refreshQueue(ledger, row.session.uid);
-  if (row.state === "queued")
-    ledger.addEvent("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  if (row.state === "queued") ledger.addQueued(row);
+  return publicRun({ ...row, app: null, requiredTools: [] });
 }
 
-/**
- * Turns that an agent loop of the user's own has open in a session. No process claims a run of such a session: input waits
- * until the turn ends, its process dies, or nothing was appended for ten minutes.
- */
-
-/** How long a turn stays open without another message. A step of a model, with its tools, takes less. */
+/** How long a loop turn stays open without another message. A model step with its tools takes less. */
 const loopTurnMs = 10 * 60_000;
 
-/** Opens the turn, or extends it. Returns whether it is new. Throws `conflict` where another process has one open. */
+/**
+ * Opens or extends a turn of an application's own agent loop. No process claims a run of the session until the turn ends, its
+ * process dies, or nothing was appended for ten minutes. Returns whether it is new. `conflict` if another process has one.
+ */
 export function openLoopTurn(
   ledger: RunLedger,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
@@ -124,7 +129,7 @@ export function openLoopTurn(
   return isNew;
 }
 
-/** Throws `conflict` where another process has a turn open. */
+/** `conflict` if another process has a loop turn open. */
 export function checkLoopTurn(
   ledger: RunLedger,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
@@ -138,19 +143,12 @@ function answeredElsewhere(sessionId: string): SkeinError {
   return new SkeinError("conflict", { problem, advice: "Try again when that turn has ended" });
 }
 
-/** Ends the owner's turn in one session; `uid` null: in all of them. Returns whether one was open. */
 export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): boolean {
   if (uid === null) ledger.ownLoopTurns.clear();
   else ledger.ownLoopTurns.delete(uid);
   return ledger.change("unsynced", () => {
-    const isOpen = ledger.get(
-      "SELECT 1 FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)",
-      owner,
-      uid,
-    );
-    if (isOpen === undefined) return false;
-    ledger.run("DELETE FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)", owner, uid);
-    return true;
+    const where = "FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)";
+    return ledger.run(`DELETE ${where}`, owner, uid) > 0;
   });
 }
 
@@ -161,11 +159,10 @@ export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
   return ledger.options.isGone(String(row.owner)) ? null : String(row.owner);
 }
 
-/** Announcements that come within a second are one turn: the first waits so long for others that may follow. */
-
+/** Announcements that arrive within this time share one turn. */
 const batchMs = 1000;
 
-/** How long an announcement is held back; `null`: not at all, for no other run of who started this one is open. */
+/** Until when an announcement is held back; `null`: not at all, because no sibling of its run is open. */
 export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
   if (kind !== "announce" || arrivalOf === undefined) return null;
   const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;
@@ -178,7 +175,7 @@ function hasOpenSiblings(ledger: RunLedger, starter: string, except: string): bo
   return ledger.get(sql, starter, except) !== undefined;
 }
 
-/** A run has ended: where it was the last of those that were started with it, nobody waits for more. */
+/** Releases the announcements of a batch when the last of the sibling runs has ended. */
 export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: RunRow): void {
   if (startedBy === null || hasOpenSiblings(ledger, startedBy, runId)) return;
   const held = ledger.all(
@@ -189,7 +186,6 @@ export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: Ru
   releaseBatch(ledger, held);
 }
 
-/** Whether a batch that was held back is due. */
 export function isBatchDue(ledger: RunLedger): boolean {
   const at = nextBatchAt(ledger);
   return at !== null && at <= ledger.now();
@@ -216,8 +212,8 @@ function releaseBatch(ledger: RunLedger, held: readonly Record<string, unknown>[
 }
 
 /**
- * An announcement is claimed: the others that wait in its session go into the same turn, as kept input does. What is to be
- * answered elsewhere, or in another way, is a turn of its own.
+ * When an announcement is claimed, the other announcements in its session join its turn as kept input, unless they have
+ * another delivery target or other options.
  */
 export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
   const { kind, arrivalOf, isSilent, startedAt, session, seq, runId } = claimed;
@@ -235,7 +231,7 @@ export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
     ledger.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
 }
 
-/** How and where it is to be answered. */
+/** Equal for runs that one answer can serve. */
 function answerTermsOf({ sequel: _, deliverTo, ...options }: RunOptions): string {
   const { channel, to, accountId, threadId } = deliverTo ?? {};
   const rest = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));

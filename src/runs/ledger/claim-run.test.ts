@@ -42,7 +42,7 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
     await books.runs.wait(first.held, { for: "approval" });
     expect(await books.runs.claim("me")).toBe(null);
-    expect(await books.runs.waitOver(first.held)).toBe(true);
+    expect(await books.runs.resume(first.held)).toBe(true);
     await books.runs.end(first.held, { state: "ok" });
     expect((await books.claim()).run.fence).toBe(1);
   });
@@ -119,10 +119,10 @@ describe("claiming", () => {
     await one.runs.wait(waiter.held, { for: "approval" });
     const other = await one.running("b");
     await one.accept("c");
-    expect(await one.runs.waitOver(waiter.held)).toBe(false);
+    expect(await one.runs.resume(waiter.held)).toBe(false);
     await one.runs.end(other.held, { state: "ok" });
     expect(await one.runs.claim("me")).toBe(null);
-    expect(await one.runs.waitOver(waiter.held)).toBe(true);
+    expect(await one.runs.resume(waiter.held)).toBe(true);
     await one.runs.end(waiter.held, { state: "ok" });
     expect((await one.claim()).run.session.uid).toBe("c");
   });
@@ -166,7 +166,7 @@ describe("claiming", () => {
     expect((await books.claim("me")).how).toBe("recovered");
     expect(await books.runs.renew("other", [claim.held])).toEqual([claim.run.runId]);
     await refused("fenced", () => books.runs.end(claim.held, { state: "ok" }));
-    await refused("fenced", () => books.runs.written(claim.held));
+    await refused("fenced", () => books.runs.markWritten(claim.held));
   });
 
   test("[ANS4] the fourth loss ends it, and says why; giving it back is no loss", async () => {
@@ -214,10 +214,10 @@ describe("claiming", () => {
   test("[ANS5] a retry goes on with the lost turn under a fresh count, and is the same when asked again", async () => {
     const options = { deliverTo: { channel: "desk", to: "ann" } };
     const claim = await books.running("s", { options });
-    await books.runs.written(claim.held);
+    await books.runs.markWritten(claim.held);
     const begunAt = books.now;
     const more = await books.accept("s");
-    await books.runs.steered(claim.held, more.runId);
+    await books.runs.mergeInput(claim.held, more.runId);
     await loseUntilEnded(claim);
     books.now += 5;
     const { runId, entryId, message, root } = claim.run;
@@ -245,7 +245,7 @@ describe("claiming", () => {
 
   test("[ANS5] a retry after other runs of the session is a turn of its own", async () => {
     const claim = await books.running("s");
-    await books.runs.written(claim.held);
+    await books.runs.markWritten(claim.held);
     await loseUntilEnded(claim);
     await books.runs.end((await books.running("s")).held, { state: "ok" });
     await books.runs.retry(claim.run.runId);
@@ -322,9 +322,9 @@ describe("claiming", () => {
   test("[LIB11] abort of input that went into another turn ends that turn", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
-    await books.runs.steered(claim.held, more.runId);
+    await books.runs.mergeInput(claim.held, more.runId);
     expect(await books.runs.abort(more.runId, "enough")).toBe("merged");
-    expect(await books.runs.toStop("me")).toEqual([claim.run.runId]);
+    expect(await books.runs.stopRequests("me")).toEqual([claim.run.runId]);
     await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
@@ -360,7 +360,7 @@ describe("claiming", () => {
     const second = await watched.claim();
     await watched.accept("s", { kind: "announce", arrivalOf: child.runId });
     await watched.runs.wait(second.held, { for: "run", runIds: ["elsewhere"] });
-    await watched.runs.waitOver(second.held);
+    await watched.runs.resume(second.held);
     await watched.runs.renew("me", [second.held]);
     await watched.runs.charge(second.held, { ...first.run.usage });
     await watched.runs.end(second.held, { state: "ok" });
@@ -372,11 +372,11 @@ describe("claiming", () => {
     await watched.runs.end((await watched.claim()).held, { state: "ok" });
     await watched.runs.stopAwaiting(spawned.runId);
     await watched.runs.children("ann", first.run.session.key, { endedSince: watched.now, open: true });
-    await watched.runs.toTidy();
-    await watched.runs.tidied(spawned.runId);
+    await watched.runs.childrenToTidy();
+    await watched.runs.markTidied(spawned.runId);
     await watched.runs.work(["s", "d"]);
     await watched.runs.list({ startedBy: first.run.runId });
-    await watched.runs.boundTo("ann", { channel: "desk", threadId: "1" });
+    await watched.runs.threadKey("ann", { channel: "desk", threadId: "1" });
     watched.now += 2000;
     watched.runs.changedByOthers();
     await watched.runs.sweep();

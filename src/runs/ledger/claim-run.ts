@@ -13,16 +13,14 @@ import { endUnclaimed, requeueLostRuns } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
-/** Claiming, and giving back: both raise the fence under the session's own lock. */
-
-/** A claim is tried so often where others are quicker; the next call goes on. */
+/** Attempts per call when other processes claim runs first. */
 const mostTries = 64;
 
-/** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
+/** A session that cannot be locked does not block the others: its error is thrown only when nothing else can be claimed. */
 export async function claimNext(
   ledger: RunLedger,
   owner: string,
-  except: ReadonlySet<string>,
+  except: ReadonlySet<string> = new Set(),
 ): Promise<Claim | null> {
   const problems = [...(await requeueLostRuns(ledger, owner)), ...(await settleReturnedReplies(ledger))];
   releaseDueBatches(ledger);
@@ -33,7 +31,7 @@ export async function claimNext(
     try {
       const claimed = await claimReady(ledger, next, owner, leftOut);
       if (claimed === null) continue;
-      // What an earlier turn set off belongs to it: it would wait for ever otherwise.
+      // Runs that an earlier turn started belong to its request; nothing else would claim them here.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
@@ -45,7 +43,7 @@ export async function claimNext(
   return null;
 }
 
-/** The next run that this process can claim; the others wait for a process that has their agent, app and tools. */
+/** The next run that this process can claim. The others wait for a process with their agent, app and tools. */
 function nextClaimable(ledger: RunLedger, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(ledger, leftOut);
@@ -58,7 +56,7 @@ function nextClaimable(ledger: RunLedger, leftOut: Set<string>): Ready | null {
   }
 }
 
-/** Of the runs that could be next in the session, the first that this process can claim and whose lane has room. */
+/** The first ready run of the session that this process can claim and whose lane has a free slot. */
 function firstClaimableIn(ledger: RunLedger, next: Ready): Ready | null {
   const { app, lanes } = ledger.options;
   const taken = takenSlots(ledger, "and resuming");
@@ -82,8 +80,8 @@ function nextReady(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready | nul
 }
 
 /**
- * The next runs of the sessions in which a request of this process waits for its turn, or for another run. So a run that was
- * left in such a session runs first, and runs to its end.
+ * The next runs of sessions in which a request of this process waits for its turn, or for another run. A run that an earlier
+ * process left in such a session therefore runs first.
  */
 function ownHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
   const rows = ledger.all(
@@ -123,16 +121,10 @@ async function claimReady(
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;
     if (code === "fenced") return null; // another process claimed it first
-    if (code === "not_found") {
-      endUnclaimed(ledger, row, "not_found");
-      return null;
-    }
-    if (code === "unreadable_file") {
-      endUnclaimed(ledger, row, error as SkeinError);
-      return null;
-    }
-    if (code !== "locked") throw error;
-    leftOut.add(ready.uid);
+    if (code === "not_found") endUnclaimed(ledger, row, "not_found");
+    else if (code === "unreadable_file") endUnclaimed(ledger, row, error as SkeinError);
+    else if (code === "locked") leftOut.add(ready.uid);
+    else throw error;
     return null;
   }
 }
@@ -141,7 +133,7 @@ function isOverdue(ledger: RunLedger, row: RunRow): boolean {
   return row.deadline !== null && row.startedAt !== null && row.deadline <= ledger.now();
 }
 
-/** Under the session's lock. `false`: it is not the next one any more. */
+/** Called under the session's lock. `false`: it is no longer the next run. */
 function takeRun(ledger: RunLedger, { uid, seq, slot, user }: Ready, owner: string): boolean {
   return ledger.change("unsynced", () => {
     const still = "SELECT 1 FROM ready WHERE uid = ? AND seq = ? AND slot = ?";
@@ -183,19 +175,19 @@ function deadlineOf(ledger: RunLedger, row: RunRow, now: number): number | null 
   return ms <= 0 ? null : now + ms;
 }
 
-/** `lost`: the run whose turn it goes on with. */
+/** `lost`: the lost run whose turn it continues. */
 function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
   if (row.startedAt === null && lost === null) return "new";
   return row.isWoken ? "woken" : "recovered";
 }
 
-/** The lost runs whose input a run takes up again, the last first. */
+/** The lost runs that a run retries, the last one first. */
 function lostPredecessors(ledger: RunLedger, { retryOf }: RunRow): RunRow[] {
   const lost = retryOf === null ? null : ledger.row(retryOf);
   return lost === null ? [] : [lost, ...lostPredecessors(ledger, lost)];
 }
 
-/** Whether other input of the session had its turn since a run was lost. */
+/** Whether other input of the session had a turn since the run was lost. */
 function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
   const { uid } = row.session;
   if (last === undefined || last.session.uid !== uid) return false;
@@ -204,7 +196,7 @@ function isOvertaken(ledger: RunLedger, row: RunRow, [last, ...earlier]: readonl
   return ledger.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
 }
 
-/** `before`: the row as it was when it was chosen. */
+/** `before`: the row before the claim. */
 function claimOf(ledger: RunLedger, before: RunRow, leafId: string | null): Claim | null {
   const row = ledger.row(before.runId);
   if (row === null) return null;

@@ -1,19 +1,47 @@
 import { overSpent } from "../budget.ts";
-import type { EndState, Outcome, RunState } from "../contract.ts";
+import type { AcceptRequest, EndState, HeldRun, OutboxRequest, Outcome, RunState } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import type { RunEvent } from "../states.ts";
 import { isEnded, nextState } from "../states.ts";
 import { figuresOrNone } from "./budgets.ts";
 import { emitChildState } from "./children.ts";
 import { releaseCompleteBatch } from "./claim-eligibility.ts";
-import { leaveReplies, returnReplies, startSequel } from "./follow-run.ts";
+import { endDurability, leaveReplies, returnReplies, startSequel } from "./follow-run.ts";
+import { putOutbox } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { fenced } from "./run-ledger.ts";
 
-/**
- * How runs end, and what that sets off: merged runs end with them, sequels take their course, sleepers wake, kept input
- * goes free.
- */
+/** Ends a run for its owner. One transaction. */
+export function endHeldRun(
+  ledger: RunLedger,
+  held: HeldRun,
+  outcome: Outcome,
+  {
+    deliver = [],
+    outbox = [],
+  }: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] } = {},
+): void {
+  const hasDeliveries = deliver.length + outbox.length > 0;
+  ledger.change(hasDeliveries ? "synced" : endDurability(ledger, held.runId), () => {
+    const row = ledger.row(held.runId);
+    if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
+    if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
+    if (row.abortRequested && outcome.state === "ok") {
+      // The abort was acknowledged, so the run does not succeed and its reply is not delivered.
+      endRun(ledger, row, { ...outcome, state: "aborted", code: "aborted", ...abortError(row) });
+      return;
+    }
+    // Before the run ends, because its end wakes sleepers, which read these.
+    for (const each of deliver) ledger.accept({ ...each, isDelivery: true });
+    for (const each of outbox) putOutbox(ledger, each);
+    endRun(ledger, row, outcome);
+  });
+}
+
+export function abortError({ abortReason }: RunRow): { error?: string } {
+  return abortReason === null ? {} : { error: abortReason };
+}
 
 const eventOf = {
   ok: "answer",
@@ -22,9 +50,12 @@ const eventOf = {
   aborted: "abort",
 } as const satisfies Record<EndState, RunEvent>;
 
-/** Ends a run, in the transaction that it is called in. `false`: it had ended before. */
-export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): boolean {
-  if (nextState(row, eventOf[outcome.state]) === null) return false;
+/**
+ * Ends a run within the caller's transaction: merged runs end with it, its sequel starts, runs that sleep for it wake, and
+ * input that was kept for it is released. Does nothing if the run has ended.
+ */
+export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
+  if (nextState(row, eventOf[outcome.state]) === null) return;
   const now = ledger.now();
   ledger.run(
     `UPDATE runs SET state = ?, outcome = ?, ended_at = ?, owner = NULL, lease_until = NULL, resuming = 0, woken = 0,
@@ -46,19 +77,19 @@ export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): boolea
   refreshQueue(ledger, row.session.uid);
   const { state } = outcome;
   settleEnd(ledger, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
-  // A run that ends well has written every result that it got.
+  // A run that succeeds has written every reply that it took.
   if (state !== "ok") returnReplies(ledger, row.runId);
-  return true;
 }
 
-/** All that its end means to others. What it says comes first: who sleeps for it is to find that. */
+/** The sequel comes first, because a run that wakes reads it. */
 function settleEnd(ledger: RunLedger, ended: RunRow & { readonly outcome: Outcome }): void {
   startSequel(ledger, ended, ended.outcome);
   releaseCompleteBatch(ledger, ended);
-  resolveWaitsFor(ledger, ended.runId);
+  // No announcement will come any more, so a run that sleeps for this one stops waiting for it.
+  markArrived(ledger, ended.runId, "ended");
 }
 
-/** Ends what nobody owns, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
+/** Ends a run without an owner; otherwise asks the owner to. Returns the resulting state; `null`: unknown run. */
 export function abortRun(ledger: RunLedger, runId: string, reason: string | undefined): RunState | null {
   const row = ledger.row(runId);
   if (row === null) return null;
@@ -67,14 +98,14 @@ export function abortRun(ledger: RunLedger, runId: string, reason: string | unde
     endRun(ledger, row, { state: "aborted", code: "aborted", ...error });
     return "aborted";
   }
-  // Input that went into another turn shares its outcome: that turn is what is to end.
+  // Merged input shares the outcome of the turn that took it, so that turn is aborted.
   if (row.mergedInto !== null && row.outcome === null) abortRun(ledger, row.mergedInto, reason);
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
   if (!isEnded(row.state)) ledger.run(sql, reason ?? null, runId);
   return row.state;
 }
 
-/** Those that were merged into it share its outcome. */
+/** Runs that were merged into a run share its outcome. */
 function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: number): void {
   for (const merged of ledger.rows("merged_into = ? AND ended_at IS NULL", into.runId)) {
     const sql = "UPDATE runs SET outcome = ?, ended_at = ? WHERE run_id = ?";
@@ -92,25 +123,20 @@ function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: numbe
   }
 }
 
-/** What was kept for a run that takes it no more starts runs of its own. */
+/** Input that was kept for a run that will not read it gets a turn of its own. */
 function releaseKeptInput(ledger: RunLedger, row: RunRow): void {
   const kept = ledger.rows("kept_for = ? AND state = 'queued'", row.runId);
   for (const each of kept) {
     ledger.run("UPDATE runs SET kept_for = NULL WHERE run_id = ?", each.runId);
-    ledger.addEvent("run.queued", each.session, each.runId, { lane: each.lane, kind: each.kind });
+    ledger.addQueued(each);
   }
   if (kept.length > 0) refreshQueue(ledger, row.session.uid);
 }
 
-/** Nobody will hear from a run that has ended without an announcement: whoever sleeps for it need not go on. */
-function resolveWaitsFor(ledger: RunLedger, runId: string): void {
-  markArrived(ledger, runId, "ended");
-}
-
-/** 0: still open. 1: its announcement is there. 2: it ended without one. */
+/** Values of `run_waits.arrived`. `announced`: its announcement has arrived. `ended`: it ended without one. */
 export const arrivalMarks = { open: 0, announced: 1, ended: 2 } as const;
 
-/** What sleepers wait for is there; those that wait for nothing more wake. */
+/** Ends the waits for a run, and wakes the sleeping runs that wait for nothing else. */
 export function markArrived(ledger: RunLedger, runId: string, how: "announced" | "ended"): void {
   const sleepers = ledger.rows(
     "state = 'sleeping' AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0)",
@@ -123,16 +149,16 @@ export function markArrived(ledger: RunLedger, runId: string, how: "announced" |
   }
 }
 
-/** Back into the queue; the time asleep does not count. Where its root has nothing left, it ends. */
+/** Queues a sleeping run again; the time asleep does not count. Ends it if its root has used up its budget. */
 export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
   const row = ledger.row(runId);
-  // Waking one may end it, and that may wake or end another of those that were found asleep together.
+  // Waking one run may end it, which may wake or end another one that the caller found asleep.
   if (row?.state !== "sleeping") return;
   const now = ledger.now();
   const refusal = overSpent(figuresOrNone(ledger, row.root.rootId), ledger.options.limits);
   if (refusal !== null) {
     const { limit, figure, allowed } = refusal;
-    const error = `Over the budget of its request: ${limit} is ${figure}, and ${allowed} is allowed.`;
+    const error = `Its request exceeded the budget: ${limit} is ${figure}, the limit is ${allowed}.`;
     endRun(ledger, row, { state: "error", code: "budget_exceeded", error });
     return;
   }
@@ -145,7 +171,7 @@ export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
     deadline,
     row.runId,
   );
-  ledger.addEvent("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  ledger.addQueued(row);
   emitChildState(ledger, row, "queued");
   refreshQueue(ledger, row.session.uid);
 }

@@ -99,7 +99,7 @@ describe("whoever ends a run", () => {
   test("[FAM28] input that was merged sets off its own, with the outcome that it shares", async () => {
     const turn = await books.running("c");
     const more = await books.accept("c", { ...spawnedBy(parent.run), queueMode: "steer" });
-    await books.runs.steered(turn.held, more.runId);
+    await books.runs.mergeInput(turn.held, more.runId);
     expect(await told()).toEqual([]);
     await books.runs.end(turn.held, { state: "ok", reply: "both" });
     expect(await told()).toEqual(["c: ok both"]);
@@ -170,7 +170,7 @@ describe("whoever ends a run", () => {
     const child = await watched.running("c", spawnedBy(parent.run));
     const sent = await watched.accept("x", { ...spawnedBy(parent.run), queueMode: "steer" });
     await watched.runs.end(child.held, { state: "ok" });
-    await watched.runs.steered(plain.held, sent.runId);
+    await watched.runs.mergeInput(plain.held, sent.runId);
     await watched.runs.end(plain.held, { state: "ok" });
     await watched.runs.end((await watched.running("y")).held, { state: "ok" });
     const late = await watched.running("z", spawnedBy(parent.run));

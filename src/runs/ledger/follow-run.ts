@@ -9,18 +9,12 @@ import { putOutbox } from "./outbox.ts";
 import type { Durability, RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
-/** What follows the end of a run: the reply is the waiter's, or the sequel takes its course. */
-
-/** `ended`: as it stands now. A run that sleeps for it is woken only after this, and then finds the outcome. */
+/** Gives the reply of an ended run to its waiter, or else starts its sequel. Runs that sleep for it wake only after this. */
 export function startSequel(ledger: RunLedger, ended: RunRow, outcome: Outcome): void {
   if (!ended.isFollowed || takeReply(ledger, ended.runId) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
-  const endedAt = ended.endedAt ?? ledger.now();
-  const steps = ledger.options.planSequel(run, outcome, {
-    endedAt,
-    isAskerAsleep: isAskerAsleep(ledger, run),
-  });
-  for (const step of steps) deliverStep(ledger, run, step);
+  const facts = { endedAt: ended.endedAt ?? ledger.now(), isAskerAsleep: isAskerAsleep(ledger, run) };
+  for (const step of ledger.options.planSequel(run, outcome, facts)) deliverStep(ledger, run, step);
 }
 
 function isAskerAsleep(ledger: RunLedger, { runId, session, options }: Run): boolean {
@@ -30,7 +24,7 @@ function isAskerAsleep(ledger: RunLedger, { runId, session, options }: Run): boo
   return asker !== null && findSleeper(ledger, runId, asker.uid) !== null;
 }
 
-/** The run of a session that sleeps for this one, or woke and has not gone on yet. */
+/** The run of a session that sleeps for this one, or woke and was not claimed yet. */
 export function findSleeper(ledger: RunLedger, runId: string, uid: string): string | null {
   const sleepers = ledger.rows(
     `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
@@ -51,7 +45,7 @@ function deliverStep(ledger: RunLedger, run: Run, { to, request, isBetweenStrang
   ledger.accept({ ...request, ...pair, session: target, isDelivery: true });
 }
 
-/** Who has the key; what was for a sub-agent that is gone is for the session that spawned it. */
+/** The session with the key. If a sub-agent no longer exists, the session that spawned it. */
 function findStepTarget(
   ledger: RunLedger,
   userId: string | null,
@@ -61,7 +55,7 @@ function findStepTarget(
   if (found !== null) return found;
   const read = readKey(key);
   const isChild = "form" in read && read.form === "subagent";
-  // By its key first: it may have been reset since.
+  // By key first, because the parent may have been reset.
   const parentKey = isChild ? parentKeyOf(ledger, userId, read.spawnId) : null;
   const parent = parentKey === null ? null : ledger.sessionAt(userId, { key: parentKey });
   if (parent !== null) return parent;
@@ -75,7 +69,7 @@ function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string):
   return child === undefined ? null : String(child.parent_key);
 }
 
-/** Nobody is there to read it: a letter of the run's own session, dead at once where that goes too. */
+/** Without a target, the message becomes an outbox row of the run's session; a dead one if that session is being removed. */
 function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
   const { session, runId } = run;
   const content = "content" in request.message ? (request.message.content as Content) : "";
@@ -87,17 +81,16 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
     idempotencyKey: request.idempotencyKey ?? `sequel:${runId}`,
   };
   const isLeaving = session.uid === ledger.leaving;
-  putOutbox(
-    ledger,
-    letter,
-    isLeaving ? `Nobody has the session ${to.key}, nor sent this any more.` : undefined,
-  );
+  const error = isLeaving
+    ? `The session ${to.key} and the sender of this message no longer exist.`
+    : undefined;
+  putOutbox(ledger, letter, error);
 }
 
 /**
- * A process can die between writing a reply and confirming it, so the session decides: a reply that is written there is
- * confirmed, and any other is delivered like a reply without a waiter. A session in a store that this process does not have is left to
- * one that has it. Returns the errors of sessions that could not be read.
+ * A process can die between writing a reply and confirming it, so the session decides: a reply that is in its log is
+ * confirmed, and any other is delivered like a reply without a waiter. Skips sessions in stores that this process does not
+ * have. Returns the errors of sessions that could not be read.
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -132,8 +125,7 @@ export function endDurability(ledger: RunLedger, runId: string): Durability {
   return isFollowed || hasUnwrittenReply(ledger, runId) ? "synced" : "unsynced";
 }
 
-/** Who waits for the reply of a run, and who gets it: decided once, in the transaction that ends the run or the wait. */
-
+/** Registers a waiter. Who gets the reply is decided once, in the transaction that ends the run or the wait. */
 export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awaiting): void {
   ledger.run(
     "INSERT INTO run_replies (run_id, by_run, by_owner, until, state) VALUES (?, ?, ?, ?, 'open')",
@@ -144,7 +136,7 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
   );
 }
 
-/** The run has ended: whether its reply is a waiter's. Who is gone, or was to wait no longer than this, does not get it. */
+/** Whether the reply of an ended run goes to a waiter. A waiter that is gone or timed out does not get it. */
 function takeReply(ledger: RunLedger, runId: string): boolean {
   const wait = ledger.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",
@@ -159,7 +151,7 @@ function takeReply(ledger: RunLedger, runId: string): boolean {
   return isTaken;
 }
 
-/** A run that waits says itself when it does so no longer; until then its time is not over. */
+/** A waiting run ends its wait itself, so `until` does not apply to it. */
 function isOpen(ledger: RunLedger, runId: string): boolean {
   return ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId) !== undefined;
 }
@@ -169,14 +161,15 @@ function settle(ledger: RunLedger, runId: string, state: "taken" | "late"): void
   ledger.run(sql, state, ledger.now(), runId);
 }
 
-/** A run that has ended waits for nothing any more. */
+/** Ends the waits of a run that has ended. */
 export function leaveReplies(ledger: RunLedger, waiter: string): void {
   const sql = "UPDATE run_replies SET state = 'late', settled_at = ? WHERE by_run = ? AND state = 'open'";
   ledger.run(sql, ledger.now(), waiter);
 }
 
-/** The reply stands in the session of the run that took it. */
-export function confirmReply(ledger: RunLedger, { runId: waiter }: HeldRun, runId: string): void {
+/** Records that the reply is in the session of the run that took it. */
+export function confirmReply(ledger: RunLedger, held: HeldRun, runId: string): void {
+  const { runId: waiter } = ledger.heldLine(held);
   const sql = "UPDATE run_replies SET state = 'written' WHERE run_id = ? AND by_run = ? AND state = 'taken'";
   ledger.run(sql, runId, waiter);
 }
@@ -189,21 +182,21 @@ function hasUnwrittenReply(ledger: RunLedger, waiter: string): boolean {
   return ledger.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
 }
 
-/** Gives up the replies that a failed run took and did not confirm. `settleReturned` decides what becomes of them. */
+/** Returns the replies that a failed run took and did not confirm. `settleReturnedReplies` decides who gets them. */
 export function returnReplies(ledger: RunLedger, waiter: string): void {
   for (const { run_id } of ledger.all(unwritten, waiter))
     ledger.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
 }
 
-/** What stands, once nobody waits. Without a wait the sequel takes its course too. */
-export function stopWaiting(ledger: RunLedger, runId: string): "taken" | "late" {
+/** Without a registered wait, the reply is `late` too: the sequel delivers it. */
+export function stopAwaiting(ledger: RunLedger, runId: string): "taken" | "late" {
   settle(ledger, runId, "late");
-  return replyWaitOf(ledger, runId)?.state === "taken" ? "taken" : "late";
+  return readReplyWait(ledger, runId)?.state === "taken" ? "taken" : "late";
 }
 
 const waitStates: Readonly<Record<string, ReplyWait["state"]>> = { written: "taken", returned: "taken" };
 
-export function replyWaitOf(ledger: RunLedger, runId: string): ReplyWait | null {
+export function readReplyWait(ledger: RunLedger, runId: string): ReplyWait | null {
   const row = ledger.get("SELECT state, until FROM run_replies WHERE run_id = ?", runId);
   if (row === undefined) return null;
   const state = waitStates[String(row.state)] ?? (row.state as ReplyWait["state"]);

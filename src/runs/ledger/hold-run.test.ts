@@ -18,8 +18,8 @@ describe("steering", () => {
     const shaped = await books.accept("s", { options: { outputSchema: { type: "object" } } });
     await books.accept("t", { kind: "cron", queueMode: "steer" });
     expect((await books.runs.steerable(claim.held)).map(({ runId }) => runId)).toEqual([more.runId]);
-    await books.runs.steered(claim.held, more.runId);
-    await books.runs.steered(claim.held, more.runId);
+    await books.runs.mergeInput(claim.held, more.runId);
+    await books.runs.mergeInput(claim.held, more.runId);
     expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", mergedInto: claim.run.runId });
     expect((await books.runs.get(claim.run.runId))?.root.hops).toBe(4);
     // Back in the queue and on again, they stay merged.
@@ -57,7 +57,7 @@ describe("steering", () => {
   test("[LIB21] a turn with several inputs charges every root", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
-    await books.runs.steered(claim.held, more.runId);
+    await books.runs.mergeInput(claim.held, more.runId);
     await books.runs.charge(claim.held, usage);
     await books.runs.charge(claim.held, usage);
     for (const { runId } of [claim.run, more]) {
@@ -101,9 +101,9 @@ describe("waiting", () => {
     await refused("conflict", () => books.runs.end(a.held, { state: "ok" }));
     await books.runs.end(b.held, { state: "ok" });
     books.told();
-    expect(await books.runs.waitOver(a.held)).toBe(true);
+    expect(await books.runs.resume(a.held)).toBe(true);
     expect(books.told()).toEqual(["run.resumed"]);
-    await refused("conflict", () => books.runs.waitOver(a.held));
+    await refused("conflict", () => books.runs.resume(a.held));
   });
 });
 
@@ -145,12 +145,12 @@ describe("the end", () => {
 
   test("what a lost owner had streamed is kept until the run has ended", async () => {
     const claim = await books.running("s");
-    await books.runs.keepPartial(claim.held, "half an ans");
+    await books.runs.savePartial(claim.held, "half an ans");
     await books.runs.lose(claim.held);
     expect(await books.runs.partial(claim.run.runId)).toBe("half an ans");
-    await refused("fenced", () => books.runs.keepPartial(claim.held, "more"));
+    await refused("fenced", () => books.runs.savePartial(claim.held, "more"));
     const again = await books.claim();
-    await books.runs.keepPartial(again.held, null);
+    await books.runs.savePartial(again.held, null);
     expect(await books.runs.partial(claim.run.runId)).toBe(null);
   });
 });

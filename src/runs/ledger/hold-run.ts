@@ -3,12 +3,34 @@ import { isOpenRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere } from "./claim-eligibility.ts";
 import { wakeRun } from "./end-run.ts";
+import { findWaits } from "./query-runs.ts";
 import { refreshQueue, takenSlots } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
-import { listWaitedRuns } from "./run-status.ts";
 
-/** What the owner of a run does with it between its claim and its end. Each is called in a transaction. */
+/** The operations of a run's owner between claim and end. Each runs in a transaction. */
+
+export function isHeld(ledger: RunLedger, { runId, fence }: HeldRun): boolean {
+  const sql = "SELECT 1 FROM runs WHERE run_id = ? AND fence = ? AND state IN ('running', 'waiting')";
+  return ledger.get(sql, runId, fence) !== undefined;
+}
+
+/** The owner's runs that were asked to stop. */
+export function listStopRequests(ledger: RunLedger, owner: string): string[] {
+  const sql = "SELECT run_id FROM runs WHERE state IN ('running', 'waiting') AND abort = 1 AND owner = ?";
+  return ledger.all(sql, owner).map(({ run_id }) => String(run_id));
+}
+
+export function savePartial(ledger: RunLedger, held: HeldRun, text: string | null): void {
+  const { runId } = ledger.held(held);
+  if (text === null) ledger.run("DELETE FROM run_partials WHERE run_id = ?", runId);
+  else ledger.run("INSERT OR REPLACE INTO run_partials (run_id, text) VALUES (?, ?)", runId, text);
+}
+
+export function readPartial(ledger: RunLedger, runId: string): string | null {
+  const row = ledger.get("SELECT text FROM run_partials WHERE run_id = ?", runId);
+  return row === undefined ? null : String(row.text);
+}
 
 export function renewLeases(ledger: RunLedger, owner: string, held: readonly HeldRun[]): string[] {
   const until = ledger.now() + ledger.options.leaseMs;
@@ -18,14 +40,14 @@ export function renewLeases(ledger: RunLedger, owner: string, held: readonly Hel
     .map(({ runId }) => runId);
 }
 
-/** Its input stands in the session; of a woken run, what it woke for does. */
+/** Records that the run's input is in the session; for a woken run, the input that it slept for. */
 export function markWritten(ledger: RunLedger, held: HeldRun): void {
   const { runId, isWoken } = ledger.heldLine(held);
   ledger.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
   if (isWoken) ledger.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input that asks for an answer of a certain form, or elsewhere than the running turn's goes, is a turn of its own. */
+/** Input with an output schema, or with another delivery target than the running turn, needs a turn of its own. */
 export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   const { uid } = ledger.heldLine(held);
   const rows = ledger
@@ -40,13 +62,13 @@ export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);
 }
 
-/** Whether the waiting caller gets the answer that goes there. Without a target no caller waits. */
+/** Whether an answer to `given` also reaches `asked`. Without a target, the answer is delivered nowhere. */
 function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget | undefined): boolean {
   const isSame = (name: keyof DeliveryTarget) => asked?.[name] === given?.[name];
   return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
 }
 
-/** A turn with several inputs carries its first root and the highest hops. */
+/** A turn with several inputs has the root of the first one and the highest hops. */
 export function mergeInput(ledger: RunLedger, held: HeldRun, runId: string): void {
   const into = ledger.held(held);
   const row = ledger.row(runId);
@@ -73,9 +95,9 @@ export function enterWait(
 ): WaitEntered {
   const row = ledger.held(held);
   const runIds = wait.runIds ?? [];
-  // Several calls of one message may wait at once: the second finds the slot free already.
+  // Several tool calls of one message may wait at once; the first one has freed the slot.
   const next = row.state === "waiting" ? row.state : nextState(row, "wait");
-  const cycle = findCycle(row.runId, runIds, (runId) => listWaitedRuns(ledger, runId));
+  const cycle = findCycle(row.runId, runIds, (runId) => findWaits(ledger, runId)?.runIds ?? []);
   if (cycle !== null) return { entered: false, cycle };
   for (const runId of runIds) {
     ledger.run("INSERT OR IGNORE INTO run_waits (from_run, to_run) VALUES (?, ?)", row.runId, runId);
@@ -86,7 +108,7 @@ export function enterWait(
   return { entered: true };
 }
 
-/** Before any new claim: a free slot is not given away while a suspended run wants it back. */
+/** A run that wants its slot back (`resuming`) gets it before any new claim. */
 export function resumeRun(ledger: RunLedger, held: HeldRun): boolean {
   const row = ledger.held(held);
   const next = nextState(row, "wait_over");
@@ -147,7 +169,7 @@ function listStartedRuns(ledger: RunLedger, row: RunRow): string[] {
   return started.map(({ run_id }) => String(run_id));
 }
 
-/** Whether a run is still to be heard of, and what of it waits in the inbox already. */
+/** Whether a run is still open, and its announcements that are in the inbox already. */
 function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: boolean; arrivals: number[] } {
   const target = ledger.row(runId);
   if (target !== null && target.user !== row.user) return { isOpen: false, arrivals: [] };
@@ -158,9 +180,8 @@ function findAwaited(ledger: RunLedger, row: RunRow, runId: string): { isOpen: b
 }
 
 /**
- * Waits are edges between runs. A wait that would close a circle is never over: it is not entered.
- *
- * `waitsFor` gives what a run waits for now. Returns the circle, from the run back to itself; `null`: there is none.
+ * Detects a deadlock before a wait is entered. `waitsFor` returns the runs that a run waits for now. Returns the cycle, from
+ * the run back to itself; `null`: there is none.
  */
 export function findCycle(
   from: string,
@@ -176,18 +197,18 @@ export function findCycle(
   };
   for (const target of targets) visit(target, from);
   for (let runId = open.shift(); runId !== undefined; runId = open.shift()) {
-    if (runId === from) return wayBack(from, cameFrom);
+    if (runId === from) return pathBack(from, cameFrom);
     for (const next of waitsFor(runId)) visit(next, runId);
   }
   return null;
 }
 
-function wayBack(from: string, cameFrom: ReadonlyMap<string, string>): string[] {
-  const way = [from];
+function pathBack(from: string, cameFrom: ReadonlyMap<string, string>): string[] {
+  const path = [from];
   let runId = cameFrom.get(from);
   while (runId !== undefined && runId !== from) {
-    way.unshift(runId);
+    path.unshift(runId);
     runId = cameFrom.get(runId);
   }
-  return [from, ...way];
+  return [from, ...path];
 }

@@ -84,13 +84,13 @@ class Both {
       const offered = (await runs.steerable(this.held(running))).map(({ runId }) => runId);
       expect(offered).toEqual([first, ...rest].flatMap((run) => run?.runId ?? []));
       if (first === undefined) return;
-      await runs.steered(this.held(running), first.runId);
+      await runs.mergeInput(this.held(running), first.runId);
       this.model.merge(running, first);
     } else if (kind === "wait" && running !== null) {
       await runs.wait(this.held(running), { for: "approval" });
       running.state = "waiting";
     } else if (kind === "waitOver" && waiting !== null) {
-      expect(await runs.waitOver(this.held(waiting))).toBe(this.model.resume(waiting));
+      expect(await runs.resume(this.held(waiting))).toBe(this.model.resume(waiting));
     } else if (kind === "sleep" && running !== null) {
       const slept = await runs.sleep(this.held(running), { wakeAt: Number.MAX_SAFE_INTEGER });
       expect(slept).toBe(this.model.sleep(running));
@@ -136,10 +136,10 @@ class Both {
     );
     expect(claim.how === "woken").toBe(run.isWoken);
     for (const { runId } of claim.arrivals) {
-      await this.books[as]?.runs.steered(claim.held, runId);
+      await this.books[as]?.runs.mergeInput(claim.held, runId);
       this.model.merge(run, this.model.get(runId));
     }
-    await this.books[as]?.runs.written(claim.held);
+    await this.books[as]?.runs.markWritten(claim.held);
     this.model.wrote(run);
   }
 

@@ -13,12 +13,9 @@ import type {
   LedgerValue as Value,
 } from "../contract.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
-import { jsonOrNull, numberOrNull, textOrNull } from "./run-ledger.ts";
+import { jsonOrNull, limitList, numberOrNull, textOrNull } from "./run-ledger.ts";
 
-const defaultListed = 100;
-const mostListed = 1000;
-
-/** Messages on their way to channels. What is put in is on the disk; that it went out may be told twice. */
+/** Messages to channels. A queued row is on disk. A delivery may be repeated after a crash. */
 export class EmbeddedOutbox implements OutboxStore {
   readonly #ledger: RunLedger;
 
@@ -28,7 +25,8 @@ export class EmbeddedOutbox implements OutboxStore {
 
   async put(request: OutboxRequest): Promise<OutboxRow> {
     const row = this.#ledger.change("synced", () => putOutbox(this.#ledger, request));
-    if (row === null) throw new SkeinError("internal", { problem: "an outbox row is not where it was put" });
+    if (row === null)
+      throw new SkeinError("internal", { problem: "an outbox row is missing after its insert" });
     return row;
   }
 
@@ -48,8 +46,7 @@ export class EmbeddedOutbox implements OutboxStore {
       values.push(userId ?? "");
     }
     const text = `${[...where, "true"].join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
-    return queryOutbox(this.#ledger, text, ...values, limit);
+    return queryOutbox(this.#ledger, text, ...values, limitList(query.limit));
   }
 
   async due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]> {
@@ -70,7 +67,7 @@ export class EmbeddedOutbox implements OutboxStore {
     });
   }
 
-  /** What a dead process was about to send is due at once: it may have gone out, and goes under the same key. */
+  /** Rows of a dead process are due at once. If it delivered one, the channel drops the repetition by its key. */
   #takeBackLost(): void {
     const ledger = this.#ledger;
     const held = "SELECT DISTINCT owner FROM outbox WHERE state = 'queued' AND owner IS NOT NULL";
@@ -143,13 +140,11 @@ export class EmbeddedOutbox implements OutboxStore {
     const { where, values } = deliverableHere(this.#ledger);
     const sql = "SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM outbox WHERE state = 'queued'";
     const next = this.#ledger.get(`${sql} AND ${where}`, ...values);
-    return next?.at === null || next?.at === undefined ? null : Number(next.at);
+    return numberOrNull(next?.at);
   }
 }
 
-/** Rows of the outbox, in the transaction that they are called in. */
-
-/** The same idempotency key of the same user again changes nothing. */
+/** Adds a row within the current transaction, unless the user's outbox has its key. `dead`: the error of a dead row. */
 export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: string): OutboxRow | null {
   const { session, runId, target, text, idempotencyKey } = request;
   const user = session.userId ?? "";
@@ -213,10 +208,10 @@ function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>
   return here.some((each) => each.id === channel && (app === "" || app === each.app));
 }
 
-/** The channel of letters to sessions, which every process delivers. */
+/** The channel of messages to sessions, which every process delivers. */
 const letterChannel = "session";
 
-/** Selects the rows that this process delivers, with the values of the condition. */
+/** The condition for the rows that this process delivers, with its values. */
 function deliverableHere(ledger: RunLedger): { readonly where: string; readonly values: Value[] } {
   const here = ledger.options.channelsHere();
   if (here === null) return { where: "true", values: [] };
@@ -227,17 +222,16 @@ function deliverableHere(ledger: RunLedger): { readonly where: string; readonly 
   return { where, values: [ids, ledger.options.app, own] };
 }
 
-/** What other sessions sent: it is theirs too, and does not vanish with the session that it was for. */
 const fromSessions: readonly InputKind[] = ["announce", "send", "ping_pong"];
 
-/** Whether it came from another session and nobody has read it. */
+/** Whether it is unread input from another session. Such input must not vanish with its target session. */
 export function isUnreadDelivery(row: RunRow): boolean {
   return !row.isWritten && fromSessions.includes(row.kind);
 }
 
 /**
- * Nobody is left to read it: a dead letter. It is the sender's, who is told of it when the outbox finds nobody to give it
- * to, and it does not go with the removed session. Where no sender is known there is nobody to tell, and it is dead at once.
+ * Moves unread input of a session that no longer exists to the outbox. The row belongs to the sender, which is notified when
+ * the delivery fails. Without a known sender, the row is dead at once.
  */
 export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   const { session, runId } = row;
@@ -252,7 +246,7 @@ export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
   }
 }
 
-/** The session that has run last under the key that it came from. */
+/** The session that ran last under the key of the sender. */
 function senderOf(ledger: RunLedger, { provenance, user, session }: RunRow): SessionRef | null {
   const key = provenance?.sourceSessionKey;
   if (key === undefined) return null;

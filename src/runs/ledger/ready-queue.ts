@@ -3,12 +3,10 @@ import type { Ready, Slot } from "../lanes.ts";
 import { lanes, ranks, slots } from "../lanes.ts";
 import type { RunLedger } from "./run-ledger.ts";
 
-/** Which run of which session could be claimed, kept with every change so that finding the next one costs two looks. */
-
-/** What it takes to work out which run of a session goes next. */
+/** The database access that the queue needs. A salvaged database has it too. */
 export type QueueTables = Pick<RunLedger, "get" | "run" | "all">;
 
-/** Updates the session's rows in `ready`. Call it after every change of one of its runs. */
+/** Updates the session's rows in `ready`. Must be called after every change of one of its runs. */
 export function refreshQueue(ledger: QueueTables, uid: string): void {
   const heads = headsOf(ledger, uid);
   const known = ledger.all("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
@@ -35,7 +33,7 @@ function insertHead(ledger: QueueTables, uid: string, { app, tools, slot, user, 
     Number(turn),
     seq,
   );
-  // A user who had a turn with one app has had it for all of them.
+  // A turn with one app counts for all apps of the user.
   ledger.run(
     `INSERT INTO ready_users (app, slot, user, turn, count)
      VALUES (?, ?, ?, coalesce((SELECT max(turn) FROM ready_users WHERE slot = ? AND user = ?), 0), 1)
@@ -91,7 +89,7 @@ export function slotOf(isSilent: boolean, lane: Lane): Slot {
   return isSilent ? "none" : lane;
 }
 
-/** For each slot the next run of this app, and of none in particular; without sessions that could not be locked just now. */
+/** For each slot, the next run of this app and the next run of no app, without the sessions in `leftOut`. */
 export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
   const isAny = ledger.get(anyReady) ?? {};
   const apps = new Set(["", ledger.options.app]);
@@ -100,7 +98,7 @@ export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Rea
     .flatMap((slot) => [...apps].flatMap((app) => firstReady(ledger, app, slot, leftOut) ?? []));
 }
 
-/** In which slots there is anything at all: asked again and again while there is nothing, so it is one look. */
+/** Which slots have ready runs. One query, because an idle process asks often. */
 const anyReady = `SELECT ${slots
   .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
   .join(", ")}`;
@@ -136,7 +134,7 @@ function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: Readonl
   return null;
 }
 
-/** This user and this session had their turn; the others come first now. */
+/** Records that this user and session had a turn, so that others come first. */
 export function recordTurn(
   ledger: RunLedger,
   { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
@@ -148,7 +146,7 @@ export function recordTurn(
   ledger.run("INSERT OR REPLACE INTO turns (uid, slot, turn) VALUES (?, ?, ?)", uid, slot, last + 1);
 }
 
-/** Slots in use, and those that a run whose wait is over is to have before any new claim. */
+/** Slots in use, optionally with those that resuming runs get before any new claim. */
 export function takenSlots(
   ledger: RunLedger,
   resuming: "and resuming" | "only running",

@@ -1,17 +1,18 @@
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
+import type { HeldRun } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import { lostCode, mostLost, nextState, retryHint, timeoutText } from "../states.ts";
 import { listExpiredApprovals, resolveApproval } from "./approvals.ts";
 import { emitChildState } from "./children.ts";
 import { nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
-import { endRun, wakeRun } from "./end-run.ts";
+import { abortError, endRun, wakeRun } from "./end-run.ts";
 import { endDurability, settleReturnedReplies } from "./follow-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
-import { fenced } from "./run-ledger.ts";
+import { fenced, numberOrNull } from "./run-ledger.ts";
 
-/** Ends a queued run that cannot go on. One transaction. */
+/** Ends a queued run that cannot continue. One transaction. */
 export function endUnclaimed(
   ledger: RunLedger,
   row: RunRow,
@@ -33,15 +34,24 @@ function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "no
     return;
   }
   if (isUnreadDelivery(row)) putDeadLetter(ledger, row);
-  const error = `Session ${row.session.sessionId} is not there any more.`;
+  const error = `Session ${row.session.sessionId} no longer exists.`;
   endRun(ledger, row, { state: "error", code: "not_found", error });
 }
 
-/** `lost`: counted, and once too often an error. `deferred`: it has all its time again, unless its input is written. */
+/** `lost`: counted; too many losses end the run. `deferred`: unless its input is written, its time limit restarts. */
 type RequeueReason = "lost" | "released" | "deferred";
 
-/** Back into the queue, with the fence raised. */
-export async function requeue(
+/** Gives back a run that the caller owns. */
+export async function requeueHeld(
+  ledger: RunLedger,
+  held: HeldRun,
+  why: RequeueReason = "released",
+): Promise<void> {
+  await requeue(ledger, ledger.held(held), why, () => true);
+}
+
+/** Queues a run again and raises its fence, under the session's lock. */
+async function requeue(
   ledger: RunLedger,
   row: RunRow,
   why: RequeueReason,
@@ -57,7 +67,7 @@ export async function requeue(
   try {
     await ledger.options.underLock(row.session, act);
   } catch (error) {
-    // The session is gone or its log cannot be read, so nobody can write into it: nothing is to be locked.
+    // Without the session or with an unreadable log no process can write, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
     if (!act()) throw fenced(row);
   }
@@ -80,7 +90,7 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
     next,
     row.isWoken ? ranks.woken : ranks.recovered,
     isLost ? 1 : 0,
-    // Input must not end by time before it is in the session.
+    // Input must not time out before it is in the session.
     why === "deferred" ? 1 : 0,
     row.runId,
   );
@@ -90,19 +100,15 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
     endRun(ledger, queued, { state: "aborted", code: "aborted", ...abortError(queued) });
     return;
   }
-  ledger.addEvent("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  ledger.addQueued(row);
   emitChildState(ledger, row, "queued");
   refreshQueue(ledger, row.session.uid);
 }
 
-export function abortError(row: RunRow): { error?: string } {
-  return row.abortReason === null ? {} : { error: row.abortReason };
-}
-
-/** Runs whose owner is gone, or has said nothing for too long. */
+/** Runs whose owner is gone or whose lease has expired. */
 function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
   const active = ledger.all(
-    // Unforced, the planner reads every run there ever was, to have them in order.
+    // Without INDEXED BY, SQLite scans all runs to avoid the sort.
     `SELECT run_id, owner, lease_until FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')
      AND owner IS NOT ? ORDER BY seq`,
     exceptOf,
@@ -120,8 +126,8 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
 }
 
 /**
- * Takes them from their owners. A run whose session is locked, or whose owner turns out to be alive, is left for the next pass.
- * Gives what went wrong with any of them.
+ * Takes lost runs from their owners. A run whose session is locked, or whose owner turns out to be alive, is left for the next
+ * pass. Returns the errors.
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -135,10 +141,9 @@ export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null
   return problems;
 }
 
-/** What time brings: lost leases, wake times, deadlines, and the end of remembering. */
-
+/** How long ended runs are remembered. */
 const keepMs = 30 * 24 * 60 * 60 * 1000;
-/** So many old rows are forgotten at once; the next sweep goes on. */
+/** Rows deleted per sweep. */
 const mostForgotten = 500;
 
 export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: number | null }> {
@@ -158,7 +163,7 @@ export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: nu
 }
 
 function forget(ledger: RunLedger, before: number): void {
-  // A child that is still to be archived, or that was handed files, is known until these are gone, and lost input until it is retried.
+  // Kept longer: children that are not archived yet or have attachments, and lost input that was not retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
     AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
@@ -179,19 +184,16 @@ function forget(ledger: RunLedger, before: number): void {
   });
 }
 
-/** A run with everything that hangs on it. */
+/** Deletes a run and everything that refers to it. */
 export function forgetRun(ledger: RunLedger, seq: number): void {
   const runId = String(ledger.get("SELECT run_id FROM runs WHERE seq = ?", seq)?.run_id);
-  ledger.run("DELETE FROM approvals WHERE run_id = ?", runId);
-  ledger.run("DELETE FROM run_partials WHERE run_id = ?", runId);
+  for (const table of ["approvals", "run_partials", "run_replies", "children"])
+    ledger.run(`DELETE FROM ${table} WHERE run_id = ?`, runId);
   ledger.run("DELETE FROM run_waits WHERE from_run = ? OR to_run = ?", runId, runId);
-  ledger.run("DELETE FROM run_replies WHERE run_id = ?", runId);
-  ledger.run("DELETE FROM children WHERE run_id = ?", runId);
-  ledger.run("DELETE FROM run_inputs WHERE seq = ?", seq);
-  ledger.run("DELETE FROM runs WHERE seq = ?", seq);
+  for (const table of ["run_inputs", "runs"]) ledger.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
 }
 
-/** The budget of a request. `false`: runs of it are left, and it is kept. */
+/** Deletes the budget of a request. `false`: it has runs, and its budget is kept. */
 export function forgetRoot(ledger: RunLedger, root: string): boolean {
   if (ledger.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) return false;
   ledger.run("DELETE FROM budget_pairs WHERE root = ?", root);
@@ -205,10 +207,7 @@ function nextTime(ledger: RunLedger): number | null {
     "SELECT min(wake_at) AS at FROM runs WHERE state = 'sleeping'",
     "SELECT min(deadline) AS at FROM runs WHERE state = 'queued' AND deadline IS NOT NULL",
     "SELECT min(expires_at) AS at FROM approvals WHERE answer IS NULL",
-  ].flatMap((sql) => {
-    const at = ledger.get(sql)?.at;
-    return at === null || at === undefined ? [] : [Number(at)];
-  });
-  const all = [...times, nextBatchAt(ledger) ?? []].flat();
-  return all.length === 0 ? null : Math.min(...all);
+  ].map((sql) => numberOrNull(ledger.get(sql)?.at));
+  const known = [...times, nextBatchAt(ledger)].filter((at) => at !== null);
+  return known.length === 0 ? null : Math.min(...known);
 }

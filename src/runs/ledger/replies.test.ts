@@ -90,7 +90,7 @@ describe("a reply that somebody waits for", () => {
     const turn = await books.running("c");
     const asked = { ...spawnedBy(waiter.run), queueMode: "steer" as const, awaitedBy: byRun() };
     const { runId } = await books.accept("c", asked);
-    await books.runs.steered(turn.held, runId);
+    await books.runs.mergeInput(turn.held, runId);
     expect((await books.runs.replyWait(runId))?.state).toBe("open");
     await endIt(turn);
     expect((await books.runs.replyWait(runId))?.state).toBe("taken");

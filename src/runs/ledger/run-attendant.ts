@@ -13,7 +13,7 @@ import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 
-/** The runs of a session go with it, in the store's own transaction. */
+/** Changes the runs of a session together with the session, in the store's transaction. */
 export class RunAttendant implements WorkAttendant {
   readonly #ledger: RunLedger;
 
@@ -23,13 +23,13 @@ export class RunAttendant implements WorkAttendant {
 
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit {
     if (!isOwner) this.#checkIdle(old, "reset");
-    return this.#together(() => {
+    return this.#collect(() => {
       const reason = "Its session was reset while it slept.";
       for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
-      // A run whose input stands in the old one belongs there; it does not go on in another.
+      // A run whose input is in the old session cannot continue in the new one.
       for (const row of this.#open(old.uid, "queued")) {
         if (!row.isWritten) this.#move(row, fresh);
-        else this.#abort(row, "Its session was reset before it could go on.");
+        else this.#abort(row, "Its session was reset before it could continue.");
       }
       for (const row of this.#open(old.uid, "running")) this.#move(row, fresh);
       refreshQueue(this.#ledger, old.uid);
@@ -41,7 +41,7 @@ export class RunAttendant implements WorkAttendant {
     const ledger = this.#ledger;
     ledger.leaving = session.uid;
     try {
-      return this.#together(() => this.#remove(session, parent));
+      return this.#collect(() => this.#remove(session, parent));
     } finally {
       ledger.leaving = null;
     }
@@ -49,9 +49,9 @@ export class RunAttendant implements WorkAttendant {
 
   #remove(session: SessionRef, parent: SessionRef | null): void {
     for (const row of this.#open(session.uid, "queued")) {
-      const isTheirs = isUnreadDelivery(row);
-      if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
-      else if (isTheirs) putDeadLetter(this.#ledger, row);
+      if (!isUnreadDelivery(row)) continue;
+      if (parent !== null && parent.uid !== session.uid) this.#move(row, parent);
+      else putDeadLetter(this.#ledger, row);
     }
     const reason = "Its session was removed.";
     for (const state of openStates) {
@@ -77,7 +77,7 @@ export class RunAttendant implements WorkAttendant {
     await this.#discard("entry_id", [...of.entryIds]);
   }
 
-  /** The first runs of the children that the calls in these entries spawned. */
+  /** The first runs of children that tool calls in these entries spawned. */
   #childrenOf(uid: string, { entryIds, toolCallIds }: RemovedEntries): string[] {
     const named = this.#ledger.all("SELECT DISTINCT session_id FROM runs WHERE uid = ?", uid);
     return named.flatMap(({ session_id }) =>
@@ -91,7 +91,7 @@ export class RunAttendant implements WorkAttendant {
     const sql = `SELECT attachments, session_id FROM children JOIN runs USING (run_id)
       WHERE ${column} IN (SELECT value FROM json_each(?)) AND attachments IS NOT NULL AND tidied_at IS NULL`;
     for (const { attachments, session_id } of this.#ledger.all(sql, JSON.stringify(values)))
-      await this.#ledger.options.removeHanded(String(attachments), String(session_id));
+      await this.#ledger.options.removeAttachments(String(attachments), String(session_id));
   }
 
   hasRuns(uid: string): boolean {
@@ -122,27 +122,19 @@ export class RunAttendant implements WorkAttendant {
     }
     if (userId !== undefined) this.#purgeUser(userId);
     for (const root of roots) forgetRoot(this.#ledger, root);
-    // Whose turn it was is a user's name too.
+    // Turns contain user IDs too.
     this.#ledger.run("DELETE FROM ready_users WHERE count = 0");
   }
 
-  /** What is left under the user's name, of sessions that were purged before and of runs that lost theirs. */
+  /** Deletes what remains of the user: rows of sessions that were purged earlier, and of runs without a session. */
   #purgeUser(userId: string): void {
     for (const { seq } of this.#ledger.all("SELECT seq FROM runs WHERE user = ?", userId))
       forgetRun(this.#ledger, Number(seq));
-    for (const table of [
-      "outbox",
-      "threads",
-      "session_apps",
-      "children",
-      "approvals",
-      "ready",
-      "ready_users",
-    ])
-      this.#ledger.run(`DELETE FROM ${table} WHERE user = ?`, userId);
+    const tables = ["outbox", "threads", "session_apps", "children", "approvals", "ready", "ready_users"];
+    for (const table of tables) this.#ledger.run(`DELETE FROM ${table} WHERE user = ?`, userId);
   }
 
-  #together(act: () => void): AfterCommit {
+  #collect(act: () => void): AfterCommit {
     return this.#ledger.collectEvents(act).emit;
   }
 
@@ -175,14 +167,13 @@ export class RunAttendant implements WorkAttendant {
       to.sessionId,
       row.runId,
     );
-    if (row.state === "queued")
-      this.#ledger.addEvent("run.queued", to, row.runId, { lane: row.lane, kind: row.kind });
+    if (row.state === "queued") this.#ledger.addQueued({ ...row, session: to });
   }
 }
 
 /**
- * What work repeats of entries that are redacted. A row that belongs to such an entry is emptied whatever it says; other rows of
- * the same sessions where they repeat its text. Input that is not conversation yet stays: it is no entry, and is yet to be read.
+ * Removes redacted text from runs and outbox. A row of a redacted entry loses its text in any case; other rows of the same
+ * sessions lose it if they repeat redacted text. Unread input stays, because it is not an entry yet.
  */
 function redactWork(ledger: RunLedger, removed: RemovedEntries): void {
   for (const uid of removed.uids) {
@@ -216,7 +207,7 @@ function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): voi
   redactApprovals(ledger, runId, removed);
 }
 
-/** A client may have made its key from the text. The run's own id is made from the key, and still stands for it. */
+/** A client may have derived its key from the text. The run ID, a hash of the key, still identifies repetitions. */
 function forgetClientKey(ledger: RunLedger, { runId, kind }: RunRow): void {
   if (kind === "user" || kind === "channel")
     ledger.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
@@ -231,7 +222,7 @@ function redactApprovals(ledger: RunLedger, runId: string, { toolCallIds, texts 
   }
 }
 
-/** A message that has not been sent is dropped: nobody is to get one that says nothing. */
+/** A message that was not sent yet is dropped. */
 function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries): void {
   for (const row of ledger.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
     const seq = Number(row.seq);
@@ -248,7 +239,7 @@ function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries)
   }
 }
 
-/** What these sessions have sent to others of their user, and nobody has read: it goes on without what is gone. */
+/** Unread messages from these sessions to other sessions of the user are delivered without the redacted text. */
 function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): void {
   if (texts.quotable.length === 0) return;
   const users = ledger.all(
@@ -270,7 +261,7 @@ function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): v
   }
 }
 
-/** A digest would confirm a guess at the text that is gone. */
+/** A digest would confirm a guess at the redacted text. */
 function withoutDigests(options: RunOptions): RunOptions {
   const { requestDigests, ...rest } = options;
   return requestDigests === undefined ? options : rest;

@@ -27,13 +27,13 @@ import type {
 import type { LaneCaps } from "../lanes.ts";
 import type { SequelFacts, SequelStep } from "../plan-sequel.ts";
 
-/** A run with what only this store needs to know of it. */
+/** A run with the columns that only the ledger uses. */
 export interface RunRow extends Run {
   readonly user: string;
   readonly arrivalOf: string | null;
   readonly abortReason: string | null;
   readonly isWritten: boolean;
-  /** It slept, and has not yet written what it woke for. */
+  /** It slept, and the input that it slept for is not in the session yet. */
   readonly isWoken: boolean;
   readonly sleptAt: number | null;
   /** It has a sequel, or a caller awaits its reply. */
@@ -86,7 +86,6 @@ function runOf(row: Record<string, unknown>): RunRow {
   };
 }
 
-/** What others see of it. */
 export function publicRun(row: RunRow): Run {
   const { user: _u, arrivalOf: _a, abortReason: _r, isWritten: _w, isWoken: _k, ...more } = row;
   const { sleptAt: _s, isFollowed: _f, ...run } = more;
@@ -103,7 +102,7 @@ export function sessionOf(row: Record<string, unknown>): SessionRef {
   };
 }
 
-/** A run that a client names by its own key has one id, no matter who asks and when. */
+/** The run ID that an idempotency key always has. */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
   return hashedId("run", userId ?? "", idempotencyKey);
 }
@@ -120,93 +119,92 @@ export function jsonOrNull<T>(value: unknown): T | null {
   return value === null || value === undefined ? null : (JSON.parse(String(value)) as T);
 }
 
-/**
- * What follows from a run that has ended; `null`: nothing does. It is called inside the transaction that ends the run: pure,
- * and told all of it. Of input that was merged, what was used and when it began are those of the turn that took it.
- */
-export type PlanSequel = (run: Run, outcome: Outcome, facts: SequelFacts) => readonly SequelStep[];
+const defaultListed = 100;
+const mostListed = 1000;
 
-export interface EmbeddedOptions {
+export function limitList(limit = defaultListed): number {
+  return Math.min(Math.max(1, limit), mostListed);
+}
+
+export interface RunLedgerOptions {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly newId: IdSource;
   readonly emit: Emit;
   readonly limits: BudgetLimits;
   readonly lanes: LaneCaps;
-  /** How long an owner that says nothing is taken to be alive. */
   readonly leaseMs: number;
-  /** Of runs of this agent that say nothing of it; 0: none. */
+  /** The time limit of an agent's runs that set none; 0: no limit. */
   runTimeoutMs(agentId: string): number;
-  /** How messages of users and channels are queued that do not say so themselves. */
+  /** For messages of users and channels that set none. */
   readonly queueMode: QueueMode;
-  /** How long a run sleeps at the most, whatever it asks for. */
+  /** The longest sleep of a run. */
   readonly yieldTimeoutMs: number;
   /** The app of this process; empty: it defines no agent in code. */
   readonly app: string;
-  /** The agent as this process has it, for a run that is restricted to `tools`; `null`: it does not have it. */
+  /** The agent in this process, for a run that is restricted to `tools`; `null`: it does not have the agent. */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
-  /** The channels that this process has; those from its code belong to its app. `null`: it delivers to all. */
+  /** The channels of this process; channels from its code belong to its app. `null`: it delivers to all channels. */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
-  /** Whether this process has the store of a user's sessions; where it has not, their runs wait for one that has. */
+  /** Whether this process has the store of a user's sessions. Otherwise their runs wait for a process that has it. */
   hasStore(userId: string | null): boolean;
-  /** `true`: this process claims only the requests that it accepted itself, and what these wait for. */
+  /** `true`: this process claims only the requests that it accepted itself, and the runs that they wait for. */
   readonly ownRequestsOnly: boolean;
-  /** Whether an owner is known to be dead, before its lease has run out. */
+  /** Whether an owner is known to be dead, so that its lease need not expire. */
   isGone(owner: string): boolean;
-  /**
-   * Runs `act` under the session's own write lock: `false` is `fenced`, a session that is gone `not_found`. Gives the leaf
-   * as it is then.
-   */
+  /** Runs `act` under the session's write lock. If it returns `false`, throws `fenced`. Returns the current leaf. */
   underLock(session: SessionRef, act: () => boolean): Promise<{ readonly leafId: string | null }>;
-  /** What follows from the end of a run that has a sequel. */
-  readonly planSequel: PlanSequel;
-  /** The session that has a key, or a session id, now; `null`: none. At once, inside a transaction too. */
+  /**
+   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. Merged input has the
+   * usage and the start of the turn that took it.
+   */
+  planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
+  /** The session that has a key or a session ID now; `null`: none. Synchronous, also inside a transaction. */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): SessionRef | null;
   /** Whether the log of a session has an entry, redacted or not; `false` also for a session that does not exist. */
   hasEntry(session: SessionRef, entryId: string): Promise<boolean>;
-  /** Somebody wants a run ended that an owner may be at work on. */
-  stopAsked(): void;
-  /** Removes the files of a folder that this session was handed, where nobody has changed them. */
-  removeHanded(folder: string, sessionId: string): Promise<void>;
+  /** A run was asked to stop, or a request was adopted. */
+  wakeWorker(): void;
+  /** Removes the unchanged attachments that a session was given. */
+  removeAttachments(folder: string, sessionId: string): Promise<void>;
 }
 
 /**
- * What is synced, and what is not. Input that was acknowledged, what a run's end sends to others, sleep, an approval's
- * answer and the end of a run that nobody owns are told to nobody else: they are on the disk before anybody hears of them.
- * All other steps (claims, leases, marks) survive the death of the process without that; after a power cut the row is as it
- * was before, nobody owns it any more, and recovery goes on from the log, which is synced.
+ * Synced: accepted input, deliveries at a run's end, sleep, answers to approvals, and the end of a run without an owner. These
+ * are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They survive the death of
+ * the process. A power cut can undo them; then the run has no owner, and recovery continues from the synced log.
  */
 export type Durability = "synced" | "unsynced";
 
-/** The ledger of runs: transactions whose events are told once they are committed, and the reading of rows. */
+/** Transactions over the tables of runs. Their events are emitted after the commit. */
 export class RunLedger {
-  readonly options: EmbeddedOptions;
-  /** The session that the transaction in hand takes away: the store may still know it, and nothing more is given to it. */
+  readonly options: RunLedgerOptions;
+  /** The session that the current transaction removes. The store may still find it, but it gets no more input. */
   leaving: string | null = null;
-  /** The requests (roots) that this process accepted itself, or of which it has claimed a run. */
+  /** The roots of requests that this process accepted itself, or of which it has claimed a run. */
   readonly ownRoots = new Set<string>();
-  /** Sessions, by uid, in which a loop of this process has a turn open. */
+  /** The uids of sessions in which a loop of this process has a turn open. */
   readonly ownLoopTurns = new Set<string>();
   readonly #database: Ledger;
   readonly #accept: (ledger: RunLedger, request: AcceptRequest) => Accepted;
   #pendingEvents: SkeinEvent[] | null = null;
 
-  /** `accept`: how input is taken in, which the end of a run needs and which may end runs itself. */
-  constructor(options: EmbeddedOptions, accept: (ledger: RunLedger, request: AcceptRequest) => Accepted) {
+  /** `accept` is a parameter because accepting input can end runs, and the end of a run accepts input. */
+  constructor(options: RunLedgerOptions, accept: (ledger: RunLedger, request: AcceptRequest) => Accepted) {
     this.options = options;
     this.#database = options.ledger;
     this.#accept = accept;
   }
 
-  /** Takes input in, in the transaction that it is called in. */
+  /** Accepts input within the current transaction. */
   accept(request: AcceptRequest): Accepted {
     return this.#accept(this, request);
   }
 
-  /** Who has a key or a session id; whoever is about to leave has none any more. */
+  /** The session that has a key or session ID, without the one that is being removed. */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
@@ -219,7 +217,7 @@ export class RunLedger {
     return this.options.clock.now();
   }
 
-  /** One transaction. Inside another one, a part of it. */
+  /** Runs one transaction. Nested calls are part of the outer one. */
   change<T>(durability: Durability, act: () => T): T {
     const { result, emit } = this.collectEvents(() => {
       if (durability === "synced") return this.#database.exclusively(act);
@@ -233,7 +231,7 @@ export class RunLedger {
     return result;
   }
 
-  /** Does something inside a transaction of somebody else's, who tells of it when that is committed. */
+  /** Runs `act` inside a transaction of the caller, which calls `emit` after its commit. */
   collectEvents<T>(act: () => T): { readonly result: T; readonly emit: () => void } {
     const outer = this.#pendingEvents;
     const mine: SkeinEvent[] = [];
@@ -251,7 +249,7 @@ export class RunLedger {
     return { result, emit };
   }
 
-  /** Told once it is committed. */
+  /** Emitted after the commit. */
   addEvent<T extends SkeinEventType>(
     type: T,
     session: SessionRef,
@@ -261,6 +259,10 @@ export class RunLedger {
     const { userId, key: sessionKey, sessionId } = session;
     const about = { userId, sessionKey, sessionId, ...(runId === null ? {} : { runId }) };
     this.#pendingEvents?.push({ type, at: this.now(), ...about, ...fields } as unknown as SkeinEvent);
+  }
+
+  addQueued({ session, runId, lane, kind }: Pick<Run, "session" | "runId" | "lane" | "kind">): void {
+    this.addEvent("run.queued", session, runId, { lane, kind });
   }
 
   run(text: string, ...values: Value[]): number {
@@ -283,14 +285,14 @@ export class RunLedger {
     return this.all(`${selectRun} WHERE ${where}`, ...values).map(runOf);
   }
 
-  /** The row of a run that somebody says is theirs; `fenced` where it is not. */
+  /** The row of a run that the caller owns; otherwise throws `fenced`. */
   held({ runId, fence }: HeldRun): RunRow {
     const row = this.row(runId);
     if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
     return row;
   }
 
-  /** The same without what is long. */
+  /** Like `held`, with the columns that every step needs, without input and outcome. */
   heldLine({ runId, fence }: HeldRun): HeldLine {
     const line = this.get(
       "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",
@@ -309,7 +311,6 @@ export class RunLedger {
   }
 }
 
-/** What is asked of a run at every step: neither its input nor what it came to. */
 interface HeldLine {
   readonly runId: string;
   readonly uid: string;

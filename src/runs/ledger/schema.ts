@@ -5,11 +5,11 @@ import type { QueueTables } from "./ready-queue.ts";
 import { refreshQueue } from "./ready-queue.ts";
 
 /**
- * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without
- * the rest. What is long and never changes (`run_inputs`) stands apart from what changes often (`runs`).
+ * The run tables of `work.db`, with a schema version of their own in `facts`. Long values that never change (`run_inputs`) are
+ * separate from columns that change often (`runs`).
  *
- * `ready` has one row for each session, app and set of required tools with a run that could be claimed but for its lane, and
- * `ready_users` counts them by user: the next run is found by a few looks into an index, however many wait.
+ * `ready` has one row per session, app and set of required tools with a run that can be claimed once its lane has a slot, and
+ * `ready_users` counts them by user. The next run is therefore found with a few index lookups, however many wait.
  */
 export const runSteps: readonly (readonly string[])[] = [
   [
@@ -111,9 +111,9 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
   ],
   [
-    // Held back until then, for others that may come with it.
+    // Held back until this time, for announcements that may join it.
     "ALTER TABLE runs ADD COLUMN not_before INTEGER",
-    // Its end is somebody else's matter too: it has a sequel, or its reply is awaited.
+    // It has a sequel, or a caller awaits its reply.
     "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
     "CREATE INDEX runs_held_back ON runs (not_before) WHERE not_before IS NOT NULL",
     "CREATE INDEX runs_open ON runs (uid, seq) WHERE ended_at IS NULL",
@@ -140,16 +140,16 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
   ],
   [
-    // The app whose processes may claim it, and the tools that they must offer; empty: any process that has the agent.
+    // The app whose processes may claim it, and the tools that they must offer; empty: any process with the agent.
     "ALTER TABLE runs ADD COLUMN app TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN tools TEXT NOT NULL DEFAULT '[]'",
     "CREATE INDEX runs_queued_app ON runs (uid, app, tools, rank, seq) WHERE state = 'queued'",
     "CREATE INDEX runs_waiting_app ON runs (seq) WHERE state = 'queued' AND app <> ''",
-    // A session is continued by the app of its last run, also once that run is forgotten.
+    // A session is continued by the app of its last run, even after that run is deleted.
     `CREATE TABLE session_apps (
        user TEXT NOT NULL, key TEXT NOT NULL, app TEXT NOT NULL, tools TEXT NOT NULL,
        PRIMARY KEY (user, key)) STRICT, WITHOUT ROWID`,
-    // One row for each app and set of tools that queued runs of a session need, so that no run blocks what others can run.
+    // One row per app and set of tools, so that a run that waits for an app does not block the other runs of its session.
     "CREATE TABLE old_ready AS SELECT * FROM ready",
     "CREATE TABLE old_ready_users AS SELECT * FROM ready_users",
     "DROP TABLE ready",
@@ -188,10 +188,7 @@ export function migrateRuns(ledger: Ledger, steps: LedgerPart["steps"] = runStep
   migratePart(ledger, { fact, about: "runs", steps });
 }
 
-/**
- * Makes the tables of runs fit together again after some of their rows were lost: a run without its input cannot be answered,
- * and the order of runs is computed again.
- */
+/** Makes the run tables consistent after rows were lost: deletes runs without input, and rebuilds the ready queue. */
 export function repairRunTables(
   tables: QueueTables & { has(table: string): boolean; all(text: string): Record<string, unknown>[] },
 ): { readonly table: string; readonly rows: number }[] {
@@ -205,7 +202,7 @@ export function repairRunTables(
   return [{ table: "runs", rows: Number(lost) }];
 }
 
-/** What would be lost with the tables of runs: input that is in no log yet, and turns that are not over. */
+/** Counts what would be lost with the run tables: input that is in no log yet, and unfinished turns. */
 export function countOpenRuns(ledger: Ledger): { queuedInputs: number; unfinishedRuns: number } {
   const sql =
     "SELECT count(*) AS count, coalesce(sum(written), 0) AS written FROM runs WHERE ended_at IS NULL";

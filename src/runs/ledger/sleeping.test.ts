@@ -50,7 +50,7 @@ describe("sleeping", () => {
     ]);
     // The time asleep does not count.
     expect(woken.run.deadline).toBe((parent.run.deadline ?? 0) + 500_000);
-    for (const arrival of woken.arrivals) await books.runs.steered(woken.held, arrival.runId);
+    for (const arrival of woken.arrivals) await books.runs.mergeInput(woken.held, arrival.runId);
     await books.runs.end(woken.held, { state: "ok" });
     expect((await books.runs.list({ states: ["merged"] })).length).toBe(2);
     expect(await books.runs.claim("me")).toBe(null);
@@ -78,7 +78,7 @@ describe("sleeping", () => {
     expect(await books.runs.sleep(parent.held, { wakeAt: books.now + hour })).toBe("queued");
     const woken = await books.claim();
     expect(woken.arrivals.length).toBe(1);
-    await books.runs.steered(woken.held, woken.arrivals[0]?.runId ?? "");
+    await books.runs.mergeInput(woken.held, woken.arrivals[0]?.runId ?? "");
     expect(await books.runs.sleep(woken.held, { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
   });
 
@@ -101,7 +101,7 @@ describe("sleeping", () => {
     const again = await books.claim();
     expect(again.how).toBe("woken");
     expect(again.arrivals).toEqual(woken.arrivals);
-    await books.runs.written(again.held);
+    await books.runs.markWritten(again.held);
     await books.runs.lose(again.held);
     expect((await books.claim()).how).toBe("recovered");
   });
@@ -116,7 +116,7 @@ describe("sleeping", () => {
     const claims = [await books.claim(), await books.claim()];
     const woken = claims.find(({ how }) => how === "woken") as Claim;
     expect(woken).toMatchObject({ stillOpen: [a.runId], endedSilent: [] });
-    await books.runs.written(woken.held);
+    await books.runs.markWritten(woken.held);
     const late = await books.accept("parent", { kind: "announce", arrivalOf: a.runId });
     expect(late.keptFor).toBe(null);
   });

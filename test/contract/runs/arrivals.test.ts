@@ -51,7 +51,7 @@ async function sleeper(dir: string, wakeAt: number) {
 /** Goes as far as its n-th mark, and is never heard of again. */
 function silentAfter(
   { inside }: RunSkeinInside,
-  method: "steered" | "written",
+  method: "mergeInput" | "markWritten",
   calls: number,
 ): Promise<void> {
   const reached = Promise.withResolvers<void>();
@@ -86,7 +86,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     }
     await open.skein.close({ graceMs: 0 });
     const lost = await openRunsInside({ dir, workers: false });
-    const gone = silentAfter(lost, "steered", calls);
+    const gone = silentAfter(lost, "mergeInput", calls);
     lost.inside.worker.start();
     await gone;
     const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "I heard." }) });
@@ -103,7 +103,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     const { open, runId } = await sleeper(dir, Date.now() - 1);
     await open.skein.close({ graceMs: 0 });
     const lost = await openRunsInside({ dir, workers: false });
-    const gone = silentAfter(lost, "written", 0);
+    const gone = silentAfter(lost, "markWritten", 0);
     lost.inside.worker.start();
     await gone;
     const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "It is late." }) });
@@ -121,7 +121,7 @@ describe("input that was steered in by an owner that is lost", () => {
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
     const lost = await openRunsInside({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
-    const gone = silentAfter(lost, "steered", calls);
+    const gone = silentAfter(lost, "mergeInput", calls);
     const first = lost.skein.session({ sessionId: "s" }).send("Work");
     await gate.reached;
     const late = ["One more", "And more"].map((text, index) =>

@@ -75,15 +75,15 @@ test.each([0, 1])(
     const ids = await announced(lost);
     const reached = Promise.withResolvers<void>();
     const { runs } = lost.inside;
-    const steered = runs.steered.bind(runs);
+    const mergeInput = runs.mergeInput.bind(runs);
     let done = 0;
-    const stopping: typeof runs.steered = async (...args) => {
-      if (done++ < calls) return steered(...args);
+    const stopping: typeof runs.mergeInput = async (...args) => {
+      if (done++ < calls) return mergeInput(...args);
       Object.assign(runs, { renew: async () => [], end: () => new Promise(() => undefined) });
       reached.resolve();
       return new Promise(() => undefined);
     };
-    Object.assign(runs, { steered: stopping });
+    Object.assign(runs, { mergeInput: stopping });
     lost.inside.worker.start();
     await reached.promise;
     const next = await openRunsInside({ dir, clock: laterClock, script: () => ({ text: "Heard." }) });

@@ -1,15 +1,85 @@
-import type { Outcome, RunState, RunWaits, SessionWork } from "../contract.ts";
+import { present } from "../../core/present.ts";
+import type { LedgerValue, Outcome, Run, RunQuery, RunState, RunWaits, SessionWork } from "../contract.ts";
 import { ranks } from "../lanes.ts";
+import { isEnded, mostLost } from "../states.ts";
 import { findMissingHere } from "./claim-eligibility.ts";
 import type { RunLedger } from "./run-ledger.ts";
-import { jsonOrNull, numberOrNull } from "./run-ledger.ts";
+import { jsonOrNull, limitList, numberOrNull, publicRun } from "./run-ledger.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/**
- * What goes on in sessions, by two questions for all of them together: a list asks for a whole page. Notes and other silent
- * input are no work.
- */
+export function getRun(ledger: RunLedger, runId: string, userId?: string | null): Run | null {
+  const row = ledger.row(runId);
+  return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
+}
+
+export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
+  return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
+}
+
+/** The users with open runs. */
+export function listOpenUsers(ledger: RunLedger): (string | null)[] {
+  const rows = ledger.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");
+  return rows.map(({ user }) => (user === "" ? null : String(user)));
+}
+
+export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
+  const limit = limitList(query.limit);
+  if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
+  // SQL cannot select these: it depends on this process which runs of apps it can claim.
+  const pageSize = Math.max(limit, limitList());
+  const waiting: Run[] = [];
+  for (let before = query.before; waiting.length < limit; ) {
+    const page = readPage(ledger, { ...query, ...present({ before }) }, userId, pageSize);
+    waiting.push(...page.filter((run) => findMissingHere(ledger, run) !== null));
+    if (page.length < pageSize) break;
+    before = page.at(-1)?.seq;
+  }
+  return waiting.slice(0, limit);
+}
+
+function readPage(
+  ledger: RunLedger,
+  query: RunQuery,
+  userId: string | null | undefined,
+  limit: number,
+): Run[] {
+  const { states, sessionUid, rootId, startedBy, before } = query;
+  const where = ["true"];
+  const values: LedgerValue[] = [];
+  const add = (condition: string, ...more: readonly LedgerValue[]) => {
+    where.push(condition);
+    values.push(...more);
+  };
+  if (userId !== undefined) add("user = ?", userId ?? "");
+  if (sessionUid !== undefined) add("uid = ?", sessionUid);
+  if (rootId !== undefined) add("root = ?", rootId);
+  if (startedBy !== undefined) add("started_by = ?", startedBy);
+  if (before !== undefined) add("seq < ?", before);
+  if (query.waitsForApp === true) add("state = 'queued' AND app <> ''");
+  if (query.lost === true) add("lost > ? AND retried_as IS NULL AND state = 'error'", mostLost);
+  if (states !== undefined) add(`state IN (${states.map(() => "?").join(", ")})`, ...states);
+  // Redundant, but only with it does SQLite use the index of open runs.
+  if (states?.every((state) => !isEnded(state)) === true) add("ended_at IS NULL");
+  const sql = `${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
+  return ledger.rows(sql, ...values, limit).map(publicRun);
+}
+
+export function countRunsByUser(
+  ledger: RunLedger,
+  userIds: readonly (string | null)[],
+): ReadonlyMap<string, { readonly runs: number; readonly open: number }> {
+  const rows = ledger.all(
+    `SELECT user, count(*) AS runs, sum(ended_at IS NULL) AS open FROM runs
+     WHERE user IN (SELECT value FROM json_each(?)) GROUP BY user`,
+    JSON.stringify(userIds.map((userId) => userId ?? "")),
+  );
+  return new Map(
+    rows.map(({ user, runs, open }) => [String(user), { runs: Number(runs), open: Number(open) }]),
+  );
+}
+
+/** The work of many sessions with two queries, for a page of a list. Silent input such as notes does not count. */
 export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map<string, SessionWork> {
   const page = JSON.stringify([...new Set(uids)]);
   const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
@@ -17,12 +87,12 @@ export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map
   return new Map(uids.map((uid) => [uid, describeWork(open.get(uid) ?? [], bounds.get(uid))]));
 }
 
-/** `CROSS JOIN`: from the page to its runs, and not through all runs that are open for each of the page. */
+/** `CROSS JOIN` makes SQLite go from the page to its runs instead of scanning all open runs. */
 const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
   FROM json_each(?) AS page CROSS JOIN runs INDEXED BY runs_open ON runs.uid = page.value
   WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
 
-/** When the first run began, and the last that ended: each is one look into an index, however many there were. */
+/** The start of the first run, and the last run that ended. Each is one index lookup, however many runs there are. */
 const firstAndLast = `SELECT page.value AS uid,
     (SELECT started_at FROM runs INDEXED BY runs_session
      WHERE uid = page.value AND silent = 0 AND started_at IS NOT NULL ORDER BY seq LIMIT 1) AS first_at,
@@ -57,7 +127,7 @@ function turnsIn(open: readonly Row[]): {
   readonly current: { readonly runId: string; readonly state: OpenState } | null;
   readonly queued: number;
 } {
-  // What is kept for a run is a part of that one.
+  // Input that is kept for a run has no turn of its own.
   const turns = open.filter(({ kept_for }) => kept_for === null);
   const state = byWeight.find((each) => turns.some((row) => row.state === each));
   const head = turns.find((row) => row.state === state);
@@ -66,13 +136,17 @@ function turnsIn(open: readonly Row[]): {
   return { current, queued };
 }
 
-/** How the last run ended; merged input as the turn that took it. */
+/** How the last run ended. Merged input ended like the turn that took it. */
 function statusOf(last: Row | undefined): SessionWork["status"] {
   const state = last?.state === "merged" ? jsonOrNull<Outcome>(last.outcome)?.state : last?.state;
   return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
 }
 
-/** What runs wait for now, by four looks however many they are. Those that are unknown are left out. */
+export function findWaits(ledger: RunLedger, runId: string): RunWaits | null {
+  return readWaits(ledger, [runId]).get(runId) ?? null;
+}
+
+/** What runs wait for now. Takes four queries for any number of runs. Unknown runs are left out. */
 export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = ledger.all(
     `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
@@ -113,14 +187,9 @@ function appsWaitedFor(
   );
 }
 
-/** Of one run; of one that is unknown, nothing. */
-export function listWaitedRuns(ledger: RunLedger, runId: string): readonly string[] {
-  return readWaits(ledger, [runId]).get(runId)?.runIds ?? [];
-}
-
 type Edges = ReadonlyMap<string, readonly string[]>;
 
-/** A queued run waits for the run that works in its session, and for a turn there that lost its owner midway. */
+/** A queued run waits for the active run of its session, and for a turn there that lost its owner. */
 function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
   switch (row.state as RunState) {
     case "merged":
@@ -151,7 +220,7 @@ function pairs(ledger: RunLedger, sql: string, names: readonly string[]): Edges 
   return new Map([...found].map(([at, rows]) => [at, rows.map(({ id }) => String(id))]));
 }
 
-/** One text, and so one prepared query, for any number of names. */
+/** The same text, and therefore the same prepared statement, for any number of names. */
 function among(column: string): string {
   return `WHERE ${column} IN (SELECT value FROM json_each(?1))`;
 }

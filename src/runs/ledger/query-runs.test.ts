@@ -37,7 +37,7 @@ describe("what goes on in a session", () => {
     });
     await books.runs.wait(claim.held, { for: "approval" });
     expect(await workIn()).toMatchObject({ status: "waiting", runId: run.runId });
-    await books.runs.waitOver(claim.held);
+    await books.runs.resume(claim.held);
     await books.accept("c", { startedBy: run.runId });
     await books.runs.sleep(claim.held, { wakeAt: books.now + 1000 });
     expect(await workIn()).toMatchObject({ status: "waiting", runId: run.runId, queued: 1 });
@@ -55,7 +55,7 @@ describe("what goes on in a session", () => {
     async (state, status) => {
       const first = await books.running("s");
       const more = await books.accept("s");
-      await books.runs.steered(first.held, more.runId);
+      await books.runs.mergeInput(first.held, more.runId);
       books.now += 5;
       await books.runs.end(first.held, { state });
       const endedAt = books.now;
@@ -112,13 +112,13 @@ describe("what else is asked of the books", () => {
 
   test("a thread belongs to the session that it was last bound to, for its user and account", async () => {
     const thread = { channel: "desk", threadId: "42" };
-    expect(await books.runs.boundTo("ann", thread)).toBeNull();
+    expect(await books.runs.threadKey("ann", thread)).toBeNull();
     await books.runs.bindThread("ann", thread, "agent:main:main");
     await books.runs.bindThread("ann", thread, "agent:main:session:x");
     await books.runs.bindThread(null, { ...thread, accountId: "two" }, "agent:main:session:y");
-    expect(await books.runs.boundTo("ann", thread)).toBe("agent:main:session:x");
-    expect(await books.runs.boundTo(null, thread)).toBeNull();
-    expect(await books.runs.boundTo(null, { ...thread, accountId: "two" })).toBe("agent:main:session:y");
+    expect(await books.runs.threadKey("ann", thread)).toBe("agent:main:session:x");
+    expect(await books.runs.threadKey(null, thread)).toBeNull();
+    expect(await books.runs.threadKey(null, { ...thread, accountId: "two" })).toBe("agent:main:session:y");
   });
 
   test("what a session sends another takes a slot of its own lane, and what it spawns of another", () => {
