@@ -1,17 +1,15 @@
 import { SkeinError } from "../core/errors.ts";
 import type { BudgetFigures, BudgetLimits, RunUsage } from "./contract.ts";
 
-/** One request and all that it sets off share a root, and the root has limits. */
-
 export const defaultLimits: BudgetLimits = { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 };
 
-/** What a root has come to, as it is kept: what is known of the cost, and whether that is all of it. */
+/** The stored usage of a root. `isPriced`: `knownCostUsd` is the whole cost. */
 export interface RootFigures {
   readonly runs: number;
   readonly tokens: number;
   readonly knownCostUsd: number;
   readonly isPriced: boolean;
-  /** The highest so far. */
+  /** The highest number of hops so far. */
   readonly hops: number;
 }
 
@@ -25,22 +23,22 @@ export interface Refusal {
   readonly figure: number;
 }
 
-/** Reserves a run under a root: the new figures, or the limit that is in the way. `pairCount`: with this message. */
+/** Reserves a run under a root. Returns the new figures or the exceeded limit. `pairCount` includes this message. */
 export function reserveRun(
   figures: RootFigures,
-  asked: { readonly hops: number; readonly pairCount: number | null },
+  run: { readonly hops: number; readonly pairCount: number | null },
   limits: BudgetLimits,
 ): { readonly figures: RootFigures } | { readonly refusal: Refusal } {
-  const next = { ...figures, runs: figures.runs + 1, hops: Math.max(figures.hops, asked.hops) };
+  const next = { ...figures, runs: figures.runs + 1, hops: Math.max(figures.hops, run.hops) };
   const refusal =
-    beyond("hops", asked.hops, limits.hops) ??
+    beyond("hops", run.hops, limits.hops) ??
     beyond("runs", next.runs, limits.runs) ??
-    beyond("pingPong", asked.pairCount ?? 0, limits.pingPong) ??
+    beyond("pingPong", run.pairCount ?? 0, limits.pingPong) ??
     overSpent(figures, limits);
   return refusal === null ? { figures: next } : { refusal };
 }
 
-/** What a step cost, added. A step whose price is not known makes the sum a part of the truth. */
+/** Adds the usage of a step. After a step with an unknown price, the total cost is unknown. */
 export function spend(figures: RootFigures, usage: RunUsage): RootFigures {
   return {
     ...figures,
@@ -50,7 +48,7 @@ export function spend(figures: RootFigures, usage: RunUsage): RootFigures {
   };
 }
 
-/** The limit on tokens or money that a root is over. */
+/** The limit on tokens or cost that a root exceeds; `null`: none. */
 export function overSpent(figures: RootFigures, limits: BudgetLimits): Refusal | null {
   return (
     beyond("tokens", figures.tokens, limits.tokens) ?? beyond("costUsd", figures.knownCostUsd, limits.costUsd)
@@ -63,15 +61,8 @@ export function figuresOf(rootId: string, figures: RootFigures): BudgetFigures {
 }
 
 export function addUsage(a: RunUsage, b: RunUsage): RunUsage {
-  const added = (field: "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens") =>
-    (a[field] ?? 0) + (b[field] ?? 0);
-  const sum = {
-    input: added("input"),
-    output: added("output"),
-    cacheRead: added("cacheRead"),
-    cacheWrite: added("cacheWrite"),
-    totalTokens: added("totalTokens"),
-  };
+  const fields = ["input", "output", "cacheRead", "cacheWrite", "totalTokens"] as const;
+  const sum = Object.fromEntries(fields.map((field) => [field, (a[field] ?? 0) + (b[field] ?? 0)]));
   if (a.costUsd === undefined || b.costUsd === undefined) return sum;
   return { ...sum, costUsd: a.costUsd + b.costUsd };
 }

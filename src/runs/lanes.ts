@@ -2,7 +2,7 @@ import type { InputKind, Lane } from "./contract.ts";
 
 export const lanes: readonly Lane[] = ["main", "subagent", "cron", "nested"];
 
-/** How many runs of a lane are running at the most, over all sessions. */
+/** The most running runs per lane, over all sessions. */
 export type LaneCaps = Readonly<Record<Lane, number>>;
 
 export const defaultCaps: LaneCaps = { main: 4, subagent: 8, cron: 1, nested: 8 };
@@ -18,27 +18,27 @@ export const laneByKind = {
   spawn: "subagent",
 } as const satisfies Record<InputKind, Lane>;
 
-/** Where a run stands in its session's queue: lower goes first, then by seq. */
+/** The order of a session's queue: lower ranks first, then by seq. */
 export const ranks = { recovered: 0, woken: 1, silent: 2, interrupt: 3, other: 4 } as const;
 
-/** The slot that a run takes. Silent ones ask no model, and take none. */
+/** The slot that a run takes. Silent runs need no model and take none. */
 export type Slot = Lane | "none";
 
 export const slots: readonly Slot[] = ["none", ...lanes];
 
-/** The next run of a session that nothing of its own session holds up. */
+/** The next run of a session, if no other run of the session blocks it. */
 export interface Ready {
   readonly uid: string;
   readonly user: string;
   readonly slot: Slot;
   readonly seq: number;
-  /** When a run of its user was last claimed for this slot; 0: never. */
+  /** Increases with every claim in this slot: the last claim of a run of its user; 0: never. */
   readonly userTurn: number;
-  /** The same of its session. */
+  /** The last claim of a run of its session. */
   readonly sessionTurn: number;
 }
 
-/** Who waited longest goes first: among users, then among the sessions of one, then by seq. */
+/** The user who waited longest comes first, then that user's session that waited longest, then by seq. */
 export function compareReady(a: Ready, b: Ready): number {
   return (
     a.userTurn - b.userTurn ||
@@ -49,10 +49,7 @@ export function compareReady(a: Ready, b: Ready): number {
   );
 }
 
-/**
- * The run to claim next. `taken`: slots that are in use, or that a run whose wait is over is to have first. Among lanes
- * with a free slot the oldest input goes first.
- */
+/** The run to claim next: among lanes with a free slot, the oldest input. `taken` includes the slots of resuming runs. */
 export function chooseNext(
   ready: readonly Ready[],
   taken: Readonly<Record<Lane, number>>,
@@ -64,7 +61,7 @@ export function chooseNext(
   return best.find(({ slot }) => slot === "none") ?? best.toSorted((a, b) => a.seq - b.seq)[0] ?? null;
 }
 
-/** As SQLite compares texts that are ASCII; the order of users that were never served is not a promise. */
+/** The order of SQLite for ASCII texts. */
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -3,54 +3,51 @@ import { systemClock } from "../core/clock.ts";
 import { escapeToLine, thrownText } from "../core/text.ts";
 import type { OutboxRow, OutboxStore } from "./contract.ts";
 
-/** Calls back once so much time has passed; what it gives takes that back. */
+/** Calls `act` after a delay. Returns a function that cancels it. */
 export type After = (ms: number, act: () => void) => () => void;
 
 export interface OutboxPumpOptions {
   readonly store: OutboxStore;
-  /** Hands a row to its channel. Throws when it could not; see {@link failureOf}. */
+  /** Sends a row to its channel. Throws on failure; see {@link failureOf}. */
   readonly deliver: (row: OutboxRow, signal: AbortSignal) => Promise<unknown>;
-  /** Whose leases they are. */
+  /** The owner of the leases. */
   readonly owner: string;
-  /** A row has died: it will not be tried again unless somebody asks for it. */
+  /** Called when a row is given up. Only `retry` queues it again. */
   readonly onDead?: (row: OutboxRow) => Promise<void> | void;
-  /** What went wrong beside the deliveries themselves: the store, or `onDead`. */
+  /** Receives errors of the store and of `onDead`, but not of deliveries. */
   readonly report?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly after?: After;
   readonly random?: () => number;
-  /** Deliveries at once, each to another target. */
+  /** The most concurrent deliveries, each to another target. */
   readonly concurrency?: number;
-  /** A delivery that takes longer is cut off. */
+  /** A delivery that takes longer is aborted. */
   readonly timeoutMs?: number;
-  /** How often to look although nothing is known to be due: other processes put rows too. */
+  /** How often to check for rows that other processes added. */
   readonly idleMs?: number;
 }
 
 const rowsPerDelivery = 4;
 const leasesInTimeouts = 4;
-/** Between two looks that nobody asked for: a row that somebody else has may count as due. */
+/** The shortest pause between checks: a row that another process is delivering may count as due. */
 const leastGapMs = 250;
 
-/** A row that is ours until its lease ends. */
-interface Held {
+/** A row that this process has leased. */
+interface LeasedRow {
   readonly row: OutboxRow;
   leaseEnd: number;
   readonly lane: string;
-  /** Set while it is being delivered. */
-  cut: ((reason: string) => void) | null;
+  /** Aborts the delivery in progress; `null`: there is none. */
+  abort: ((reason: string) => void) | null;
   isDropped: boolean;
 }
 
-/**
- * Takes rows from the outbox to their channels: at least once, one at a time for each target, in the order of their
- * creation as long as nothing fails. What becomes of a row is told by the store.
- */
+/** Delivers the outbox: at least once, one row at a time per target, in order of creation unless a delivery fails. */
 export class OutboxPump {
   readonly #options: Required<Omit<OutboxPumpOptions, "onDead">> & Pick<OutboxPumpOptions, "onDead">;
-  readonly #held = new Map<string, Held>();
-  /** What waits, by target. The target that waited longest is first. */
-  readonly #lanes = new Map<string, Held[]>();
+  readonly #held = new Map<string, LeasedRow>();
+  /** Waiting rows by target. The target that waited longest is first. */
+  readonly #lanes = new Map<string, LeasedRow[]>();
   readonly #busy = new Map<string, Promise<void>>();
   #state: "new" | "open" | "closed" = "new";
   #looking: Promise<void> | null = null;
@@ -60,7 +57,7 @@ export class OutboxPump {
   constructor(options: OutboxPumpOptions) {
     this.#options = {
       clock: systemClock,
-      after: afterInTime,
+      after: callAfter,
       random: Math.random,
       report: () => undefined,
       concurrency: 8,
@@ -75,7 +72,7 @@ export class OutboxPump {
     this.wake();
   }
 
-  /** Something may be due: looks at once. */
+  /** Checks for due rows. */
   wake(): void {
     if (this.#state !== "open") return;
     this.#lookAgain = true;
@@ -85,29 +82,29 @@ export class OutboxPump {
     });
   }
 
-  /** A dead or dropped row again, from the beginning. `null`: unknown. */
+  /** Queues a dead or dropped row again, with all its attempts. `null`: unknown row. */
   async retry(outboxId: string): Promise<OutboxRow | null> {
     const row = await this.#options.store.retry(outboxId);
     this.wake();
     return row;
   }
 
-  /** A row that shall not be delivered; a delivery under way is cut off. `null`: unknown. */
+  /** Cancels a row and aborts its delivery. `null`: unknown row. */
   async drop(outboxId: string): Promise<OutboxRow | null> {
     const row = await this.#options.store.drop(outboxId);
     const held = this.#held.get(outboxId);
-    if (row?.state === "dropped" && held !== undefined) cutDropped(held);
+    if (row?.state === "dropped" && held !== undefined) abortDropped(held);
     return row;
   }
 
-  /** Takes no more; waits for deliveries under way at most so long, then cuts them off: they are due at the next start. */
+  /** Waits up to `graceMs` for deliveries in progress, then aborts them. They are due again at the next start. */
   async close(graceMs = 10_000): Promise<void> {
     this.#state = "closed";
     this.#stopTimer();
     await this.#looking;
     const deliveries = Promise.all(this.#busy.values());
     const stop = this.#options.after(graceMs, () => {
-      for (const held of this.#held.values()) held.cut?.("it was cut off by closing");
+      for (const held of this.#held.values()) held.abort?.("Skein was closed during the delivery");
     });
     await deliveries;
     stop();
@@ -122,7 +119,7 @@ export class OutboxPump {
     try {
       while (this.#lookAgain && this.#state === "open") {
         this.#lookAgain = false;
-        await this.#cutOffDropped();
+        await this.#abortDropped();
         const room = concurrency * rowsPerDelivery - this.#held.size;
         const leaseMs = timeoutMs * leasesInTimeouts;
         const leaseEnd = clock.now() + leaseMs;
@@ -135,17 +132,17 @@ export class OutboxPump {
       report(error);
     }
     if (this.#state !== "open") return;
-    // Rows without room wait for a delivery to end, which looks again; a store that fails is asked at leisure.
+    // When full, the end of a delivery triggers the next check.
     const delay = nextAt === null ? idleMs : Math.min(idleMs, Math.max(leastGapMs, nextAt - clock.now()));
     const isFull = this.#held.size >= concurrency * rowsPerDelivery;
     this.#stopTimer = this.#options.after(isFull ? idleMs : delay, () => this.wake());
   }
 
-  /** Others drop rows too: in the store alone. */
-  async #cutOffDropped(): Promise<void> {
+  /** Other processes can drop rows in the store. */
+  async #abortDropped(): Promise<void> {
     for (const held of [...this.#held.values()]) {
       const row = await this.#options.store.get(held.row.outboxId);
-      if (row?.state === "dropped" && !held.isDropped) cutDropped(held);
+      if (row?.state === "dropped" && !held.isDropped) abortDropped(held);
     }
   }
 
@@ -153,10 +150,10 @@ export class OutboxPump {
     const known = this.#held.get(row.outboxId);
     if (known !== undefined) {
       known.leaseEnd = leaseEnd;
-      if (known.cut === null) known.isDropped = false;
+      if (known.abort === null) known.isDropped = false;
       return;
     }
-    const held: Held = { row, leaseEnd, lane: laneOf(row), cut: null, isDropped: false };
+    const held: LeasedRow = { row, leaseEnd, lane: laneOf(row), abort: null, isDropped: false };
     this.#held.set(row.outboxId, held);
     const lane = [...(this.#lanes.get(held.lane) ?? []), held];
     this.#lanes.set(
@@ -165,16 +162,16 @@ export class OutboxPump {
     );
   }
 
-  /** Begins as many deliveries as may be. */
+  /** Starts as many deliveries as allowed. */
   #fill(): void {
     for (const [lane, waiting] of [...this.#lanes]) {
       if (this.#busy.size >= this.#options.concurrency || this.#state !== "open") return;
-      if (this.#busy.has(lane) || this.#comesAgain(waiting[0])) continue;
+      if (this.#busy.has(lane) || this.#isLeaseEnding(waiting[0])) continue;
       const held = waiting.shift();
       this.#lanes.delete(lane);
       if (waiting.length > 0) this.#lanes.set(lane, waiting);
       if (held === undefined) continue;
-      const delivery = this.#isOurs(held) ? this.#deliver(held) : Promise.resolve();
+      const delivery = this.#canDeliver(held) ? this.#deliver(held) : Promise.resolve();
       const ended = delivery.then(() => {
         this.#held.delete(held.row.outboxId);
         this.#busy.delete(lane);
@@ -185,48 +182,48 @@ export class OutboxPump {
     }
   }
 
-  /** A lease that could end under the delivery is left to end: the row comes again, and those behind it wait for it. */
-  #comesAgain(held: Held | undefined): boolean {
-    if (held === undefined || held.isDropped || this.#isOurs(held)) return false;
+  /** A lease that could end during the delivery is left to expire. The row is leased again, and later rows wait for it. */
+  #isLeaseEnding(held: LeasedRow | undefined): boolean {
+    if (held === undefined || held.isDropped || this.#canDeliver(held)) return false;
     return this.#options.clock.now() <= held.leaseEnd + this.#options.idleMs;
   }
 
-  #isOurs({ isDropped, leaseEnd }: Held): boolean {
+  #canDeliver({ isDropped, leaseEnd }: LeasedRow): boolean {
     return !isDropped && leaseEnd - this.#options.clock.now() >= this.#options.timeoutMs;
   }
 
-  async #deliver(held: Held): Promise<void> {
+  async #deliver(held: LeasedRow): Promise<void> {
     const { deliver, after, timeoutMs, store, owner, report } = this.#options;
     const controller = new AbortController();
-    const cut = new Promise<never>((_, reject) => {
-      held.cut = (reason) => {
+    const aborted = new Promise<never>((_, reject) => {
+      held.abort = (reason) => {
         reject(new Error(reason));
         controller.abort(new Error(reason));
       };
     });
-    let hung = false;
+    let hasTimedOut = false;
     const stop = after(timeoutMs, () => {
-      hung = true;
-      held.cut?.(`there was no answer within ${timeoutMs / 1000} s`);
+      hasTimedOut = true;
+      held.abort?.(`there was no answer within ${timeoutMs / 1000} s`);
     });
     try {
       const delivery = (async () => deliver(held.row, controller.signal))();
-      const receipt = await Promise.race([delivery, cut]).then(
+      const receipt = await Promise.race([delivery, aborted]).then(
         (value) => ({ value }),
         (error: unknown) => ({ error }),
       );
       stop();
-      held.cut = null;
+      held.abort = null;
       if (held.isDropped) return;
-      if ("error" in receipt) await this.#failed(held.row, failureOf(receipt.error));
+      if ("error" in receipt) await this.#recordFailure(held.row, failureOf(receipt.error));
       else await store.delivered(held.row.outboxId, owner, receipt.value ?? null);
     } catch (error) {
       report(error);
     }
-    if (hung) this.#leave(held.lane);
+    if (hasTimedOut) this.#giveUpLane(held.lane);
   }
 
-  async #failed(row: OutboxRow, failure: Failure): Promise<void> {
+  async #recordFailure(row: OutboxRow, failure: Failure): Promise<void> {
     const { store, owner, clock, random, onDead } = this.#options;
     const isClosing = this.#state === "closed" && !failure.permanent;
     const next = isClosing ? { at: clock.now() } : nextTry(row, failure, clock.now(), random);
@@ -237,8 +234,8 @@ export class OutboxPump {
     await onDead?.({ ...row, state: "dead", attempts, endedAt, lastError: failure.text });
   }
 
-  /** Behind a row that hung the next would hang too: they are left until their leases end, and hold up nobody. */
-  #leave(lane: string): void {
+  /** After a timeout, the next rows of the target would time out too: they wait until their leases expire. */
+  #giveUpLane(lane: string): void {
     for (const { row } of this.#lanes.get(lane) ?? []) this.#held.delete(row.outboxId);
     this.#lanes.delete(lane);
   }
@@ -250,37 +247,35 @@ function laneOf({ target }: OutboxRow): string {
 }
 
 /** Does not keep the process alive. */
-const afterInTime: After = (ms, act) => {
+const callAfter: After = (ms, act) => {
   const timer = setTimeout(act, ms);
   timer.unref();
   return () => clearTimeout(timer);
 };
 
-function cutDropped(held: Held): void {
+function abortDropped(held: LeasedRow): void {
   held.isDropped = true;
-  held.cut?.("it was dropped");
+  held.abort?.("it was dropped");
 }
-
-/** When a message that a channel did not take is tried again. */
 
 const firstDelayMs = 1000;
 export const longestDelayMs = 5 * 60_000;
 export const giveUpAfterMs = 24 * 3_600_000;
-/** However old a row is: one that waited for a process that was off, or was asked for again, has its chances too. */
+/** Attempts regardless of age, for rows that waited for a stopped process or were retried. */
 export const leastTries = 10;
 
 const longestError = 500;
 
-/** A failed try: what is known of it. */
+/** A failed delivery. */
 interface Failure {
   readonly text: string;
-  /** Trying again would give the same. */
+  /** Another attempt would fail too. */
   readonly permanent: boolean;
-  /** How long the other side asked us to wait; `null`: it did not. */
+  /** The delay that the channel asked for; `null`: none. */
   readonly retryAfterMs: number | null;
 }
 
-/** What a thrown value says about a delivery. It may carry `permanent` and `retryAfterMs`. */
+/** Reads a thrown value, which may have `permanent` and `retryAfterMs`. */
 export function failureOf(error: unknown): Failure {
   const fields: { permanent?: unknown; retryAfterMs?: unknown } =
     typeof error === "object" && error !== null ? error : {};
@@ -293,7 +288,7 @@ export function failureOf(error: unknown): Failure {
   };
 }
 
-/** When to try again: one second at first, twice as long each time, five minutes at the most, with full jitter. */
+/** When to retry: exponential backoff from one second to five minutes, with full jitter. */
 export function nextTry(
   row: Pick<OutboxRow, "attempts" | "createdAt">,
   failure: Failure,
@@ -304,6 +299,6 @@ export function nextTry(
   const ceiling = Math.min(longestDelayMs, firstDelayMs * 2 ** Math.min(row.attempts, 30));
   const asked = Math.min(failure.retryAfterMs ?? 0, giveUpAfterMs);
   const at = now + Math.max(Math.round(random() * ceiling), asked);
-  const isOver = at > row.createdAt + giveUpAfterMs && row.attempts + 1 >= leastTries;
-  return isOver ? "dead" : { at };
+  const isExpired = at > row.createdAt + giveUpAfterMs && row.attempts + 1 >= leastTries;
+  return isExpired ? "dead" : { at };
 }

@@ -17,13 +17,13 @@ import {
   childAnnouncement,
   exchangeAnnouncement,
   pingPongPrompt,
+  readReply,
   replyAnnouncement,
-  saidIn,
 } from "./sequel-prompts.ts";
 
 /**
- * What the end of a run sets off in other sessions. It follows from the run alone, and each step has a name of its own, so
- * that it is set off once, whoever ends the run and however often.
+ * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency key, so
+ * that it starts once, whichever process ends the run and however often.
  */
 export function planSequel(
   run: Run,
@@ -58,41 +58,41 @@ function afterReply(
   const { type: _, ...terms } = sequel;
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
-  const told = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  // A run that yielded for the reply owns it: what it answers goes to its own person, never to the target.
-  if (outcome.state !== "ok" || isAskerAsleep) return [told];
-  const said = saidIn(outcome.reply);
-  const exchange = { ...terms, firstReply: quote(said ?? ""), latestReply: quote(said ?? "") };
-  if (turns === 0 || said === null) return [told, ...targetAnnounceStep(run, exchange)];
-  return [pingPongTurn(run, { ...exchange, turn: 1 }, said)];
+  const announced = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
+  // A run that yielded for the reply takes it: its answer goes to its own channel, never to the target.
+  if (outcome.state !== "ok" || isAskerAsleep) return [announced];
+  const text = readReply(outcome.reply);
+  const exchange = { ...terms, firstReply: quote(text ?? ""), latestReply: quote(text ?? "") };
+  if (turns === 0 || text === null) return [announced, ...targetAnnounceStep(run, exchange)];
+  return [pingPongTurn(run, { ...exchange, turn: 1 }, text)];
 }
 
 function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly SequelStep[] {
-  // Written without a model turn because the budget is used up, or read by a run that yielded for it: no reply to pass on.
+  // It got no model turn because the budget is used up, or a run that yielded for it read it: there is no reply to forward.
   if (run.isSilent || run.mergedInto !== null) return [];
   const { type: _, ...exchange } = sequel;
-  const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
-  if (said === null) return announceSteps(run, exchange);
-  const next = { ...exchange, latestReply: quote(said) };
+  const text = outcome.state === "ok" ? readReply(outcome.reply) : null;
+  if (text === null) return announceSteps(run, exchange);
+  const next = { ...exchange, latestReply: quote(text) };
   if (sequel.turn >= sequel.turns) return announceSteps(run, next);
-  return [pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, said)];
+  return [pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, text)];
 }
 
 type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
 
-/** One side is given what the other has said: the asker first. */
-function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: string): SequelStep {
+/** Sends one side what the other side replied. The asker comes first. */
+function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: string): SequelStep {
   const sequel: PingPongSequel = { ...exchange, type: "ping_pong" };
-  const isAskers = exchange.turn % 2 === 1;
-  const [to, from] = isAskers ? [exchange.asker, exchange.target] : [exchange.target, exchange.asker];
+  const isForAsker = exchange.turn % 2 === 1;
+  const [to, from] = isForAsker ? [exchange.asker, exchange.target] : [exchange.target, exchange.asker];
   const request = requestOf(
     run,
     `ping_pong:${run.runId}`,
     { ...from, tool: "sessions_send" },
-    cutText(said, mostCharacters),
+    cutText(reply, mostCharacters),
   );
   const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
-  // The first may be what the asker sleeps for.
+  // A run of the asker may sleep until the first turn arrives.
   const arrivalOf = exchange.turn === 1 ? run.runId : undefined;
   return {
     to: addressOf(to),
@@ -101,15 +101,15 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: st
   };
 }
 
-/** After an exchange each side may say to its own people what came of it. */
+/** After an exchange, each side may announce the result on its own channel. */
 function announceSteps(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, deliverTo } = exchange;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
-  const told = announcement(run, asker, from, exchangeAnnouncement(exchange), deliverTo);
-  return [told, ...targetAnnounceStep(run, exchange)];
+  const announced = announcement(run, asker, from, exchangeAnnouncement(exchange), deliverTo);
+  return [announced, ...targetAnnounceStep(run, exchange)];
 }
 
-/** The target announces on its outside channel; without one it has nobody to tell. */
+/** The target announces the result on its outside channel, if it has one. */
 function targetAnnounceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, announceTo: deliverTo } = exchange;
   if (deliverTo === undefined) return [];
@@ -152,10 +152,13 @@ function announcement(
   };
 }
 
-type Said = Pick<AcceptRequest, "message" | "idempotencyKey" | "provenance" | "root" | "isDelivery">;
-
-/** `verbatim`: the text is ours, and fences what others said in it. */
-function requestOf({ root }: Run, id: string, { key, channel, tool, verbatim }: Sender, text: string): Said {
+/** `verbatim`: the text is generated, and text of other sessions in it is fenced. */
+function requestOf(
+  { root }: Run,
+  id: string,
+  { key, channel, tool, verbatim }: Sender,
+  text: string,
+): Pick<AcceptRequest, "message" | "idempotencyKey" | "provenance" | "root" | "isDelivery"> {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: key,
@@ -170,7 +173,7 @@ function requestOf({ root }: Run, id: string, { key, channel, tool, verbatim }: 
   return { message, idempotencyKey: id, provenance, root, isDelivery: true };
 }
 
-/** A sub-agent that is gone passes to the session that spawned it. */
+/** If a sub-agent no longer exists, its messages go to the session that spawned it. */
 function addressOf({ key }: Party): SequelStep["to"] {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent"
@@ -178,17 +181,17 @@ function addressOf({ key }: Party): SequelStep["to"] {
     : { key, parentSessionId: parsed.parentSessionId };
 }
 
-/** Of what is carried along only as much as is quoted later. */
+/** Limits stored text to what is quoted later. */
 function quote(text: string): string {
   return cutText(text, longestQuote);
 }
 
-/** What the end of a run sets off in another session. The books know who has the key by then. */
+/** Input for another session. The ledger resolves the key at that time. */
 export interface SequelStep {
-  /** Where it goes: who has the key, else the session of this id, else nobody. */
+  /** The session with the key, or else the one with the session ID. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
-  /** Neither spawned the other: counted against loops. */
+  /** Neither session spawned the other: counts against the ping-pong limit. */
   readonly isBetweenStrangers: boolean;
 }
 

@@ -2,8 +2,7 @@ import type { Entry } from "../core/entries.ts";
 import type { AssistantMessage } from "../core/messages.ts";
 import { isRecord } from "../core/shape.ts";
 
-/** How a run that lost its owner goes on, by the last message on its branch. */
-
+/** The possible last messages on the branch of a run that lost its owner. */
 export const tails = [
   "none",
   "user",
@@ -23,8 +22,8 @@ export const tails = [
 export type Tail = (typeof tails)[number];
 
 /**
- * `finish_calls`: calls that may be made twice again, the others get a result that says what happened; then go on.
- * `sleep`: unless W has woken the run since, which is then as `ask_model`.
+ * `finish_calls`: repeats the calls that may be repeated, gives the others a result that reports the loss, and continues.
+ * `sleep`: becomes `ask_model` if the run was woken since.
  */
 export type RecoveryAction =
   | "run_turn"
@@ -51,11 +50,11 @@ export const recoveryActions = {
   assistant_aborted: "close_aborted",
 } as const satisfies Record<Tail, RecoveryAction>;
 
-/** What is decided of a branch. */
+/** The decision for a branch. */
 export type Recovery = Exclude<RecoveryAction, "retry_or_close"> | "retry" | "close_error";
 
 export interface RecoveryOptions {
-  /** W has woken the run since it yielded. */
+  /** The run was woken since it yielded. */
   readonly wasWoken: boolean;
   readonly mostAttempts: number;
   /** The first claim. */
@@ -64,10 +63,7 @@ export interface RecoveryOptions {
 
 const closing: readonly RecoveryAction[] = ["close", "retry_or_close", "close_aborted"];
 
-/**
- * What to do with a branch. An answer from before the first claim is another run's: input that a run wrote which was given
- * up then stands before the answers of others.
- */
+/** Decides how to continue. An answer from before the first claim belongs to another run. */
 export function recoveryOf(path: readonly Entry[], options: RecoveryOptions): Recovery {
   const { tail, answer, at } = tailOf(path);
   const action = recoveryActions[tail];
@@ -78,19 +74,19 @@ export function recoveryOf(path: readonly Entry[], options: RecoveryOptions): Re
   return answer !== null && mayRetry(answer, options.mostAttempts) ? "retry" : "close_error";
 }
 
-/** Only what the loop itself marked as worth another try, and not yet tried too often. */
+/** Only answers that the loop marked as retryable, up to the limit of attempts. */
 function mayRetry(message: AssistantMessage, most: number): boolean {
   const skein: unknown = message.skein;
   if (!isRecord(skein)) return false;
   return skein.retryable === true && typeof skein.attempts === "number" && skein.attempts < most;
 }
 
-/** The last message of a path, with results taken together with their calls; entries that are no messages are passed by. */
+/** The last message of a path. Results count with their calls; entries that are not messages are skipped. */
 export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
-  /** The assistant message that it ends in. */
+  /** The last assistant message. */
   readonly answer: AssistantMessage | null;
-  /** When that was written; `null`: there is none, or it does not say. */
+  /** When it was written; `null`: unknown. */
   readonly at: number | null;
 } {
   const none = { answer: null, at: null };
@@ -107,7 +103,7 @@ export function tailOf(path: readonly Entry[]): {
     else if (results.size === 0) return { tail: tailOfRole(message.role), ...none };
     else break;
   }
-  // Results whose calls are not on the branch: somebody answered, and the model has not been asked.
+  // Results whose calls are not on the branch: the model has not seen them yet.
   return { tail: results.size === 0 ? "none" : "results_answered", ...none };
 }
 
@@ -132,7 +128,7 @@ function tailOfAnswer(message: AssistantMessage, results: ReadonlyMap<string, En
   return message.stopReason === "length" ? "assistant_length" : "assistant_stop";
 }
 
-/** By the result's details, or by the JSON that its text is. */
+/** Reads the details of the result, or its text as JSON. */
 function hasYielded(entry: Entry | undefined): boolean {
   if (entry?.type !== "message" || entry.message.role !== "toolResult") return false;
   const { details, content, isError } = entry.message;
@@ -147,6 +143,6 @@ function statusIn(text: string): unknown {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value.status : null;
   } catch {
-    return null; // no JSON: no result of ours
+    return null; // not a result of sessions_yield
   }
 }

@@ -6,21 +6,20 @@ import { present } from "../core/present.ts";
 import { redactedText } from "../core/tombstone.ts";
 import type { AcceptRequest, InputKind, QueueMode, RequestDigests, Run, RunOptions } from "./contract.ts";
 
-/** A request that came under an idempotency key. What is left out is not compared. */
+/** A request with a known idempotency key. Omitted fields are not compared. */
 export interface RepeatedRequest {
-  /** Compared instead of everything else where the run has them too. */
+  /** If the run has digests too, only these are compared. */
   readonly digests?: RequestDigests;
   readonly content?: Content;
   readonly sessionKey?: string;
   readonly options?: RunOptions;
   readonly queueMode?: QueueMode;
-  /** Whether it is a note, to which no model answers. */
   readonly isNote?: boolean;
 }
 
 type KnownRequest = Pick<Run, "runId" | "kind" | "session" | "message" | "options" | "queueMode">;
 
-/** How the reply is delivered and where the prompt was typed may differ between the doors of one request. */
+/** Delivery target and origin are not compared: they depend on the entry point, not on the request. */
 const comparedOptions = [
   "model",
   "thinking",
@@ -33,7 +32,7 @@ const comparedOptions = [
 
 const digestLength = 32;
 
-/** One digest for each parameter of a normalized request, so that a conflict can name the parameter that differs. */
+/** One digest per parameter of a normalized request, so that a conflict can name the parameter that differs. */
 export function digestRequest(parameters: Readonly<Record<string, unknown>>): RequestDigests {
   const digests = Object.entries(present(parameters)).map(([name, value]) => {
     const digest = createHash("sha256").update(JSON.stringify(value)).digest("hex");
@@ -42,19 +41,13 @@ export function digestRequest(parameters: Readonly<Record<string, unknown>>): Re
   return Object.fromEntries(digests) as RequestDigests;
 }
 
-/**
- * Throws `idempotency_conflict` unless this is the request that the run was accepted with. A run whose input was redacted is
- * not compared: its key still stands for it.
- */
+/** Throws `idempotency_conflict` if the request differs from the run's. A run with redacted input always matches. */
 export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest): void {
   const conflict = findConflict(known, repeated);
   if (conflict !== null) throw conflict;
 }
 
-/**
- * The same for input that is about to be accepted under the key of a known run. Messages between sessions without digests are
- * made by us, and say the same each time.
- */
+/** Like `checkSameRequest`, for input. Messages between sessions without digests are generated and always equal. */
 export function checkRepeatedInput(
   known: KnownRequest,
   {
@@ -68,7 +61,7 @@ export function checkRepeatedInput(
   const { requestDigests: digests } = options;
   if (!("content" in message) || (digests === undefined && !isFromOutside(kind))) return;
   const content = message.content as Content;
-  // A channel may have been routed elsewhere since, and has no options of its client.
+  // The route of a channel may have changed, and its messages have no options.
   const isClient = isFromOutside(kind) && kind !== "channel";
   const rest = isClient ? { sessionKey, options, isNote: kind === "note", ...present({ queueMode }) } : {};
   checkSameRequest(known, { content, ...rest, ...present({ digests }) });
@@ -124,7 +117,7 @@ function isRedacted(content: string | Blocks): boolean {
   return blocksOf(content).some((block) => block.type === "text" && block.text === redactedText);
 }
 
-/** Large texts and images were moved to blobs, and are compared by their hashes. */
+/** Large texts and images are stored as blobs and compared by hash. */
 function isSameContent(stored: string | Blocks, given: Content): boolean {
   const [one, other] = [blocksOf(stored), blocksOf(given)];
   return one.length === other.length && one.every((block, index) => isSameBlock(block, other[index]));

@@ -31,7 +31,7 @@ describe("what a parent is told", () => {
   test.each<[Outcome, string]>([
     [{ state: "error", code: "model_failed", error: "no\nanswer" }, "Status: failed: no\\u000aanswer"],
     [{ state: "error", code: "model_failed" }, "Status: failed: model_failed"],
-    [{ state: "error" }, "Status: failed: nobody knows why"],
+    [{ state: "error" }, "Status: failed: unknown error"],
     [{ state: "timeout", error: "long" }, "Status: timed out"],
     [{ state: "aborted" }, "Status: aborted"],
   ])("[FAM37] %j ends as it says, with what there was until then", (outcome, line) => {

@@ -1,7 +1,6 @@
 import { decideAnew, SkeinError } from "../core/errors.ts";
 import type { Run, RunState } from "./contract.ts";
 
-/** What can happen to a run. */
 export const runEvents = [
   "claim",
   "steered",
@@ -19,47 +18,32 @@ export const runEvents = [
 export type RunEvent = (typeof runEvents)[number];
 
 /**
- * A state: the next one. `ended`: it has ended, and nothing more happens to it. `impossible`: refused, nothing written.
- * `timeout_if_claimed`: a run that was never claimed does not time out. `queued_or_error`: the fourth loss is one too many.
+ * The next state; `ended`: the event is ignored; `impossible`: the event is refused. `timeout_if_claimed`: a run that was never
+ * claimed cannot time out. `queued_or_error`: too many losses end the run.
  */
-export type Cell = RunState | "ended" | "impossible" | "timeout_if_claimed" | "queued_or_error";
+type Cell = RunState | "ended" | "impossible" | "timeout_if_claimed" | "queued_or_error";
 
-const over = {
-  claim: "ended",
-  steered: "ended",
-  wait: "ended",
-  wait_over: "ended",
-  yield: "ended",
-  wake: "ended",
-  answer: "ended",
-  error: "ended",
-  deadline: "ended",
-  abort: "ended",
-  lease_lost: "ended",
-} as const satisfies Record<RunEvent, Cell>;
+function rowOf(cell: Cell): Record<RunEvent, Cell> {
+  return Object.fromEntries(runEvents.map((event) => [event, cell])) as Record<RunEvent, Cell>;
+}
 
-/** Every state and every event: the whole of what can happen. */
-export const runStates = {
+const impossible = rowOf("impossible");
+const ended = rowOf("ended");
+
+/** The next state for every state and event. */
+export const runStates: Readonly<Record<RunState, Readonly<Record<RunEvent, Cell>>>> = {
   queued: {
+    ...impossible,
     claim: "running",
     steered: "merged",
-    wait: "impossible",
-    wait_over: "impossible",
-    yield: "impossible",
-    wake: "impossible",
-    answer: "impossible",
     error: "error",
     deadline: "timeout_if_claimed",
     abort: "aborted",
-    lease_lost: "impossible",
   },
   running: {
-    claim: "impossible",
-    steered: "impossible",
+    ...impossible,
     wait: "waiting",
-    wait_over: "impossible",
     yield: "sleeping",
-    wake: "impossible",
     answer: "ok",
     error: "error",
     deadline: "timeout",
@@ -67,71 +51,47 @@ export const runStates = {
     lease_lost: "queued_or_error",
   },
   waiting: {
-    claim: "impossible",
-    steered: "impossible",
-    wait: "impossible",
+    ...impossible,
     wait_over: "running",
-    yield: "impossible",
-    wake: "impossible",
-    answer: "impossible",
     error: "error",
     deadline: "timeout",
     abort: "aborted",
     lease_lost: "queued",
   },
-  sleeping: {
-    claim: "impossible",
-    steered: "impossible",
-    wait: "impossible",
-    wait_over: "impossible",
-    yield: "impossible",
-    wake: "queued",
-    answer: "impossible",
-    error: "error",
-    deadline: "impossible",
-    abort: "aborted",
-    lease_lost: "impossible",
-  },
-  ok: over,
-  error: over,
-  timeout: over,
-  aborted: over,
-  merged: over,
-} as const satisfies Record<RunState, Record<RunEvent, Cell>>;
+  sleeping: { ...impossible, wake: "queued", error: "error", abort: "aborted" },
+  ok: ended,
+  error: ended,
+  timeout: ended,
+  aborted: ended,
+  merged: ended,
+};
 
-/** So often may a run lose its owner; once more, and it ends as an error. */
+/** How often a run may lose its owner; the next loss ends it with an error. */
 export const mostLost = 3;
 
-/** The code of a run that ended because its owner was lost once too often. Its input is kept for a retry. */
+/** The code of a run that lost its owner too often. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
-/** Codes of runs that ended through no fault of their input: losses and disk faults. `runs retry` goes on with them. */
+/** Codes of runs that can be retried: losses and disk faults. */
 export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
 
 export function retryHint(runId: string): string {
   return `Its input is kept: skein runs retry ${runId} queues it again.`;
 }
 
-/** What of a run decides where it goes. */
-export interface RunFacts {
-  readonly runId: string;
-  readonly state: RunState;
-  /** How often its owner was lost before. */
-  readonly lost: number;
-  /** The first claim. */
-  readonly startedAt: number | null;
-}
-
-/** Where an event takes a run. `null`: it has ended, and the event is ignored. `conflict` where it cannot happen. */
-export function nextState(run: RunFacts, event: RunEvent): RunState | null {
-  const cell: Cell = runStates[run.state][event];
+/** The state after an event. `null`: the run has ended, and the event is ignored. An impossible event throws `conflict`. */
+export function nextState(
+  run: Pick<Run, "runId" | "state" | "lost" | "startedAt">,
+  event: RunEvent,
+): RunState | null {
+  const cell = runStates[run.state][event];
   switch (cell) {
     case "ended":
       return null;
     case "impossible":
-      throw cannotHappen(run, event);
+      throw impossibleEvent(run, event);
     case "timeout_if_claimed":
-      if (run.startedAt === null) throw cannotHappen(run, event);
+      if (run.startedAt === null) throw impossibleEvent(run, event);
       return "timeout";
     case "queued_or_error":
       return run.lost >= mostLost ? "error" : "queued";
@@ -140,19 +100,11 @@ export function nextState(run: RunFacts, event: RunEvent): RunState | null {
   }
 }
 
-/** Those that a run can still leave. */
-export const openStates = ["queued", "running", "waiting", "sleeping"] as const satisfies readonly RunState[];
-
-export const endStates = [
-  "ok",
-  "error",
-  "timeout",
-  "aborted",
-  "merged",
-] as const satisfies readonly RunState[];
+export const openStates: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
+export const endStates: readonly RunState[] = ["ok", "error", "timeout", "aborted", "merged"];
 
 export function isEnded(state: RunState): boolean {
-  return (endStates as readonly RunState[]).includes(state);
+  return endStates.includes(state);
 }
 
 /** Merged input is open until the turn that took it has ended. */
@@ -160,12 +112,12 @@ export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): b
   return state === "merged" ? outcome === null : !isEnded(state);
 }
 
-function cannotHappen({ runId, state }: RunFacts, event: RunEvent): SkeinError {
+function impossibleEvent({ runId, state }: Pick<Run, "runId" | "state">, event: RunEvent): SkeinError {
   const problem = `Run ${runId} is ${state}; "${event}" cannot happen to it`;
   return new SkeinError("conflict", { problem, advice: decideAnew });
 }
 
-/** Why a run timed out: its limit, and the settings that raise it. */
+/** The error of a run that timed out, with its limit and the settings that raise it. */
 export function timeoutText({
   options,
   deadline,

@@ -151,7 +151,7 @@ test("[KIL2] a run that it lost itself and took up again is kept by its second c
   expect(reasons).toEqual(["lost"]);
   ends[0]?.();
   await new Promise((resolve) => setImmediate(resolve));
-  expect(worker.active).toBe(1);
+  expect(worker.activeCount).toBe(1);
   renewed.length = 0;
   while (renewed.length === 0) await new Promise((resolve) => setImmediate(resolve));
   expect(renewed[0]).toEqual([4]);
@@ -193,7 +193,7 @@ test("[LIB27] closing that is asked for once more has the shorter time", async (
   await begun.promise;
   const closing = [worker.close(3_600_000), worker.close(1), worker.close(3_600_000)];
   await Promise.all(closing);
-  expect(worker.active).toBe(0);
+  expect(worker.activeCount).toBe(0);
 });
 
 test("a run that was ended from outside is stopped at once, not at the next beat", async () => {
@@ -219,7 +219,7 @@ test("a run that was ended from outside is stopped at once, not at the next beat
   await begun.promise;
   worker.wake();
   await new Promise((resolve) => setImmediate(resolve));
-  expect(worker.active).toBe(1);
+  expect(worker.activeCount).toBe(1);
   isEnded = true;
   worker.wake();
   expect(await reason.promise).toMatchObject({ why: "lost" });

@@ -6,7 +6,7 @@ import type { Claim, HeldRun, Run, RunStore } from "./contract.ts";
 /** Why a run's signal was aborted. */
 export class RunStopped extends Error {
   override readonly name = "RunStopped";
-  /** `lost`: it is not ours any more. `closing`: this process stops, and another one goes on. */
+  /** `lost`: this process no longer owns it. `closing`: this process stops, and another one continues the run. */
   readonly why: "aborted" | "timeout" | "lost" | "closing";
 
   constructor(why: RunStopped["why"]) {
@@ -15,7 +15,7 @@ export class RunStopped extends Error {
   }
 }
 
-/** The disk did not let a run begin or end. It goes back into the queue until that works. `cause`: what the disk said. */
+/** A run could not start or end because of the disk, the `cause`. It is queued again and retried. */
 export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
@@ -26,26 +26,26 @@ export class RunDeferred extends Error {
 
 export interface WorkerOptions {
   readonly runs: RunStore;
-  /** Who owns the runs that this worker claims. */
+  /** The owner of the runs that this worker claims. */
   readonly owner: string;
   readonly clock: Clock;
   readonly leaseMs: number;
-  /** How long what was cut off has to give its run back, when it is closed. */
+  /** How long aborted runs have to release themselves when the worker closes. */
   readonly unwindMs?: number;
-  /** How often it is looked whether another process has changed something. */
+  /** How often to check for changes by other processes. */
   readonly pollMs?: number;
-  /** Does the run, and says itself how it ended; what it throws is a fault of ours. */
+  /** Executes a run and records its end. If it throws, the run counts as lost. */
   execute(claim: Claim, signal: AbortSignal): Promise<void>;
   report(error: unknown): void;
 }
 
-interface Active {
+interface ActiveRun {
   readonly held: HeldRun;
   readonly stop: AbortController;
   readonly done: Promise<void>;
 }
 
-interface Resuming {
+interface ResumingRun {
   readonly held: HeldRun;
   readonly signal: AbortSignal;
   resolve(): void;
@@ -61,13 +61,13 @@ const everySession = "*";
 const usualUnwindMs = 10_000;
 
 /**
- * Claims runs as long as there are slots, keeps their leases, stops them when somebody asks or their time is over, and
- * looks after those that others have lost. One a process.
+ * Claims runs while there are slots, renews their leases, stops them on request or at their deadline, and recovers lost runs
+ * of other processes. Each process has one.
  */
 export class Worker {
   readonly #options: WorkerOptions;
-  readonly #active = new Map<string, Active>();
-  readonly #resuming: Resuming[] = [];
+  readonly #active = new Map<string, ActiveRun>();
+  readonly #resuming: ResumingRun[] = [];
   #state: "new" | "working" | "closing" = "new";
   #isLooking = false;
   #looking: Promise<void> = Promise.resolve();
@@ -78,17 +78,16 @@ export class Worker {
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
-  /** Sessions, by uid, whose files cannot be written now, or `everySession` while the machine lets no run begin. */
+  /** The uids of sessions whose files cannot be written now, or `everySession` if no run can start on this machine. */
   readonly #pauses = new Map<string, { readonly over: Promise<void>; end(): void }>();
-  /** How long the next pause of each is. */
+  /** The length of the next pause. */
   readonly #pauseMs = new Map<string, number>();
 
   constructor(options: WorkerOptions) {
     this.#options = options;
   }
 
-  /** How many runs it is at. */
-  get active(): number {
+  get activeCount(): number {
     return this.#active.size;
   }
 
@@ -101,19 +100,19 @@ export class Worker {
     this.#sweeping = this.#sweep();
   }
 
-  /** There may be something to do. */
+  /** Checks for work. */
   wake(): void {
     if (this.#state !== "working") return;
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    // Not at once: what comes together, as an end and all that it sets off, is looked at together.
+    // Delayed, so that changes that happen together are handled in one pass.
     this.#looking = immediately().then(() => this.#look());
   }
 
   /**
-   * Resolves when a waiting run has a slot again; it goes before new claims. Where there will be none any more the run
-   * itself is stopped first: whoever waits must not take the refusal for a failure of what it waited for.
+   * Resolves when a waiting run has a slot again, before any new claim. While the worker closes, the run is aborted before the
+   * promise rejects, so that the caller does not take the rejection for a failure of the run that it waited for.
    */
   resume(held: HeldRun, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -125,14 +124,14 @@ export class Worker {
     });
   }
 
-  /** Whether it takes no more: a run is to stop where it next stands written. */
+  /** Whether it is shutting down: runs should stop at their next durable state. */
   get isClosing(): boolean {
     return this.#state === "closing";
   }
 
   /**
-   * Stops claiming, lets runs come to a written state for so long, cuts off the others, and gives all of them back. Asked
-   * once more meanwhile, they have the shorter time.
+   * Stops claiming, gives runs `graceMs` to reach a durable state, aborts the others, and releases all of them. A second call
+   * can only shorten the time.
    */
   close(graceMs = 0): Promise<void> {
     this.#timeLeft?.shorten(graceMs);
@@ -145,9 +144,9 @@ export class Worker {
     this.#state = "closing";
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
     for (const { end } of [...this.#pauses.values()]) end();
-    this.#resumeAll();
+    this.#rejectResuming();
     await Promise.all([this.#looking, this.#sweeping]);
-    this.#resumeAll(); // who was just being asked about
+    this.#rejectResuming(); // runs that #resumeFirst had put back
     await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
@@ -158,7 +157,7 @@ export class Worker {
     return Promise.allSettled([...this.#active.values()].map(({ done }) => done));
   }
 
-  /** Those that wait for somebody stand written already: they are cut off at once. */
+  /** Waiting runs are in a durable state already, so they are aborted at once. */
   async #endsUnlessWaiting(): Promise<void> {
     for (const { held, stop } of this.#active.values())
       if ((await this.#options.runs.get(held.runId))?.state === "waiting")
@@ -170,7 +169,7 @@ export class Worker {
     try {
       while (this.#mustLookAgain && this.#state === "working") {
         this.#mustLookAgain = false;
-        await this.#stopWhoIsAsked();
+        await this.#stopRequested();
         await this.#resumeFirst();
         await this.#claimAll();
       }
@@ -187,7 +186,7 @@ export class Worker {
     while (this.#state === "working" && !this.#pauses.has(everySession)) {
       const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
-      // The process began to close meanwhile: nobody may begin what would be cut off.
+      // Closing began during the claim: the run would be aborted at once.
       if (this.isClosing) return runs.release(claim.held);
       this.#begin(claim);
     }
@@ -196,7 +195,7 @@ export class Worker {
   #begin(claim: Claim): void {
     const { run, held } = claim;
     const { runId } = run;
-    // Ours before, and lost while the process was held up: whoever still works at it has no say any more.
+    // An earlier claim of this process was lost while the process was stalled; its work must stop.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const forget = this.#deadline(run, stop);
@@ -223,7 +222,7 @@ export class Worker {
     }
   }
 
-  /** Back into the queue. A full disk may not even allow that; meanwhile the run keeps its lease. */
+  /** Queues the run again. On a full disk even that can fail; until it works, the run keeps its lease. */
   async #putBack(held: HeldRun, paused: string): Promise<void> {
     for (;;) {
       const over = this.#pauseClaims(paused);
@@ -236,7 +235,7 @@ export class Worker {
     }
   }
 
-  /** A run that is put back would be claimed again at once. Resolves when claims of the session, or of all, go on. */
+  /** Prevents that a run is claimed again at once. Resolves when claims of the session, or of all sessions, continue. */
   #pauseClaims(paused: string): Promise<void> {
     const known = this.#pauses.get(paused);
     if (known !== undefined) return known.over;
@@ -254,7 +253,7 @@ export class Worker {
     return over;
   }
 
-  /** Stops a run whose time is over; what it gives takes that back. */
+  /** Stops a run at its deadline. Returns a function that cancels this. */
   #deadline({ deadline }: Run, stop: AbortController): () => void {
     if (deadline === null) return () => undefined;
     let timer: NodeJS.Timeout | undefined;
@@ -267,8 +266,8 @@ export class Worker {
     return () => clearTimeout(timer);
   }
 
-  /** Somebody else may have asked: by the flag in the row, or by ending it, as with its session. */
-  async #stopWhoIsAsked(): Promise<void> {
+  /** Stops runs that another process asked to stop or ended. */
+  async #stopRequested(): Promise<void> {
     if (this.#active.size === 0) return;
     const { runs, owner } = this.#options;
     for (const { held, stop } of this.#active.values())
@@ -279,7 +278,7 @@ export class Worker {
     }
   }
 
-  /** In the order of asking; whoever has no slot yet stays. */
+  /** In the order of the calls. Runs without a free slot stay in the list. */
   async #resumeFirst(): Promise<void> {
     for (const each of this.#resuming.splice(0)) {
       try {
@@ -292,7 +291,7 @@ export class Worker {
     }
   }
 
-  #resumeAll(): void {
+  #rejectResuming(): void {
     for (const each of this.#resuming.splice(0)) {
       this.#stopOne(each.held);
       each.reject(new RunStopped("closing"));
@@ -319,7 +318,7 @@ export class Worker {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
       for (const { runId, fence } of held) {
         const active = this.#active.get(runId);
-        // It may be ours again by now, under another fence.
+        // This process may have claimed it again, under another fence.
         if (lost.has(runId) && active?.held.fence === fence) active.stop.abort(new RunStopped("lost"));
       }
     } catch (error) {
@@ -344,7 +343,7 @@ export class Worker {
   }
 }
 
-/** Whether an error says that the run is another's now. */
+/** Whether the error says that another process owns the run now. */
 export function isFenced(error: unknown): boolean {
   return error instanceof SkeinError && error.code === "fenced";
 }

@@ -14,7 +14,7 @@ const { skein, inside } = await openPaused({
   atGate: () => say("at the gate"),
 });
 skein.session({ userId: "alice", sessionId: "paused" }).send("Go", { idempotencyKey: "the-turn" });
-while (inside.worker.active === 0) await sleep(5);
-while (inside.worker.active > 0) await sleep(5);
+while (inside.worker.activeCount === 0) await sleep(5);
+while (inside.worker.activeCount > 0) await sleep(5);
 say("let go");
 await skein.close();
