@@ -48,7 +48,7 @@ async function start(): Promise<number> {
   // Its own configuration, not one that lies further up: that may name a model that costs something.
   const file = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));
   const where = file === undefined ? { dir } : { dir, config: file };
-  const taken = await usualPortTaken(args, loadOptions(terminal, where));
+  const taken = await usualPortTaken(args, loadOptions({ terminal, options: where }));
   console.log(hints);
   if (taken !== null)
     console.log(

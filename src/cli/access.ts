@@ -4,15 +4,16 @@ import type { AccessAction } from "../access/visibility/access-policy.ts";
 import { present } from "../core/present.ts";
 import type { AccessPayload } from "../protocol/directory.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, sessionHelp } from "./command.ts";
+import { action, examples, sessionHelp } from "./command.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import { printPayload } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { printTable } from "./output/table.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, printJson } from "./output/terminal.ts";
+import { oneLine, paint } from "./output/terminal.ts";
 
-export function registerAccess(command: Command, { terminal }: CommandContext): void {
+export function registerAccess(command: Command, context: CommandContext): void {
   command
     .argument("<asker>", sessionHelp)
     .argument("<target>", "the other session, as the asker would name it; it need not exist")
@@ -32,13 +33,7 @@ export function registerAccess(command: Command, { terminal }: CommandContext): 
         "skein access holiday agent:research:main --action history --json",
       ),
     )
-    .action((asker: string, target: string) =>
-      accessCommand(terminal, asker, target, command.optsWithGlobals()),
-    );
-}
-
-interface AccessOptions extends GlobalOptions {
-  readonly action?: AccessAction;
+    .action(action(context, explainAccess));
 }
 
 type Explanation = AccessPayload["explanations"][number];
@@ -47,24 +42,16 @@ type Explanation = AccessPayload["explanations"][number];
 const longest = 2000;
 
 /** The asker can be any session; the target is resolved as the asker would name it. Every decision exits with 0. */
-async function accessCommand(
-  terminal: Terminal,
+async function explainAccess(
+  cli: Invocation<{ readonly action?: AccessAction }>,
   asker: string,
   target: string,
-  options: AccessOptions,
 ): Promise<void> {
-  await withSkeinCalls(terminal, options, { workers: false }, async (open) => {
-    const { calls, reader } = open;
+  await withSkeinCalls(cli, async (open) => {
     const { key } = await resolveRef(open, asker);
-    const { action } = options;
-    const payload = await calls.call("access.explain", {
-      asker: key,
-      target,
-      ...present({ action }),
-      ...reader,
-    });
-    if (options.json === true) printJson(terminal, payload);
-    else printAccess(terminal, payload);
+    const params = { asker: key, target, ...present({ action: cli.options.action }), ...open.reader };
+    const payload = await open.calls.call("access.explain", params);
+    printPayload(open, payload, () => printAccess(open.terminal, payload));
   });
 }
 

@@ -5,31 +5,29 @@ import { SkeinError } from "../core/errors.ts";
 import { thrownText } from "../core/text.ts";
 import type { MethodName } from "../protocol/methods/method-table.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
-import { tell } from "./connection/with-folder.ts";
+import { action, examples } from "./command.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withProtocolStreams } from "./gateway/stdio-protocol.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import { printNotice } from "./output/answer.ts";
 import type { SlashName } from "./slash-commands.ts";
 import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.ts";
-
-export function registerAcp(command: Command, { terminal, version }: CommandContext): void {
-  command
-    .addHelpText("after", examples("skein acp", "skein acp --agent main --user ann"))
-    .action(() => acpCommand(terminal, version, command.optsWithGlobals()));
-}
 
 /**
  * Serves ACP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
  * lets runs reach a durable state first; a second one ends the process.
  */
-async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  await withProtocolStreams(terminal, (streams) =>
-    // The name creates a missing folder.
-    withSkeinCalls(streams.terminal, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(acpContext(streams.terminal, open, version, options), streams),
+export function registerAcp(command: Command, context: CommandContext): void {
+  command.addHelpText("after", examples("skein acp", "skein acp --agent main --user ann")).action(
+    action(context, ({ terminal, options }) =>
+      withProtocolStreams(terminal, (streams) =>
+        withSkeinCalls(
+          { terminal: streams.terminal, options },
+          (open) => serveAcpStdio(acpContext(open, context.version), streams),
+          // The name creates a missing folder.
+          { workers: true, ref: "main" },
+        ),
+      ),
     ),
   );
 }
@@ -39,12 +37,7 @@ const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;
 
-function acpContext(
-  terminal: Terminal,
-  open: OpenSkeinCalls,
-  version: string,
-  options: GlobalOptions,
-): ServerContext {
+function acpContext(open: OpenSkeinCalls, version: string): ServerContext {
   const { calls, reader, may } = open;
   if (!needed.every(may)) {
     const problem = "An editor needs to read and to write, and the token does not allow both";
@@ -55,10 +48,10 @@ function acpContext(
     calls,
     scope: reader,
     canCall: may,
-    commands: editorCommands(terminal, open),
-    cwd: terminal.cwd,
+    commands: editorCommands(open),
+    cwd: open.terminal.cwd,
     ...(open.store === null ? {} : { pollMs }),
-    report: (error) => tell(terminal, options, thrownText(error)),
+    report: (error) => printNotice(open, thrownText(error)),
   };
 }
 
@@ -72,20 +65,19 @@ const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
   tree: "sessions.tree",
 };
 
-function editorCommands(terminal: Terminal, open: OpenSkeinCalls): EditorCommand[] {
+function editorCommands(open: OpenSkeinCalls): EditorCommand[] {
   return Object.entries(offered).flatMap(([each, method]) => {
     const name = each as SlashName;
     const { usage, about } = slashCommandTable[name];
     const [, hint = null] = /\[(.*)\]/.exec(usage) ?? [];
     const run: EditorCommand["run"] = (key, rest, signal) =>
-      runSlashCommand(terminal, open, name, { key, rest, signal });
+      runSlashCommand(open, name, { key, rest, signal });
     return open.may(method) ? [{ name, about, hint, run }] : [];
   });
 }
 
 /** Runs a slash command and returns its output. */
 async function runSlashCommand(
-  terminal: Terminal,
   open: OpenSkeinCalls,
   name: SlashName,
   { key, rest, signal }: { readonly key: string; readonly rest: string; readonly signal: AbortSignal },
@@ -94,13 +86,10 @@ async function runSlashCommand(
   const out = (piece: string) => {
     text += piece;
   };
-  const { userId } = open.reader;
-  const session = new ChatSession(open, { key, ...(userId === undefined ? {} : { userId }) }, {});
-  const printing = { ...terminal, out, err: out, color: { out: false, err: false } };
-  await slashHandlers[name](
-    { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined, signal },
-    rest,
-  );
+  const session = new ChatSession(open, { key, ...open.user }, {});
+  const terminal = { ...open.terminal, out, err: out, color: { out: false, err: false } };
+  const note = (line: string) => out(`${line}\n`);
+  await slashHandlers[name]({ session, terminal, note, leave: () => undefined, signal }, rest);
   // A code block keeps the columns aligned.
   return name === "status" || name === "tree" ? `\`\`\`\n${text.trimEnd()}\n\`\`\`\n` : text;
 }

@@ -9,39 +9,39 @@ import { present } from "../core/present.ts";
 import { tokenTables } from "../gateway/auth/token-table.ts";
 import type { BackupPayload, RestorePayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
+import { action, examples } from "./command.ts";
 import { fetchGatewayConfig } from "./connection/running-gateway.ts";
-import { tell, withFolder } from "./connection/with-folder.ts";
+import { withFolder } from "./connection/with-folder.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer } from "./output/answer.ts";
+import { printAnswer, printNotice } from "./output/answer.ts";
 import { formatBytes, pluralize } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import { commandLine } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { withProgress } from "./output/progress.ts";
-import type { Terminal } from "./output/terminal.ts";
 import { pathFrom } from "./output/terminal.ts";
 
-export function registerBackup(command: Command, { terminal }: CommandContext): void {
+export function registerBackup(command: Command, context: CommandContext): void {
   command
     .argument("<folder>", "the folder to copy to")
     .addHelpText("after", examples("skein backup ./backup", "skein backup ./backup --json"))
-    .action((folder: string) => backupCommand(terminal, folder, command.optsWithGlobals()));
+    .action(action(context, backupCommand));
 }
 
-export function registerRestore(command: Command, { terminal }: CommandContext): void {
+export function registerRestore(command: Command, context: CommandContext): void {
   command
     .argument("<backup>", "the folder that `skein backup` wrote")
     .addHelpText(
       "after",
       examples("skein restore ./backup --dir ./restored", "skein restore ./backup --dir ./restored --json"),
     )
-    .action((backup: string) => restoreCommand(terminal, backup, command.optsWithGlobals()));
+    .action(action(context, restoreCommand));
 }
 
-async function backupCommand(terminal: Terminal, target: string, options: GlobalOptions): Promise<void> {
+async function backupCommand(cli: Invocation, target: string): Promise<void> {
+  const { terminal } = cli;
   const folder = pathFrom(terminal, target);
-  await withFolder(terminal, options, async ({ store, loaded }) => {
-    const file = await findConfiguration(terminal, options, loaded);
+  await withFolder(cli, async ({ store, loaded }) => {
+    const file = await findConfiguration(cli, loaded);
     const how = { emptyTables: tokenTables, ...present({ configuration: file }) };
     const done = await withProgress(terminal, "Copying", (update) =>
       store.upkeep.backup(folder, update, how),
@@ -53,11 +53,11 @@ async function backupCommand(terminal: Terminal, target: string, options: Global
       ...present({ configuration: done.configuration }),
       leftOut: leftOutOf("the restored folder", done.configuration),
     };
-    answer(terminal, options, payload, [
+    printAnswer(cli, payload, [
       `copied ${pluralize(done.files, "file")}, ${formatBytes(done.bytes)}, to ${folder}`,
       ["configuration", file === null ? "none: no file was found" : `${file}, as ${done.configuration}`],
       ...payload.leftOut.map(leftOutLine),
-      ["restore it", commandLine(terminal, {}, ["restore", folder, "--dir", "./restored"])],
+      ["restore it", commandLine({ terminal, options: {} }, "restore", folder, "--dir", "./restored")],
     ]);
   });
 }
@@ -65,7 +65,8 @@ async function backupCommand(terminal: Terminal, target: string, options: Global
 /** The `store` of a restored configuration: its own folder, not the one that was backed up. */
 const storeHere = "files:.";
 
-async function restoreCommand(terminal: Terminal, backup: string, options: GlobalOptions): Promise<void> {
+async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
+  const { terminal, options } = cli;
   if (options.dir === undefined) {
     const problem = "The folder to restore to is missing";
     throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder with --dir" });
@@ -91,25 +92,21 @@ async function restoreCommand(terminal: Terminal, backup: string, options: Globa
     ...present({ store }),
   };
   const config = configuration === null ? {} : { config: join(folder, configuration) };
-  answer(terminal, options, payload, [
+  printAnswer(cli, payload, [
     `restored ${pluralize(files.length, "file")}, ${formatBytes(bytes)}, to ${folder}, as of ${createdAt}`,
-    ...(store === null ? [] : [["changed", `store in ${configuration} is ${store} now`] as const]),
+    ["changed", store === null ? undefined : `store in ${configuration} is ${store} now`],
     ...payload.leftOut.map(leftOutLine),
-    ["start it", commandLine(terminal, { dir: folder, ...config }, ["start"])],
+    ["start it", commandLine({ terminal, options: { dir: folder, ...config } }, "start")],
   ]);
 }
 
 /** The real path of the running gateway's configuration file, else of the one found from here. */
-async function findConfiguration(
-  terminal: Terminal,
-  options: GlobalOptions,
-  { config, file }: LoadedConfig,
-): Promise<string | null> {
-  const found = await fetchGatewayConfig(terminal, options, config.store.path)
+async function findConfiguration(cli: Invocation, { config, file }: LoadedConfig): Promise<string | null> {
+  const found = await fetchGatewayConfig(cli, config.store.path)
     .then((running) => (running === null ? file : (running.file ?? null)))
     .catch((error: unknown) => {
       if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
-      tell(terminal, options, `The gateway did not say which configuration it uses: ${error.message}`);
+      printNotice(cli, `The gateway did not say which configuration it uses: ${error.message}`);
       return file;
     });
   return found === null ? null : realpathSync(found);

@@ -3,12 +3,12 @@ import type { Interface } from "node:readline/promises";
 import { createInterface } from "node:readline/promises";
 import type { SkeinEvent } from "../core/events.ts";
 import { stringifyJson } from "../core/json.ts";
-import { present } from "../core/present.ts";
 import { escapeToLine, thrownText } from "../core/text.ts";
 import { turnEventOf } from "../sessions/turn-handle.ts";
 import { getRun, waitUntilEnded, waitUntilSettled } from "./connection/wait-for-runs.ts";
 import { RunEvents } from "./connection/watch-run.ts";
 import { describeApp, formatTime, pluralize } from "./output/format.ts";
+import { commandLine } from "./output/invocation.ts";
 import type { Terminal, TerminalInput } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 import { shortKey, TurnPrinter } from "./output/turn-printer.ts";
@@ -56,10 +56,9 @@ export class Chat {
       thinking: options.thinking,
       before: () => this.#lines.makeRoom(terminal.out),
     });
-    const { calls, reader } = session.open;
-    const { userId } = reader;
-    const filter = { events: ["run.*", "approval.*"], ...present({ userId }) };
-    this.#events = new RunEvents(calls.events(filter), userId, (event) => this.#onEvent(event));
+    const { calls, user } = session.open;
+    const stream = calls.events({ events: ["run.*", "approval.*"], ...user });
+    this.#events = new RunEvents(stream, user.userId, (event) => this.#onEvent(event));
     this.#lines = new Lines(input, {
       line: (text) => {
         this.#lineQueue.push(text);
@@ -164,7 +163,7 @@ export class Chat {
     const { open } = this.#session;
     const waiting = await getRun(open, runId);
     if (waiting?.waitsForApp !== undefined) {
-      const command = open.nextCommand("runs", "release", runId);
+      const command = commandLine(open, "runs", "release", runId);
       return this.#printer.note(`waits for ${describeApp(waiting)}; ${command} lets any process run it`);
     }
     const { state, reply = "", error } = await waitUntilEnded(open, runId, this.#quitting.signal);
@@ -242,10 +241,9 @@ export class Chat {
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
-    const { calls, reader } = this.#session.open;
-    const { userId } = reader;
+    const { calls, user } = this.#session.open;
     this.#approvals = this.#approvals.filter((each) => each.approvalId !== approvalId);
-    await calls.call("approvals.resolve", { approvalId, answer, ...present({ userId }) });
+    await calls.call("approvals.resolve", { approvalId, answer, ...user });
     const [next] = this.#approvals;
     if (next !== undefined) this.#ask(next.name, next.approvalId);
   }
@@ -260,9 +258,8 @@ export class Chat {
     }
     this.#interruptedAt = now;
     this.#printer.note("aborting; Ctrl-C again quits");
-    const { calls, reader } = this.#session.open;
-    const { userId } = reader;
-    const abort = (runId: string) => calls.call("runs.abort", { runId, ...present({ userId }) });
+    const { calls, user } = this.#session.open;
+    const abort = (runId: string) => calls.call("runs.abort", { runId, ...user });
     void Promise.all(runIds.map(abort)).catch((error: unknown) => this.#fail(thrownText(error)));
   }
 }

@@ -6,18 +6,18 @@ import { keyMeant } from "../core/references.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import { Chat } from "./chat-loop.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, newSessionHelp, thinkingLevels } from "./command.ts";
+import { action, examples, newSessionHelp, thinkingLevels } from "./command.ts";
 import { readMentionedImages } from "./connection/read-images.ts";
 import { resolveOrNew } from "./connection/resolve-session.ts";
+import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { CommandFailed } from "./output/errors.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { paint } from "./output/terminal.ts";
 import type { Sending } from "./slash-commands.ts";
 import { ChatSession } from "./slash-commands.ts";
 
-export function registerChat(command: Command, { terminal }: CommandContext): void {
+export function registerChat(command: Command, context: CommandContext): void {
   command
     .argument("[ref]", newSessionHelp, "main")
     .option("--model <provider/model>", "answer with this model")
@@ -30,37 +30,37 @@ export function registerChat(command: Command, { terminal }: CommandContext): vo
       "after",
       examples("skein chat", "skein chat trip --thinking", "skein chat agent:main:session:porto"),
     )
-    .action((ref: string) => chatCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, chatCommand));
 }
 
-interface ChatOptions extends GlobalOptions {
+interface ChatOptions {
   readonly model?: string;
   /** `true`: show thinking at the configured level. */
   readonly thinking?: NonNullable<Sending["thinking"]> | true;
 }
 
-async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions): Promise<void> {
+async function chatCommand(cli: Invocation<ChatOptions>, ref: string): Promise<void> {
+  const { terminal, options } = cli;
+  const { model, thinking } = options;
   if (options.json === true) {
     const advice = "Use `send --json`, which answers once";
     throw new SkeinError("invalid_arguments", { problem: "chat has no JSON output", advice });
   }
-  const { model, thinking } = options;
   if (model !== undefined) parseModel(model);
-  await withSkeinCalls(terminal, options, { workers: true, ref }, async (open) => {
-    const level = thinking === true ? undefined : thinking;
+  const { typed } = terminal.input();
+  const chatWith = async (open: OpenSkeinCalls) => {
     const to = await resolveOrNew(open, ref);
-    const sending = present({ model, thinking: level });
-    const session = new ChatSession(open, to, sending, (named, text) =>
-      readMentionedImages(terminal, options, open, named, text),
-    );
+    const sending = present({ model, thinking: thinking === true ? undefined : thinking });
+    const session = new ChatSession(open, to, sending, readMentionedImages);
     // Events carry session keys.
     const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
-    if (terminal.input().typed) {
+    if (typed) {
       terminal.out(`${paint(terminal, "dim", `${session.shown}: /help lists the commands; Ctrl-D quits`)}\n`);
     }
     const chat = new Chat(terminal, session, { thinking: thinking !== undefined });
     await chat.run();
-    if (chat.hasFailed && !terminal.input().typed) throw new CommandFailed();
-  });
+    if (chat.hasFailed && !typed) throw new CommandFailed();
+  };
+  await withSkeinCalls(cli, chatWith, { workers: true, ref });
 }

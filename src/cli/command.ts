@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { Help, InvalidArgumentError, Option } from "commander";
 import type { ThinkingLevel } from "../agents/tools/define-agent.ts";
+import type { Invocation } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 /** What every command gets from the process. */
@@ -57,6 +58,17 @@ export function addLazyCommands(
       if (command !== undefined) await load(command);
       (command ?? parent).help({ error: name !== undefined && command === undefined });
     });
+}
+
+/** The handler for commander's `action`: `act` gets the terminal and the options, then the arguments. */
+export function action<Options, Args extends readonly unknown[]>(
+  { terminal }: CommandContext,
+  act: (cli: Invocation<Options>, ...args: Args) => Promise<void>,
+) {
+  return async function (this: Command, ...given: unknown[]): Promise<void> {
+    // Commander adds the options of the command and the command itself.
+    await act({ terminal, options: this.optsWithGlobals() }, ...(given.slice(0, -2) as unknown as Args));
+  };
 }
 
 export const refHelp =

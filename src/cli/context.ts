@@ -9,18 +9,18 @@ import { contextForModel } from "../sessions/xray.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, refHelp } from "./command.ts";
+import { action, examples, refHelp } from "./command.ts";
 import { isFileName, resolveRef } from "./connection/resolve-session.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadSettings } from "./connection/with-folder.ts";
-import { printFindings } from "./output/answer.ts";
+import { printFindings, printPayload } from "./output/answer.ts";
 import { formatCount, pluralize } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import { commandLine } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { oneLine, pad, paint, pathFrom, printJson, wholeLine } from "./output/terminal.ts";
+import { oneLine, pad, paint, pathFrom, wholeLine } from "./output/terminal.ts";
 
-export function registerContext(command: Command, { terminal }: CommandContext): void {
+export function registerContext(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
     .option("--model <provider/model>", "for this model (default: the session's model)")
@@ -36,34 +36,35 @@ export function registerContext(command: Command, { terminal }: CommandContext):
         "skein context ./trip.jsonl --model local/qwen3 --base-url http://127.0.0.1:11434/v1 --json",
       ),
     )
-    .action((ref: string) => showContext(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, showContext));
 }
 
-interface ContextCommandOptions extends GlobalOptions {
+interface ContextCommandOptions {
   readonly model?: string;
   readonly baseUrl?: string;
   readonly explain?: boolean;
   readonly wire?: boolean;
 }
 
-async function showContext(terminal: Terminal, name: string, options: ContextCommandOptions): Promise<void> {
+async function showContext(cli: Invocation<ContextCommandOptions>, name: string): Promise<void> {
+  const { terminal, options } = cli;
   if (options.model !== undefined) parseModel(options.model);
   checkAddress(options.baseUrl);
   const { explain = false, wire = false } = options;
-  const view = await (isFileName(name) ? contextOfFile : contextOfSession)(terminal, name, options);
+  const view = await (isFileName(name) ? contextOfFile : contextOfSession)(cli, name);
   if (explain && view.request.api === undefined) throw noModel();
-  if (options.json === true) {
-    printJson(terminal, view);
-    return;
-  }
-  if (explain || !wire) printContext(terminal, view, explain);
-  if (wire) printWire(terminal, view.wire, explain);
-  if (view.request.api === undefined) hint(terminal, name, options);
-  const isUnknown = view.changes.some(({ kind }) => kind === "tools_unknown");
-  if (isUnknown && !wire)
-    dim(terminal, "The tools are not known here; a run would offer the tools of its agent.");
-  const { toolsUnlisted = [] } = view.request;
-  if (toolsUnlisted.length > 0 && !wire) dim(terminal, unlistedText(toolsUnlisted));
+  printPayload(cli, view, () => {
+    if (explain || !wire) printContext(terminal, view, explain);
+    if (wire) printWire(terminal, view.wire, explain);
+    const next = commandLine(cli, "context", name, "--model", "anthropic/claude-sonnet-4-5");
+    if (view.request.api === undefined)
+      printHint(terminal, `No model is known; what one would be sent: ${next}`);
+    if (wire) return;
+    if (view.changes.some(({ kind }) => kind === "tools_unknown"))
+      printHint(terminal, "The tools are not known here; a run would offer the tools of its agent.");
+    const { toolsUnlisted = [] } = view.request;
+    if (toolsUnlisted.length > 0) printHint(terminal, unlistedText(toolsUnlisted));
+  });
 }
 
 /** No MCP server is started for this command. */
@@ -80,36 +81,23 @@ function checkAddress(url: string | undefined): void {
   });
 }
 
-function contextOfSession(
-  terminal: Terminal,
-  name: string,
-  options: ContextCommandOptions,
-): Promise<ContextPayload> {
-  const { model, baseUrl, wire } = options;
-  return withCalls(terminal, options, async (open) => {
+function contextOfSession(cli: Invocation<ContextCommandOptions>, name: string): Promise<ContextPayload> {
+  const { model, baseUrl, wire } = cli.options;
+  return withCalls(cli, async (open) => {
     const { key } = await resolveRef(open, name);
     return open.calls.call("sessions.context", { key, ...present({ model, baseUrl, wire }), ...open.reader });
   });
 }
 
 /** A file alone has no blobs and no agent. */
-async function contextOfFile(
-  terminal: Terminal,
-  name: string,
-  options: ContextCommandOptions,
-): Promise<ContextPayload> {
-  const context = (await readSessionFile(pathFrom(terminal, name))).context();
-  const { config } = await loadSettings(terminal, options);
-  const known = { pruning: pruningOptions(config, terminal.now()) };
-  return viewContext({ context, config, known }, options, contextForModel);
+async function contextOfFile(cli: Invocation<ContextCommandOptions>, name: string): Promise<ContextPayload> {
+  const context = (await readSessionFile(pathFrom(cli.terminal, name))).context();
+  const { config } = await loadSettings(cli);
+  const known = { pruning: pruningOptions(config, cli.terminal.now()) };
+  return viewContext({ context, config, known }, cli.options, contextForModel);
 }
 
-function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {
-  const next = commandLine(terminal, options, ["context", name, "--model", "anthropic/claude-sonnet-4-5"]);
-  dim(terminal, `No model is known; what one would be sent: ${next}`);
-}
-
-function dim(terminal: Terminal, text: string): void {
+function printHint(terminal: Terminal, text: string): void {
   terminal.out(`\n${paint(terminal, "dim", oneLine(text, 2000))}\n`);
 }
 

@@ -6,23 +6,21 @@ import type {
   FindingPayload,
   McpServerPayload,
 } from "../protocol/command-payloads.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import { commandLine } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { oneLine, pad, paint, wholeLine } from "./output/terminal.ts";
 
 const longest = 2000;
 const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
-interface DoctorView extends GlobalOptions {
-  /** Shows every setting, not only the changed ones. */
-  readonly all?: boolean;
-  /** The settings that differ from the defaults. */
-  readonly set: string;
-}
-
-/** Prints the configuration last, because it is the longest part. */
-export function printDoctor(terminal: Terminal, found: DoctorPayload, view: DoctorView): void {
+/** Prints the configuration last, because it is the longest part. `changed`: the settings that differ from the defaults. */
+export function printDoctor(
+  cli: Invocation<{ readonly all?: boolean }>,
+  found: DoctorPayload,
+  changed: string,
+): void {
+  const { terminal } = cli;
   const { node, folder, configuration, findings, acp, mcp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
@@ -39,9 +37,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
   if (ofFiles.length === 0) line("  no problems found");
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
-    line(
-      `  to repair what can be repaired: ${oneLine(commandLine(terminal, view, ["doctor", "--fix"]), longest)}`,
-    );
+    line(`  to repair what can be repaired: ${oneLine(commandLine(cli, "doctor", "--fix"), longest)}`);
   }
   if (acp.agents.length + acp.others.length > 0) {
     title("ACP agents");
@@ -67,7 +63,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     for (const each of maintenance.explained.lines) line(`  ${oneLine(each, longest)}`);
   }
   title("Configuration in effect");
-  printSettings(terminal, configuration.effective, view);
+  printSettings(cli, configuration.effective, changed);
 }
 
 const mcpArea = "mcp";
@@ -87,17 +83,19 @@ export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayloa
     }));
 }
 
-function printSettings(terminal: Terminal, effective: string, view: DoctorView): void {
+function printSettings(
+  cli: Invocation<{ readonly all?: boolean }>,
+  effective: string,
+  changed: string,
+): void {
+  const { terminal, options } = cli;
   const line = (text: string) => terminal.out(`  ${text}\n`);
-  const text = (view.all === true ? effective : view.set).trimEnd();
+  const text = (options.all === true ? effective : changed).trimEnd();
   if (text !== "") for (const each of text.split("\n")) line(escapeUnprintable(each));
-  if (view.all === true) return;
+  if (options.all === true) return;
   const rest = text === "" ? "nothing is set; the defaults apply" : "everything else has its default";
-  line(paint(terminal, "dim", `${rest}; to see everything: ${wholeLine(toSeeAll(terminal, view))}`));
-}
-
-function toSeeAll(terminal: Terminal, view: DoctorView): string {
-  return commandLine(terminal, view, ["doctor", "--all"]);
+  const toSeeAll = wholeLine(commandLine(cli, "doctor", "--all"));
+  line(paint(terminal, "dim", `${rest}; to see everything: ${toSeeAll}`));
 }
 
 function printFinding(terminal: Terminal, finding: FindingPayload): void {

@@ -26,18 +26,18 @@ import type { SessionRecord, Store, TrashedSession } from "../store/contract.ts"
 import type { CheckFinding } from "../store/files/check.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
+import { action, examples } from "./command.ts";
 import { fetchGatewayConfig } from "./connection/running-gateway.ts";
 import { loadOptions, processFolder } from "./connection/with-folder.ts";
 import { acpFindings, mcpFindings, printDoctor } from "./doctor-report.ts";
 import { checkPort } from "./gateway/port.ts";
+import { printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { withProgress } from "./output/progress.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { printJson } from "./output/terminal.ts";
 
-export function registerDoctor(command: Command, { terminal }: CommandContext): void {
+export function registerDoctor(command: Command, context: CommandContext): void {
   command
     .option("--fix", "repair what can be repaired")
     .option("--all", "show every setting, including defaults")
@@ -46,12 +46,10 @@ export function registerDoctor(command: Command, { terminal }: CommandContext): 
       "after",
       examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --explain trip"),
     )
-    .action(async () => {
-      if (!(await doctorCommand(terminal, command.optsWithGlobals()))) throw new CommandFailed();
-    });
+    .action(action(context, doctorCommand));
 }
 
-interface DoctorOptions extends GlobalOptions {
+interface DoctorOptions {
   readonly fix?: boolean;
   /** Shows every setting, including defaults. */
   readonly all?: boolean;
@@ -62,19 +60,17 @@ const neededNode = 24;
 /** The limit for an ACP agent to answer; `acp.startTimeoutSeconds` can lower it. */
 const longestProbe = 30;
 
-/** Returns `false` if an error remains. */
-async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
-  const { loaded, problems } = await checkConfig(loadOptions(terminal, options));
+/** Fails if an error remains. */
+async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
+  const { loaded, problems } = await checkConfig(loadOptions(cli));
   const root = loaded.config.store.path;
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
-  if (options.fix === true) refuseBesideGateway(root);
-  const inside: Inside = exists
-    ? await lookInside(terminal, loaded, options)
-    : { findings: [], decisions: [] };
-  const waiting = await askGateway(terminal, options, root);
-  const acp = await askAgents(terminal, loaded, waiting.settings);
-  const mcp = await askMcpServers(terminal, loaded, waiting.settings);
+  if (cli.options.fix === true) refuseBesideGateway(root);
+  const inside: Inside = exists ? await lookInside(cli, loaded) : { findings: [], decisions: [] };
+  const waiting = await askGateway(cli, root);
+  const acp = await askAgents(cli.terminal, loaded, waiting.settings);
+  const mcp = await askMcpServers(cli.terminal, loaded, waiting.settings);
   const version = process.versions.node;
   const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
   const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
@@ -103,15 +99,13 @@ async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promis
       ...present({ explained: inside.explained }),
     },
   };
-  if (options.json === true) printJson(terminal, payload);
-  else printDoctor(terminal, payload, { ...options, set: setConfigText(loaded) });
-  return payload.ok;
+  printPayload(cli, payload, () => printDoctor(cli, payload, setConfigText(loaded)));
+  if (!payload.ok) throw new CommandFailed();
 }
 
 /** Commands that wait for an operator before the running gateway starts them. */
 async function askGateway(
-  terminal: Terminal,
-  options: GlobalOptions,
+  cli: Invocation,
   root: string,
 ): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
   const finding = (file: string, what: string, remedy: string): FindingPayload => ({
@@ -124,23 +118,15 @@ async function askGateway(
     fixed: false,
   });
   try {
-    const { waiting: settings = [] } = (await fetchGatewayConfig(terminal, options, root)) ?? {};
+    const { waiting: settings = [] } = (await fetchGatewayConfig(cli, root)) ?? {};
     const what = "The running gateway has not applied this command, because it is new or changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
     return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };
   } catch (error) {
     if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
     const what = `The running gateway could not be asked for its configuration: ${error.message}`;
-    return {
-      settings: [],
-      findings: [
-        finding(
-          root,
-          what,
-          "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token",
-        ),
-      ],
-    };
+    const remedy = "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token";
+    return { settings: [], findings: [finding(root, what, remedy)] };
   }
 }
 
@@ -180,7 +166,8 @@ interface Inside {
   readonly explained?: DoctorPayload["maintenance"]["explained"];
 }
 
-async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: DoctorOptions): Promise<Inside> {
+async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig): Promise<Inside> {
+  const { terminal, options } = cli;
   const root = loaded.config.store.path;
   const fix = options.fix === true;
   const findings: FindingPayload[] = [];
@@ -197,18 +184,18 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     return error;
   });
   if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
-  isOpening = false; // what a check does, its findings tell
+  isOpening = false; // the findings of a check say what it does
   try {
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);
     if (found.some(({ area, severity }) => area === "databases" && severity === "error"))
       return { findings, decisions: [] };
-    findings.push(...(await waitingWork(store, loaded, options)));
+    findings.push(...(await waitingWork(store, loaded, options.user)));
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
     const work = { store, users, rules, now: terminal.now(), runs: store.runs };
     const session =
-      options.explain === undefined ? null : await findExplained(store, loaded, options, options.explain);
+      options.explain === undefined ? null : await findExplained(store, loaded, cli, options.explain);
     const { decisions, explained } = await runMaintenance(work, {
       dryRun: true,
       ...present({ explainUid: session?.uid }),
@@ -226,7 +213,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
 async function findExplained(
   { sessions }: Pick<Store, "sessions">,
   { config }: LoadedConfig,
-  options: DoctorOptions,
+  { options }: Invocation,
   name: string,
 ): Promise<SessionRecord | TrashedSession> {
   const scope = present({ userId: options.user, agentId: options.agent });
@@ -246,7 +233,7 @@ const mostListed = 20;
 async function waitingWork(
   { runs }: FolderStore,
   { config }: LoadedConfig,
-  { user }: GlobalOptions,
+  user: string | undefined,
 ): Promise<FindingPayload[]> {
   const whose = user === undefined ? [] : [user];
   const waiting = await runs.list({ waitsForApp: true, limit: 1000 }, ...whose);

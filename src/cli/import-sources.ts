@@ -27,14 +27,16 @@ export function findSources(path: string, agentId: string): Sources<FoundSource>
   }
   if (existsSync(join(path, listName))) return openclawFolder(path, agentId);
   const lists = fs.globSync(`agents/*/sessions/${listName}`, { cwd: path }).toSorted();
-  const folders = lists.map((list) => openclawFolder(join(path, dirname(list)), agentId));
-  if (folders.length > 0) {
-    return {
-      sources: folders.flatMap((each) => each.sources),
-      failed: folders.flatMap((each) => each.failed),
-    };
-  }
+  if (lists.length > 0)
+    return mergeSources(lists.map((list) => openclawFolder(join(path, dirname(list)), agentId)));
   return { sources: [...transcriptsIn(path)].map((file) => onDisk(file)), failed: [] };
+}
+
+export function mergeSources(found: readonly Sources<FoundSource>[]): Sources<FoundSource> {
+  return {
+    sources: found.flatMap((each) => each.sources),
+    failed: found.flatMap((each) => each.failed),
+  };
 }
 
 function onDisk(file: string, wish: ImportWish = {}, list: string | null = null): FoundSource {

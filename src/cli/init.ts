@@ -15,17 +15,16 @@ import { configNames } from "../config/find-file.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { InitPayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, yesOption } from "./command.ts";
+import { action, examples, yesOption } from "./command.ts";
 import type { Found } from "./init-config.ts";
 import { chosenModel, configText, findKeys, findOllama } from "./init-config.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer } from "./output/answer.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import { commandLine } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import { printAnswer } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { confirm, pathFrom } from "./output/terminal.ts";
 
-export function registerInit(command: Command, { terminal }: CommandContext): void {
+export function registerInit(command: Command, context: CommandContext): void {
   command
     .option("--force", "replace the existing file; a copy is kept under another name")
     .addOption(yesOption())
@@ -33,16 +32,17 @@ export function registerInit(command: Command, { terminal }: CommandContext): vo
       "after",
       examples("skein init", "skein init --dir ./project", "skein init --force --yes", "skein init --json"),
     )
-    .action(() => initCommand(terminal, command.optsWithGlobals()));
+    .action(action(context, initCommand));
 }
 
-interface InitOptions extends GlobalOptions {
+interface InitOptions {
   readonly force?: boolean;
   readonly yes?: boolean;
 }
 
 /** Writes a first configuration into `--dir` or the current directory. */
-async function initCommand(terminal: Terminal, options: InitOptions): Promise<void> {
+async function initCommand(cli: Invocation<InitOptions>): Promise<void> {
+  const { terminal, options } = cli;
   if (options.config !== undefined) {
     const advice = "Leave --config out; --dir names the folder";
     throw new SkeinError("invalid_arguments", { problem: "The file is always named skein.yaml", advice });
@@ -53,7 +53,7 @@ async function initCommand(terminal: Terminal, options: InitOptions): Promise<vo
   if (options.force !== true) refuseReplacing(before);
   // The old file is kept, so without a terminal --force is enough.
   if (before.length > 0 && terminal.ask !== null) {
-    await confirm(terminal, `Replace ${before.join(" and ")}? A copy is kept.`, options);
+    await confirm(cli, `Replace ${before.join(" and ")}? A copy is kept.`);
   }
   const [keys, ollama] = await Promise.all([
     findKeys(folder, terminal.env),
@@ -67,17 +67,17 @@ async function initCommand(terminal: Terminal, options: InitOptions): Promise<vo
     model: chosenModel(found),
     keys: [...keys],
     ...(ollama === null ? {} : { ollama: { baseUrl: ollama.baseUrl, models: [...ollama.models] } }),
-    next: nextSteps(found, doctorLine(terminal, options, file)),
+    next: nextSteps(found, doctorLine(cli, file)),
   };
-  answer(terminal, options, payload, linesOf(payload));
+  printAnswer(cli, payload, linesOf(payload));
 }
 
 /** In another folder the file must be named, or a `skein.yaml` in the current directory would be read instead. */
-function doctorLine(terminal: Terminal, options: InitOptions, file: string): string {
+function doctorLine(cli: Invocation, file: string): string {
+  const { terminal, options } = cli;
   const { dir } = options;
-  if (dir === undefined || pathFrom(terminal, dir) === terminal.cwd)
-    return commandLine(terminal, options, ["doctor"]);
-  return commandLine(terminal, { ...options, config: join(dir, basename(file)) }, ["doctor"]);
+  if (dir === undefined || pathFrom(terminal, dir) === terminal.cwd) return commandLine(cli, "doctor");
+  return commandLine({ terminal, options: { ...options, config: join(dir, basename(file)) } }, "doctor");
 }
 
 function nextSteps(found: Found, doctor: string): string[] {

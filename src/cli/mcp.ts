@@ -11,65 +11,60 @@ import type { HelloPayload } from "../protocol/frames.ts";
 import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { ToolCalled } from "../sessions/app.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
-import { connectToGateway } from "./connection/running-gateway.ts";
+import { action, examples } from "./command.ts";
 import { toSkeinEvent } from "./connection/watch-run.ts";
-import { defaultAgent, loadSettings, tell } from "./connection/with-folder.ts";
+import { withGateway } from "./connection/with-calls.ts";
+import { defaultAgent } from "./connection/with-folder.ts";
 import { withSkein } from "./connection/with-skein-calls.ts";
 import type { ProtocolStreams } from "./gateway/stdio-protocol.ts";
 import { withProtocolStreams } from "./gateway/stdio-protocol.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
-
-export function registerMcp(command: Command, { terminal, version }: CommandContext): void {
-  command
-    .addHelpText("after", examples("skein mcp", "skein mcp --agent main --user ann"))
-    .action(() => mcpCommand(terminal, version, command.optsWithGlobals()));
-}
+import { printNotice } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
 
 /**
  * Serves MCP over the standard streams until the input ends, through the folder's gateway or on the folder itself. A stop request
  * lets runs reach a durable state first; a second one ends the process.
  */
-async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  await withProtocolStreams(terminal, (streams) => serve(streams, version, options));
+export function registerMcp(command: Command, context: CommandContext): void {
+  command
+    .addHelpText("after", examples("skein mcp", "skein mcp --agent main --user ann"))
+    .action(
+      action(context, ({ terminal, options }) =>
+        withProtocolStreams(terminal, (streams) =>
+          serve({ terminal: streams.terminal, options }, context.version, streams),
+        ),
+      ),
+    );
 }
 
-async function serve(streams: ProtocolStreams, version: string, options: GlobalOptions): Promise<void> {
-  const { terminal } = streams;
-  const loaded = await loadSettings(terminal, options);
-  const { config } = loaded;
-  const known = {
+async function serve(cli: Invocation, version: string, streams: ProtocolStreams): Promise<void> {
+  const known = (scope: McpApp["scope"]) => ({
     version,
-    defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
-    scope: config.session.scope,
+    defaultAgentId: parseAgentId(cli.options.agent ?? defaultAgent),
+    scope,
     // A gateway checks the token on every call; the folder itself needs none.
     isCurrent: () => true,
-    report: (error: unknown) => tell(terminal, options, thrownText(error)),
-  };
-  const running = await connectToGateway(terminal, options, config.store.path);
-  if (running === null) {
+    report: (error: unknown) => printNotice(cli, thrownText(error)),
+  });
+  const speak = (principal: Principal, app: McpApp) =>
+    serveMcpStdio(app, mcpAskerOf(principal, app.defaultAgentId), streams);
+  await withGateway(
+    cli,
+    (running, { config }) =>
+      speak(principalOf(running.hello, cli), gatewayMcpApp(running, known(config.session.scope))),
     // The name creates a missing folder.
-    const { user = null } = options;
-    return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(streams, { ...localPrincipal, user }, skeinMcpApp(skein, known)),
-    );
-  }
-  try {
-    await speak(streams, principalOf(running.hello, options), gatewayMcpApp(running, known));
-  } finally {
-    await running.close();
-  }
+    ({ loaded }) =>
+      withSkein(cli, loaded, { workers: true, ref: "main" }, ({ skein }) => {
+        const principal = { ...localPrincipal, user: cli.options.user ?? null };
+        return speak(principal, skeinMcpApp(skein, known(loaded.config.session.scope)));
+      }),
+  );
 }
 
 /** The principal of the gateway's token. A token for all users acts for `--user`. */
-function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
+function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Principal {
   const { tokenId = localPrincipal.tokenId, scopes, allUsers, userId } = hello;
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
-}
-
-async function speak(streams: ProtocolStreams, principal: Principal, parts: McpApp): Promise<void> {
-  await serveMcpStdio(parts, mcpAskerOf(principal, parts.defaultAgentId), streams);
 }
 
 /**

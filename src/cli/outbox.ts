@@ -5,22 +5,19 @@ import { displayKey } from "../core/references.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { OutboxState } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
-import { allUsersOption, examples, upTo } from "./command.ts";
+import { action, allUsersOption, examples, upTo } from "./command.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer } from "./output/answer.ts";
+import { printAnswer, printLines, printPayload } from "./output/answer.ts";
 import { formatAge, formatTime, safeText } from "./output/format.ts";
-import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { userFilter } from "./output/global-options.ts";
+import type { AllUsersOption, Invocation } from "./output/invocation.ts";
+import { commandLine, userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
-import { printTable } from "./output/table.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { printJson } from "./output/terminal.ts";
-import { withUserColumn } from "./runs-ls.ts";
+import { printList, withUserColumn } from "./output/table.ts";
 
 const exampleId = "5c224981-9b64-8106-b76d-d75fd672f22c";
 
-export function registerOutbox(outbox: Command, { terminal }: CommandContext): void {
+export function registerOutbox(outbox: Command, context: CommandContext): void {
   outbox.addHelpText("after", examples("skein outbox", "skein outbox ls --state dead --json"));
   outbox
     .command("ls", { isDefault: true })
@@ -29,13 +26,13 @@ export function registerOutbox(outbox: Command, { terminal }: CommandContext): v
     .option("--limit <number>", "at most this many messages, up to 1000 (default: 100)", upTo(1000))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
-    .action((_, command: Command) => listOutbox(terminal, command.optsWithGlobals()));
+    .action(action(context, listOutbox));
   outbox
     .command("show")
     .description("Show everything about a message.")
     .argument("<id>", "the message, as `outbox ls` prints it")
     .addHelpText("after", examples(`skein outbox show ${exampleId}`))
-    .action((id: string, _, command: Command) => showOutbox(terminal, id, command.optsWithGlobals()));
+    .action(action(context, showOutbox));
   for (const [name, about] of [
     ["retry", "Send a dead message again, with a fresh count of attempts."],
     ["drop", "Give up on a message."],
@@ -45,32 +42,31 @@ export function registerOutbox(outbox: Command, { terminal }: CommandContext): v
       .description(about)
       .argument("<id>", "the message, as `outbox ls` prints it")
       .addHelpText("after", examples(`skein outbox ${name} ${exampleId}`))
-      .action((id: string, _, command: Command) =>
-        settleOutbox(terminal, id, name, command.optsWithGlobals()),
-      );
+      .action(action(context, (cli, id: string) => settleOutbox(cli, id, name)));
   }
 }
 
-interface OutboxListOptions extends GlobalOptions, AllUsersOption {
+interface OutboxListOptions extends AllUsersOption {
   readonly state?: string;
   readonly limit?: number;
 }
 
 const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"];
 
-async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
-  const wanted = options.state?.split(",").map(stateOf);
-  const whose = userFilter(options);
-  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, asker }) => {
-    const payload = await calls.call("outbox.list", {
-      ...present({ states: wanted, limit: options.limit }),
-      ...whose,
+async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
+  const { state, limit } = cli.options;
+  const wanted = state?.split(",").map(stateOf);
+  const params = { ...present({ states: wanted, limit }), ...userFilter(cli) };
+  await withSkeinCalls(cli, async ({ calls, asker }) => {
+    const payload = await calls.call("outbox.list", params);
+    printList(cli, payload, {
+      columns: withUserColumn(
+        cli,
+        columns((key) => displayKey(key, asker), cli.terminal.now()),
+      ),
+      rows: payload.messages,
+      empty: `the outbox is empty${wanted === undefined ? "" : " of those"}`,
     });
-    const shown = columns((key) => displayKey(key, asker), terminal.now());
-    if (options.json === true) printJson(terminal, payload);
-    else if (payload.count === 0)
-      terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
-    else printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, payload.messages);
   });
 }
 
@@ -106,22 +102,24 @@ function describeTarget({ target: { channel, to, threadId } }: OutboxRowPayload)
   return [channel, to, threadId].filter((part) => part !== undefined).join(" ");
 }
 
-async function showOutbox(terminal: Terminal, outboxId: string, options: GlobalOptions): Promise<void> {
-  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, nextCommand }) => {
-    const { userId } = reader;
-    const { messages } = await calls.call("outbox.list", { outboxId, ...present({ userId }) });
+async function showOutbox(cli: Invocation, outboxId: string): Promise<void> {
+  await withSkeinCalls(cli, async ({ calls, user }) => {
+    const { messages } = await calls.call("outbox.list", { outboxId, ...user });
     const [payload] = messages;
     if (payload === undefined) {
-      const advice = `See what is there with ${nextCommand("outbox", "ls")}`;
+      const advice = `See what is there with ${commandLine(cli, "outbox", "ls")}`;
       throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
     }
-    answer(terminal, options, payload, linesOf(payload));
-    if (options.json !== true) terminal.out(`\n${safeText(payload.text)}\n`);
+    printPayload(cli, payload, () => {
+      printLines(cli.terminal, linesOf(payload));
+      cli.terminal.out(`\n${safeText(payload.text)}\n`);
+    });
   });
 }
 
 function linesOf(row: OutboxRowPayload): AnswerLine[] {
-  const told: [string, string | undefined][] = [
+  return [
+    `message ${row.outboxId}`,
     ["state", row.state],
     ["to", describeTarget(row)],
     ["session", `${row.sessionKey} (${row.sessionId})`],
@@ -133,22 +131,15 @@ function linesOf(row: OutboxRowPayload): AnswerLine[] {
     ["waits", whyQueued(row)],
     ["error", row.lastError],
   ];
-  const lines = told.flatMap(([title, text]) => (text === undefined ? [] : [[title, text] as const]));
-  return [`message ${row.outboxId}`, ...lines];
 }
 
-async function settleOutbox(
-  terminal: Terminal,
-  outboxId: string,
-  act: "retry" | "drop",
-  options: GlobalOptions,
-): Promise<void> {
-  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
-    const payload = await calls.call(`outbox.${act}`, { outboxId, ...present({ userId }) });
+async function settleOutbox(cli: Invocation, outboxId: string, act: "retry" | "drop"): Promise<void> {
+  await withSkeinCalls(cli, async ({ calls, user }) => {
+    const payload = await calls.call(`outbox.${act}`, { outboxId, ...user });
     const done =
       payload.state === "queued"
         ? "waits to be sent by the next process that runs this folder"
         : `is ${payload.state}`;
-    answer(terminal, options, payload, [`the message to ${describeTarget(payload)} ${done}`]);
+    printAnswer(cli, payload, [`the message to ${describeTarget(payload)} ${done}`]);
   });
 }

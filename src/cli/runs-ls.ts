@@ -6,10 +6,11 @@ import type { ApprovalPayload, RunListPayload, RunRowPayload } from "../protocol
 import type { RunState } from "../runs/run.ts";
 import { endStates, openStates } from "../runs/states.ts";
 import type { CommandContext } from "./command.ts";
-import { allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./command.ts";
+import { action, allUsersOption, examples, sessionHelp, upTo, wholeNumber } from "./command.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import { printPayload } from "./output/answer.ts";
 import {
   describeApp,
   formatAge,
@@ -19,14 +20,13 @@ import {
   stateText,
   waitReason,
 } from "./output/format.ts";
-import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { commandLine, userColumn, userFilter } from "./output/global-options.ts";
+import type { AllUsersOption, Invocation } from "./output/invocation.ts";
+import { commandLine, userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
-import { printTable } from "./output/table.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, printJson, printNote, wholeLine } from "./output/terminal.ts";
+import { printList, printTable, withUserColumn } from "./output/table.ts";
+import { oneLine, paint, printNote, wholeLine } from "./output/terminal.ts";
 
-export function registerRunsLs(runs: Command, { terminal }: CommandContext): void {
+export function registerRunsLs(runs: Command, context: CommandContext): void {
   runs
     .command("ls")
     .description("List runs, newest first, with what they wait for, and the open approval requests.")
@@ -42,10 +42,10 @@ export function registerRunsLs(runs: Command, { terminal }: CommandContext): voi
       "after",
       examples("skein runs ls", "skein runs ls --session trip --state open,error --limit 10"),
     )
-    .action((_, command: Command) => listRuns(terminal, command.optsWithGlobals()));
+    .action(action(context, listRuns));
 }
 
-export function registerApprovals(approvals: Command, { terminal }: CommandContext): void {
+export function registerApprovals(approvals: Command, context: CommandContext): void {
   approvals.addHelpText("after", examples("skein approvals", "skein approvals ls --all-users --json"));
   approvals
     .command("ls", { isDefault: true })
@@ -57,10 +57,10 @@ export function registerApprovals(approvals: Command, { terminal }: CommandConte
     .option("--limit <number>", "at most this many approvals, up to 500 (default: 100)", upTo(500))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein approvals ls", "skein approvals ls --all --limit 10"))
-    .action((_, command: Command) => listApprovals(terminal, command.optsWithGlobals()));
+    .action(action(context, listApprovals));
 }
 
-interface RunsListOptions extends GlobalOptions, AllUsersOption {
+interface RunsListOptions extends AllUsersOption {
   readonly state?: string;
   readonly session?: string;
   readonly limit?: number;
@@ -70,13 +70,13 @@ interface RunsListOptions extends GlobalOptions, AllUsersOption {
 const defaultLimit = 50;
 const pageSize = 500;
 
-async function listRuns(terminal: Terminal, options: RunsListOptions): Promise<void> {
-  const isOfLost = options.state?.trim().toLowerCase() === "lost";
-  const states = options.state === undefined || isOfLost ? undefined : statesOf(options.state);
-  await withSkeinCalls(terminal, options, { workers: false }, async (skein) => {
-    const payload = await runList(skein, isOfLost ? { lost: true } : present({ states }), options);
-    if (options.json === true) printJson(terminal, payload);
-    else printRuns(terminal, skein, payload, options);
+async function listRuns(cli: Invocation<RunsListOptions>): Promise<void> {
+  const { state } = cli.options;
+  const isOfLost = state?.trim().toLowerCase() === "lost";
+  const states = state === undefined || isOfLost ? undefined : statesOf(state);
+  await withSkeinCalls(cli, async (open) => {
+    const payload = await fetchRuns(open, cli, isOfLost ? { lost: true } : present({ states }));
+    printPayload(cli, payload, () => printRuns(cli, open, payload));
   });
 }
 
@@ -94,19 +94,18 @@ function statesOf(text: string): RunState[] {
 }
 
 /** Fetches as many pages as the limit needs. */
-async function runList(
+async function fetchRuns(
   open: OpenSkeinCalls,
+  cli: Invocation<RunsListOptions>,
   which: { readonly states?: RunState[]; readonly lost?: boolean },
-  options: RunsListOptions,
 ): Promise<RunListPayload> {
-  const { session, limit = defaultLimit, before: first } = options;
-  const { calls } = open;
-  const whose = userFilter(options);
+  const { session, limit = defaultLimit, before: first } = cli.options;
   const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
+  const query = { ...which, ...userFilter(cli), ...present({ sessionKey }) };
   const runs: RunRowPayload[] = [];
   for (let before = first; ; ) {
     const page = { limit: Math.min(limit - runs.length, pageSize), ...present({ before }) };
-    const listed = await calls.call("runs.list", { ...page, ...which, ...whose, ...present({ sessionKey }) });
+    const listed = await open.calls.call("runs.list", { ...page, ...query });
     runs.push(...listed.runs);
     before = listed.nextBefore;
     if (before === undefined || runs.length >= limit) return { ...listed, count: runs.length, runs };
@@ -114,54 +113,52 @@ async function runList(
 }
 
 function printRuns(
-  terminal: Terminal,
+  cli: Invocation<RunsListOptions>,
   { asker }: OpenSkeinCalls,
-  payload: RunListPayload,
-  options: RunsListOptions,
+  { runs, approvals, nextBefore }: RunListPayload,
 ): void {
-  const { runs, approvals, nextBefore } = payload;
-  const now = terminal.now();
-  const shown = columns((key) => displayKey(key, asker), approvals, now);
+  const { terminal } = cli;
+  const shown = columns((key) => displayKey(key, asker), approvals, terminal.now());
   if (runs.length === 0) terminal.out("no runs\n");
-  else printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, runs);
+  else printTable(terminal, withUserColumn(cli, shown), runs);
   if (nextBefore !== undefined) printNote(terminal, `more: --before ${nextBefore}`);
-  for (const { runId, preview, userId } of runs.filter(isLostRun)) {
-    terminal.out(
-      `${paint(terminal, "red", "lost")}  ${oneLine(preview, Math.max(20, terminal.columns - 10))}\n`,
-    );
-    printCommand(terminal, { ...options, ...present({ user: userId }) }, ["runs", "retry", runId]);
-  }
-  for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined)) {
-    const text = `${describeApp(run)} runs it: ${run.preview}`;
-    terminal.out(
-      `${paint(terminal, "yellow", "waits")}  ${oneLine(text, Math.max(20, terminal.columns - 10))}\n`,
-    );
-    printCommand(terminal, { ...options, ...present({ user: run.userId }) }, ["runs", "release", run.runId]);
-  }
-  printApprovals(terminal, approvals, options);
+  for (const run of runs.filter(isLostRun)) printRemedy(cli, ["red", "lost", run.preview], run, "retry");
+  for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined))
+    printRemedy(cli, ["yellow", "waits", `${describeApp(run)} runs it: ${run.preview}`], run, "release");
+  printApprovals(cli, approvals);
+}
+
+function printRemedy(
+  cli: Invocation,
+  [color, word, text]: readonly [color: "red" | "yellow", word: string, text: string],
+  { userId, runId }: RunRowPayload,
+  command: "retry" | "release",
+): void {
+  const { terminal } = cli;
+  terminal.out(`${paint(terminal, color, word)}  ${oneLine(text, Math.max(20, terminal.columns - 10))}\n`);
+  printCommand(cli, userId, ["runs", command, runId]);
 }
 
 /** Prints open approvals, each with the command that approves it. */
-function printApprovals(
-  terminal: Terminal,
-  approvals: readonly ApprovalPayload[],
-  options: GlobalOptions,
-): void {
+function printApprovals(cli: Invocation, approvals: readonly ApprovalPayload[]): void {
+  const { terminal } = cli;
   const now = terminal.now();
   for (const { approvalId, toolName, arguments: args, expiresAt, userId } of approvals) {
     const left = Math.max(0, Math.ceil((expiresAt - now) / 1000));
     const call = oneLine(`${toolName} ${JSON.stringify(args)}`, Math.max(20, terminal.columns - 30));
     terminal.out(`${paint(terminal, "yellow", "asks")}  ${call}  (${left} s left)\n`);
-    printCommand(terminal, { ...options, ...present({ user: userId }) }, ["runs", "approve", approvalId]);
+    printCommand(cli, userId, ["runs", "approve", approvalId]);
   }
 }
 
-/** Inserts the user after the ID. */
-export function withUserColumn<Row extends { readonly userId?: string }>([
-  id,
-  ...columns
-]: readonly Column<Row>[]): Column<Row>[] {
-  return [...(id === undefined ? [] : [id]), userColumn, ...columns];
+/** Escaped, because user IDs can contain any character. */
+function printCommand(
+  { terminal, options }: Invocation,
+  userId: string | undefined,
+  words: readonly string[],
+): void {
+  const line = commandLine({ terminal, options: { ...options, ...present({ user: userId }) } }, ...words);
+  terminal.out(`      ${paint(terminal, "dim", wholeLine(line))}\n`);
 }
 
 function columns(
@@ -169,6 +166,7 @@ function columns(
   approvals: readonly ApprovalPayload[],
   now: number,
 ): Column<RunRowPayload>[] {
+  const tokens = (count: number) => (count === 0 ? "" : formatCount(count));
   return [
     { title: "RUN", text: ({ runId }) => runId, whole: true },
     { title: "STATE", text: stateText },
@@ -181,43 +179,34 @@ function columns(
   ];
 }
 
-function tokens(count: number): string {
-  return count === 0 ? "" : formatCount(count);
-}
-
-/** Escaped, because user IDs can contain any character. */
-function printCommand(terminal: Terminal, options: GlobalOptions, words: readonly string[]): void {
-  terminal.out(`      ${paint(terminal, "dim", wholeLine(commandLine(terminal, options, words)))}\n`);
-}
-
-interface ApprovalsListOptions extends GlobalOptions, AllUsersOption {
+interface ApprovalsListOptions extends AllUsersOption {
   readonly session?: string;
   readonly all?: boolean;
   readonly limit?: number;
 }
 
-async function listApprovals(terminal: Terminal, options: ApprovalsListOptions): Promise<void> {
-  const { session, all, limit } = options;
-  const whose = userFilter(options);
-  await withSkeinCalls(terminal, options, { workers: false }, async (open) => {
+async function listApprovals(cli: Invocation<ApprovalsListOptions>): Promise<void> {
+  const { session, all, limit } = cli.options;
+  const whose = userFilter(cli);
+  await withSkeinCalls(cli, async (open) => {
     const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
     const query = present({ sessionKey, limit, open: all === true ? false : undefined });
     const payload = await open.calls.call("approvals.list", { ...query, ...whose });
-    if (options.json === true) printJson(terminal, payload);
-    else if (payload.count === 0) terminal.out("no approvals\n");
-    else {
-      const now = terminal.now();
-      const shown: Column<ApprovalPayload>[] = [
-        { title: "APPROVAL", text: ({ approvalId }) => approvalId, whole: true },
-        { title: "ANSWER", text: ({ answer }) => answer ?? "open" },
-        { title: "TOOL", text: ({ toolName }) => toolName },
-        { title: "SESSION", text: ({ sessionKey: key }) => displayKey(key, open.asker), whole: true },
-        { title: "RUN", text: ({ runId }) => runId, whole: true },
-        { title: "AGE", text: ({ requestedAt }) => formatAge(now - requestedAt), align: "right" },
-      ];
-      printTable(terminal, options.allUsers === true ? withUserColumn(shown) : shown, payload.approvals);
-      const pending = payload.approvals.filter(({ answer }) => answer === undefined);
-      printApprovals(terminal, pending, options);
-    }
+    const now = cli.terminal.now();
+    const shown: Column<ApprovalPayload>[] = [
+      { title: "APPROVAL", text: ({ approvalId }) => approvalId, whole: true },
+      { title: "ANSWER", text: ({ answer }) => answer ?? "open" },
+      { title: "TOOL", text: ({ toolName }) => toolName },
+      { title: "SESSION", text: ({ sessionKey: key }) => displayKey(key, open.asker), whole: true },
+      { title: "RUN", text: ({ runId }) => runId, whole: true },
+      { title: "AGE", text: ({ requestedAt }) => formatAge(now - requestedAt), align: "right" },
+    ];
+    const rows = payload.approvals;
+    printList(cli, payload, { columns: withUserColumn(cli, shown), rows, empty: "no approvals" });
+    if (cli.options.json !== true)
+      printApprovals(
+        cli,
+        rows.filter(({ answer }) => answer === undefined),
+      );
   });
 }

@@ -8,7 +8,7 @@ import type { Params } from "../protocol/methods/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { QueueMode } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
+import { action, examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
 import { readImages, readMentionedImages } from "./connection/read-images.ts";
 import { resolveOrNew } from "./connection/resolve-session.ts";
 import {
@@ -20,18 +20,18 @@ import {
   waitUntilEnded,
 } from "./connection/wait-for-runs.ts";
 import { RunPrinter } from "./connection/watch-run.ts";
-import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import { answer } from "./output/answer.ts";
+import { printAnswer, printNotice, printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
 import { describeApp } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { paint, printJson } from "./output/terminal.ts";
+import { paint } from "./output/terminal.ts";
 import { TurnPrinter } from "./output/turn-printer.ts";
 
-export function registerSend(command: Command, { terminal }: CommandContext): void {
+export function registerSend(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", newSessionHelp)
     .argument("<text...>", "the message; - reads it from standard input")
@@ -62,13 +62,13 @@ export function registerSend(command: Command, { terminal }: CommandContext): vo
         "skein send trip repeat hello --queue followup --no-wait",
       ),
     )
-    .action((ref: string, words: string[]) => sendCommand(terminal, ref, words, command.optsWithGlobals()));
+    .action(action(context, sendCommand));
 }
 
-interface SendCommandOptions extends GlobalOptions {
+interface SendCommandOptions {
   readonly model?: string;
   readonly system?: string;
-  readonly thinking?: NonNullable<Said["thinking"]>;
+  readonly thinking?: NonNullable<SendParams["thinking"]>;
   readonly queue?: QueueMode;
   readonly key?: string;
   readonly timeout?: number;
@@ -77,64 +77,58 @@ interface SendCommandOptions extends GlobalOptions {
   readonly wait?: boolean;
 }
 
-type Said = Params<"sessions.send">;
+type SendParams = Params<"sessions.send">;
 
 async function sendCommand(
-  terminal: Terminal,
+  cli: Invocation<SendCommandOptions>,
   ref: string,
   words: readonly string[],
-  options: SendCommandOptions,
 ): Promise<void> {
-  const waits = options.wait !== false;
-  const text = await textOf(terminal, words);
-  const how = await sendOptions(terminal, options);
-  await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, async (open) => {
+  const waits = cli.options.wait !== false;
+  const text = await readMessage(cli.terminal, words);
+  const given = await sendOptions(cli);
+  const sendTo = async (open: OpenSkeinCalls) => {
     const to = await resolveOrNew(open, ref);
-    const named = await readMentionedImages(terminal, options, open, to, text);
-    const attachments = [...(how.attachments ?? []), ...named];
-    const said = { ...to, message: text, ...how, ...(attachments.length === 0 ? {} : { attachments }) };
-    if (waits) return follow(terminal, open, said, options);
-    const { runId, sessionKey } = await open.calls.call("sessions.send", said);
+    const mentioned = await readMentionedImages(open, to, text);
+    const attachments = [...(given.attachments ?? []), ...mentioned];
+    const params = { ...to, message: text, ...given, ...(attachments.length === 0 ? {} : { attachments }) };
+    if (waits) return follow(open, params);
+    const { runId, sessionKey } = await open.calls.call("sessions.send", params);
     const run = await getRun(open, runId);
-    if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
+    if (run?.waitsForApp !== undefined) return leaveToApp(cli, run);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };
-    const { nextCommand, store } = open;
-    const left = `it waits for ${nextCommand("start")}, or for the next message to this session`;
-    answer(terminal, options, payload, [
-      `accepted; ${store === null ? "the gateway answers it" : left}`,
+    const left = `it waits for ${commandLine(cli, "start")}, or for the next message to this session`;
+    printAnswer(cli, payload, [
+      `accepted; ${open.store === null ? "the gateway answers it" : left}`,
       ["run", runId],
-      ["see", nextCommand("runs", "show", runId)],
+      ["see", commandLine(cli, "runs", "show", runId)],
     ]);
-  });
+  };
+  await withSkeinCalls(cli, sendTo, { workers: waits && "own", ref });
 }
 
 /** The session belongs to an app whose process may not be running, so the command does not wait. */
-function leaveToApp(
-  terminal: Terminal,
-  { nextCommand }: OpenSkeinCalls,
-  run: RunRowPayload,
-  options: GlobalOptions,
-): void {
+function leaveToApp(cli: Invocation, run: RunRowPayload): void {
   const { runId, sessionKey, waitsForApp } = run;
   const payload: AcceptedPayload = { runId, status: "accepted", sessionKey, ...present({ waitsForApp }) };
-  answer(terminal, options, payload, [
+  printAnswer(cli, payload, [
     `accepted; it waits for ${describeApp(run)}, which defines the agent ${run.agentId}`,
     ["run", runId],
-    ["see", nextCommand("runs", "show", runId)],
-    ["release", nextCommand("runs", "release", runId)],
+    ["see", commandLine(cli, "runs", "show", runId)],
+    ["release", commandLine(cli, "runs", "release", runId)],
   ]);
 }
 
-async function textOf(terminal: Terminal, words: readonly string[]): Promise<string> {
-  const text =
-    words.length === 1 && words[0] === "-" ? await readText(terminal.input().stream) : words.join(" ");
+async function readMessage(terminal: Terminal, words: readonly string[]): Promise<string> {
+  const isPiped = words.length === 1 && words[0] === "-";
+  const text = isPiped ? await readText(terminal.input().stream) : words.join(" ");
   return text.replace(/\n$/, "");
 }
 
-async function sendOptions(
-  terminal: Terminal,
-  options: SendCommandOptions,
-): Promise<Omit<Said, "key" | "message">> {
+async function sendOptions({
+  terminal,
+  options,
+}: Invocation<SendCommandOptions>): Promise<Omit<SendParams, "key" | "message">> {
   const { model, thinking, system, queue, key = createIdSource()(), timeout, image = [] } = options;
   if (model !== undefined) {
     const { parseModel } = await import("../transcript/parse-model.ts");
@@ -148,17 +142,13 @@ async function sendOptions(
   };
 }
 
-async function follow(
-  terminal: Terminal,
-  open: OpenSkeinCalls,
-  said: Said,
-  options: GlobalOptions,
-): Promise<void> {
+async function follow(open: OpenSkeinCalls, params: SendParams): Promise<void> {
+  const { terminal, options } = open;
   const json = options.json === true;
   const isShown = !json && terminal.isWatched;
   const notes = !json && (terminal.isWatched || terminal.redraws) ? "err" : null;
   const printer = new TurnPrinter(terminal, { notes, text: isShown, thinking: false });
-  const shown = isShown || notes !== null ? new RunPrinter(printer, open, said) : null;
+  const shown = isShown || notes !== null ? new RunPrinter(printer, open, params) : null;
   const accepted = Promise.withResolvers<string>();
   accepted.promise.catch(() => undefined);
   // The next Ctrl-C ends the process; open runs continue in the next one.
@@ -167,20 +157,20 @@ async function follow(
     printer.note("aborting; Ctrl-C again quits");
     void abort(open, accepted.promise).catch((error: unknown) => printer.note(String(error), "✗"));
   });
-  const approvals = await announceApprovals(terminal, open, options);
+  const approvals = await announceApprovals(open);
   try {
     await shown?.ready;
-    const { runId } = await open.calls.call("sessions.send", said);
+    const { runId } = await open.calls.call("sessions.send", params);
     accepted.resolve(runId);
     const run = await getRun(open, runId);
-    if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
+    if (run?.waitsForApp !== undefined) return leaveToApp(open, run);
     shown?.begin(runId, run?.mergedInto);
     const sent = await waitUntilEnded(open, runId);
     const isThere = (await shown?.end(sent.reply ?? "")) === true && isShown;
     if (!json && sent.reply !== undefined && !isThere) printer.answer(sent.reply);
     const left = run === null ? [] : await waitUntilClaimedSettled(open, run.rootId);
-    if (left.length > 0) tell(terminal, options, leftForText(left));
-    report(terminal, sent, json, open.nextCommand("runs", "show", runId));
+    if (left.length > 0) printNotice(open, leftForText(left));
+    report(open, sent, runId);
   } catch (error) {
     accepted.reject(error);
     throw error;
@@ -194,19 +184,18 @@ async function follow(
 /** Aborts the run and everything that it started. */
 async function abort(open: OpenSkeinCalls, accepted: Promise<string>): Promise<void> {
   const runId = await accepted;
-  const { userId } = open.reader;
-  await open.calls.call("runs.abort", { runId, ...present({ userId }) });
+  await open.calls.call("runs.abort", { runId, ...open.user });
   const run = await getRun(open, runId);
   if (run !== null) await abortAll(open, run.rootId);
 }
 
-function report(terminal: Terminal, sent: SentPayload, json: boolean, toSee: string): void {
-  if (json) printJson(terminal, sent);
-  const { error } = sent;
-  if (sent.state === "ok") return;
-  if (!json && error !== undefined) {
-    const text = `${escapeToLine(error.message)} [${escapeToLine(error.code)}] See ${toSee}`;
+function report(cli: Invocation, sent: SentPayload, runId: string): void {
+  const { terminal } = cli;
+  printPayload(cli, sent, () => {
+    if (sent.state === "ok" || sent.error === undefined) return;
+    const { message, code } = sent.error;
+    const text = `${escapeToLine(message)} [${escapeToLine(code)}] See ${commandLine(cli, "runs", "show", runId)}`;
     terminal.err(`${paint(terminal, "red", "error:", "err")} ${text}\n`);
-  }
-  throw new CommandFailed();
+  });
+  if (sent.state !== "ok") throw new CommandFailed();
 }

@@ -4,17 +4,17 @@ import { parseSessionId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, sessionHelp } from "./command.ts";
+import { action, examples, sessionHelp } from "./command.ts";
 import { exactKey, resolveEntry, resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer } from "./output/answer.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import { printAnswer } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { pathFrom } from "./output/terminal.ts";
 
-export function registerSessionsNew(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsNew(command: Command, context: CommandContext): void {
   command
     .argument("[name]", "a key, a short key, or a session id; left out: a new id")
     .option("--label <label>", "a label, unique for the agent")
@@ -29,26 +29,94 @@ export function registerSessionsNew(command: Command, { terminal }: CommandConte
         "skein sessions new cron:weekly --cwd /",
       ),
     )
-    .action((name?: string) => newCommand(terminal, name, command.optsWithGlobals()));
+    .action(action(context, createSession));
 }
 
-export function registerSessionsFork(command: Command, { terminal }: CommandContext): void {
+interface NewOptions {
+  readonly label?: string;
+  readonly cwd?: string;
+  readonly id?: string;
+}
+
+async function createSession(cli: Invocation<NewOptions>, name?: string): Promise<void> {
+  const { id, label, cwd } = cli.options;
+  const params = present({
+    key: name,
+    sessionId: id === undefined ? null : parseSessionId(id),
+    label,
+    cwd: cwd === undefined ? null : pathFrom(cli.terminal, cwd),
+  });
+  await withCalls(
+    cli,
+    async (open) => {
+      const made = await open.calls.call("sessions.create", { ...params, ...open.reader });
+      await printCreated(open, made, `made ${displayKey(made.key, open.asker)}`);
+    },
+    "create",
+  );
+}
+
+interface CreatedSession {
+  readonly key: string;
+  readonly sessionId: string;
+}
+
+async function printCreated(open: OpenCalls, made: CreatedSession, what: string): Promise<void> {
+  const lines: AnswerLine[] = [what, ["id", made.sessionId]];
+  if (open.options.json !== true) {
+    const { transcriptPath } = await open.calls.call("sessions.get", { key: made.key, ...open.reader });
+    lines.push(["file", transcriptPath]);
+  }
+  printAnswer(open, made, lines);
+}
+
+export function registerSessionsFork(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
     .option("--at <entryId>", "up to this entry (its id, or a unique ending of it)")
     .option("--id <sessionId>", "the new session's id")
     .addHelpText("after", examples("skein sessions fork trip", "skein sessions fork trip --id trip-by-car"))
-    .action((ref: string) => forkCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, forkSession));
 }
 
-export function registerSessionsReset(command: Command, { terminal }: CommandContext): void {
+interface ForkOptions {
+  readonly at?: string;
+  readonly id?: string;
+}
+
+async function forkSession(cli: Invocation<ForkOptions>, name: string): Promise<void> {
+  const { at, id } = cli.options;
+  const sessionId = id === undefined ? null : parseSessionId(id);
+  await withCalls(cli, async (open) => {
+    const { calls, reader, asker } = open;
+    const from = await resolveRef(open, name);
+    const key = exactKey(from);
+    const entryId = at === undefined ? null : await resolveEntry(open, { key, ...reader }, at);
+    const made = await calls.call("sessions.fork", { key, ...present({ entryId, sessionId }), ...reader });
+    await printCreated(open, made, `made ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`);
+  });
+}
+
+export function registerSessionsReset(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
     .addHelpText("after", examples("skein sessions reset main", "skein sessions reset trip --json"))
-    .action((ref: string) => resetCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, resetSession));
 }
 
-export function registerSessionsRename(command: Command, { terminal }: CommandContext): void {
+async function resetSession(cli: Invocation, name: string): Promise<void> {
+  await withCalls(cli, async (open) => {
+    const key = exactKey(await resolveRef(open, name));
+    const done = await open.calls.call("sessions.reset", { key, ...open.reader });
+    printAnswer(open, done, [
+      `${displayKey(done.key, open.asker)} starts over`,
+      ["id", done.sessionId],
+      ["before", done.previous.key],
+    ]);
+  });
+}
+
+export function registerSessionsRename(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
     .argument("[label]", "the new label, unique for the agent")
@@ -62,135 +130,53 @@ export function registerSessionsRename(command: Command, { terminal }: CommandCo
         "skein sessions rename trip --clear",
       ),
     )
-    .action((ref: string, label?: string) => renameCommand(terminal, ref, label, command.optsWithGlobals()));
+    .action(action(context, renameSession));
 }
 
-export function registerSessionsArchive(command: Command, { terminal }: CommandContext): void {
-  command
-    .argument("<ref>", sessionHelp)
-    .option("--undo", "bring it back")
-    .addHelpText("after", examples("skein sessions archive trip", "skein sessions archive trip --undo"))
-    .action((ref: string) => archiveCommand(terminal, ref, command.optsWithGlobals()));
-}
-
-interface RenameOptions extends GlobalOptions {
+interface RenameOptions {
   readonly name?: string;
   readonly clear?: boolean;
 }
 
-async function renameCommand(
-  terminal: Terminal,
-  ref: string,
-  label: string | undefined,
-  options: RenameOptions,
-): Promise<void> {
-  const { name, clear } = options;
+async function renameSession(cli: Invocation<RenameOptions>, ref: string, label?: string): Promise<void> {
+  const { clear } = cli.options;
+  const name = cli.options.name?.trim();
   if ([label !== undefined, name !== undefined, clear === true].filter(Boolean).length !== 1) {
     throw new SkeinError("invalid_arguments", {
       problem: "Give a label, --name or --clear",
       advice: "Use exactly one of them",
     });
   }
-  await withCalls(terminal, options, async (open) => {
+  const change = name === undefined ? { label: label ?? null } : { name: name === "" ? null : name };
+  const labelText = label === undefined ? "has no label now" : `has the label ${label}`;
+  const nameText = name === "" ? "has no name now" : `is named ${cli.options.name}`;
+  await withCalls(cli, async (open) => {
     const key = exactKey(await resolveRef(open, ref));
-    const called = name?.trim() ?? "";
-    const wish = name === undefined ? { label: label ?? null } : { name: called === "" ? null : called };
-    const done = await open.calls.call("sessions.rename", { key, ...wish, ...open.reader });
-    const what =
-      name === undefined
-        ? label === undefined
-          ? "has no label now"
-          : `has the label ${label}`
-        : called === ""
-          ? "has no name now"
-          : `is named ${name}`;
-    answer(terminal, options, done, [`${displayKey(done.key, open.asker)} ${what}`]);
+    const done = await open.calls.call("sessions.rename", { key, ...change, ...open.reader });
+    const what = name === undefined ? labelText : nameText;
+    printAnswer(open, done, [`${displayKey(done.key, open.asker)} ${what}`]);
   });
 }
 
-async function archiveCommand(
-  terminal: Terminal,
-  name: string,
-  options: GlobalOptions & { readonly undo?: boolean },
-): Promise<void> {
-  await withCalls(terminal, options, async (open) => {
+export function registerSessionsArchive(command: Command, context: CommandContext): void {
+  command
+    .argument("<ref>", sessionHelp)
+    .option("--undo", "bring it back")
+    .addHelpText("after", examples("skein sessions archive trip", "skein sessions archive trip --undo"))
+    .action(action(context, archiveSession));
+}
+
+async function archiveSession(cli: Invocation<{ readonly undo?: boolean }>, name: string): Promise<void> {
+  const archived = cli.options.undo !== true;
+  await withCalls(cli, async (open) => {
     const key = exactKey(await resolveRef(open, name));
-    const archived = options.undo !== true;
     const done = await open.calls.call("sessions.archive", { key, archived, ...open.reader });
     const shown = displayKey(done.key, open.asker);
-    const lines: AnswerLine[] = archived
-      ? [`${shown} is archived`, ["undo", open.nextCommand("sessions", "archive", name, "--undo")]]
-      : [`${shown} is in lists again`];
-    answer(terminal, options, done, lines);
-  });
-}
-
-interface NewOptions extends GlobalOptions {
-  readonly label?: string;
-  readonly cwd?: string;
-  readonly id?: string;
-}
-
-async function newCommand(terminal: Terminal, name: string | undefined, options: NewOptions): Promise<void> {
-  const sessionId = options.id === undefined ? undefined : parseSessionId(options.id);
-  await withCalls(
-    terminal,
-    options,
-    async (open) => {
-      const { calls, reader, asker } = open;
-      const cwd = options.cwd === undefined ? undefined : pathFrom(terminal, options.cwd);
-      const made = await calls.call("sessions.create", {
-        ...present({ key: name, sessionId, label: options.label, cwd }),
-        ...reader,
-      });
-      const lines = options.json === true ? [] : await linesFor(open, made);
-      answer(terminal, options, made, [`made ${displayKey(made.key, asker)}`, ...lines]);
-    },
-    "create",
-  );
-}
-
-async function linesFor(
-  { calls, reader }: OpenCalls,
-  { key, sessionId }: { readonly key: string; readonly sessionId: string },
-): Promise<AnswerLine[]> {
-  const { transcriptPath } = await calls.call("sessions.get", { key, ...reader });
-  const file: AnswerLine[] = transcriptPath === undefined ? [] : [["file", transcriptPath]];
-  return [["id", sessionId], ...file];
-}
-
-interface ForkOptions extends GlobalOptions {
-  readonly at?: string;
-  readonly id?: string;
-}
-
-async function forkCommand(terminal: Terminal, name: string, options: ForkOptions): Promise<void> {
-  const sessionId = options.id === undefined ? undefined : parseSessionId(options.id);
-  await withCalls(terminal, options, async (open) => {
-    const { calls, reader, asker } = open;
-    const from = await resolveRef(open, name);
-    const key = exactKey(from);
-    const entryId =
-      options.at === undefined ? null : await resolveEntry(open, { key, ...open.reader }, options.at);
-    const made = await calls.call("sessions.fork", {
-      key,
-      ...present({ entryId, sessionId }),
-      ...reader,
-    });
-    const lines = options.json === true ? [] : await linesFor(open, made);
-    const what = `made ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`;
-    answer(terminal, options, made, [what, ...lines]);
-  });
-}
-
-async function resetCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async (open) => {
-    const key = exactKey(await resolveRef(open, name));
-    const done = await open.calls.call("sessions.reset", { key, ...open.reader });
-    answer(terminal, options, done, [
-      `${displayKey(done.key, open.asker)} starts over`,
-      ["id", done.sessionId],
-      ["before", done.previous.key],
-    ]);
+    const undo = commandLine(open, "sessions", "archive", name, "--undo");
+    printAnswer(
+      open,
+      done,
+      archived ? [`${shown} is archived`, ["undo", undo]] : [`${shown} is in lists again`],
+    );
   });
 }

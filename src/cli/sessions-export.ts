@@ -11,17 +11,16 @@ import { exportFormats, exportPieces } from "../sessions/export-session.ts";
 import { sessionKeyOf } from "../sessions/history.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, refHelp } from "./command.ts";
+import { action, examples, refHelp } from "./command.ts";
 import { errorCodeOf, findSession, isFileName, resolveRef } from "./connection/resolve-session.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { withFolder } from "./connection/with-folder.ts";
-import { answer } from "./output/answer.ts";
+import { printAnswer } from "./output/answer.ts";
 import { formatBytes } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { pathFrom, printJson } from "./output/terminal.ts";
 
-export function registerSessionsExport(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsExport(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
     .option("--format <format>", "jsonl, md or html (default: by the file's extension, else jsonl)")
@@ -36,46 +35,42 @@ export function registerSessionsExport(command: Command, { terminal }: CommandCo
         "skein sessions export ./trip.jsonl --format md",
       ),
     )
-    .action((ref: string) => exportCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, exportCommand));
 }
 
-interface ExportOptions extends GlobalOptions {
+interface ExportOptions {
   readonly format?: string;
   readonly output?: string;
   readonly all?: boolean;
   readonly force?: boolean;
 }
 
-async function exportCommand(terminal: Terminal, name: string, options: ExportOptions): Promise<void> {
-  const as = { format: formatOf(options), all: options.all === true };
+type Format = { readonly format: ExportFormat; readonly all: boolean };
+
+async function exportCommand(cli: Invocation<ExportOptions>, name: string): Promise<void> {
+  const format = formatOf(cli.options);
+  const as = { format, all: cli.options.all === true };
   if (isFileName(name)) {
-    const tree = await readSessionFile(pathFrom(terminal, name));
-    const about = { ...present({ key: sessionKeyOf(tree) }), sessionId: tree.header.id, format: as.format };
-    write(terminal, about, exportPieces(tree, noBlobs, as), options);
-    return;
+    const tree = await readSessionFile(pathFrom(cli.terminal, name));
+    const about = { ...present({ key: sessionKeyOf(tree) }), sessionId: tree.header.id, format };
+    return write(cli, about, exportPieces(tree, noBlobs, as));
   }
-  const exported = await exportByCall(terminal, name, as, options);
+  const exported = await exportByCall(cli, name, as);
   if (exported !== null) {
     const { content = "", ...about } = exported;
-    write(terminal, about, [content], options);
-    return;
+    return write(cli, about, [content]);
   }
-  await withFolder(terminal, options, async (folder) => {
+  await withFolder(cli, async (folder) => {
     const record = await findSession(folder, name);
     const { key, sessionId } = record;
     const pieces = exportPieces(await readLog(folder.store, record), readBlobs(folder.store, record), as);
-    write(terminal, { key, sessionId, format: as.format }, pieces, options);
+    write(cli, { key, sessionId, format }, pieces);
   });
 }
 
 /** `null`: too large for one answer; it is read from the folder instead. */
-async function exportByCall(
-  terminal: Terminal,
-  name: string,
-  as: { readonly format: ExportFormat; readonly all: boolean },
-  options: ExportOptions,
-): Promise<ExportPayload | null> {
-  return withCalls(terminal, options, async (open) => {
+async function exportByCall(cli: Invocation, name: string, as: Format): Promise<ExportPayload | null> {
+  return withCalls(cli, async (open) => {
     const { key } = await resolveRef(open, name);
     try {
       return await open.calls.call("sessions.export", { key, ...as, ...open.reader });
@@ -88,12 +83,16 @@ async function exportByCall(
 
 type About = Pick<ExportPayload, "key" | "sessionId" | "format">;
 
-function write(terminal: Terminal, about: About, pieces: Iterable<string>, options: ExportOptions): void {
+function write(
+  { terminal, options }: Invocation<ExportOptions>,
+  about: About,
+  pieces: Iterable<string>,
+): void {
   if (options.output !== undefined) {
     const file = pathFrom(terminal, options.output);
-    const bytes = writePieces(file, pieces, { replace: options.force === true });
+    const bytes = writePieces(file, pieces, options.force === true);
     const payload: ExportPayload = { ...about, file, bytes };
-    answer(terminal, options, payload, [`wrote ${formatBytes(bytes)} to ${file}`]);
+    printAnswer({ terminal, options }, payload, [`wrote ${formatBytes(bytes)} to ${file}`]);
   } else if (options.json === true) {
     const payload: ExportPayload = { ...about, content: [...pieces].join("") };
     printJson(terminal, payload);
@@ -107,22 +106,15 @@ function formatOf({ format, output }: ExportOptions): ExportFormat {
   const text = format ?? /\.(\w+)$/.exec(output ?? "")?.[1] ?? "jsonl";
   const known = exportFormats.find((each) => each === text.toLowerCase());
   if (known !== undefined) return known;
-  const problem = `There is no format "${text}"`;
-  throw new SkeinError("invalid_arguments", {
-    problem,
-    advice: `Use --format ${exportFormats.join(", --format ")}`,
-  });
+  const advice = `Use --format ${exportFormats.join(", --format ")}`;
+  throw new SkeinError("invalid_arguments", { problem: `There is no format "${text}"`, advice });
 }
 
 /** Pieces are buffered up to this size. */
 const chunk = 256 * 1024;
 
 /** Writes a file that only its owner can read, completely or not at all. Returns its size in bytes. */
-function writePieces(
-  path: string,
-  pieces: Iterable<string>,
-  { replace = false }: { readonly replace?: boolean } = {},
-): number {
+function writePieces(path: string, pieces: Iterable<string>, replace: boolean): number {
   const target = replace ? `${path}.part-${process.pid}` : path;
   const file = open(path, target);
   let bytes = 0;

@@ -12,21 +12,24 @@ import { checkNamesOne, importAll, programs } from "../sessions/import-sources.t
 import { chosenCwd } from "../sessions/runtime-context.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
-import type { OpenFolderCalls } from "./connection/with-calls.ts";
+import { action, examples } from "./command.ts";
+import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { defaultAgent, processFolder } from "./connection/with-folder.ts";
 import type { FoundSource } from "./import-sources.ts";
-import { findSources, importOverCalls } from "./import-sources.ts";
+import { findSources, importOverCalls, mergeSources } from "./import-sources.ts";
+import { printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
 import { pluralize } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { withProgress } from "./output/progress.ts";
+import type { Column } from "./output/table.ts";
 import { printTable } from "./output/table.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, pathFrom, printJson } from "./output/terminal.ts";
+import { oneLine, paint, pathFrom } from "./output/terminal.ts";
 
-export function registerSessionsImport(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsImport(command: Command, context: CommandContext): void {
   command
     .argument("<path...>", "transcripts, folders of them, or OpenClaw's own folder")
     .option("--from <program>", "pi, openclaw, claude-code or codex; takes only its sessions from folders")
@@ -50,12 +53,10 @@ export function registerSessionsImport(command: Command, { terminal }: CommandCo
         "skein sessions import ./transcripts --keep-metadata",
       ),
     )
-    .action(async (paths: string[]) => {
-      if (!(await importCommand(terminal, paths, command.optsWithGlobals()))) throw new CommandFailed();
-    });
+    .action(action(context, importCommand));
 }
 
-interface ImportOptions extends GlobalOptions {
+interface ImportOptions {
   readonly from?: string;
   readonly dryRun?: boolean;
   readonly key?: string;
@@ -67,35 +68,29 @@ interface ImportOptions extends GlobalOptions {
   readonly keepMetadata?: boolean;
 }
 
-/** Returns `false` if something could not be imported or nothing was found. */
-async function importCommand(
-  terminal: Terminal,
-  paths: readonly string[],
-  options: ImportOptions,
-): Promise<boolean> {
+/** Fails if something could not be imported or nothing was found. */
+async function importCommand(cli: Invocation<ImportOptions>, paths: readonly string[]): Promise<void> {
+  const { terminal, options } = cli;
   const from = programOf(options.from);
   const isDry = options.dryRun === true;
   const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const settings = settingsFrom(terminal, options);
-  const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
+  const settings = settingsFrom(cli);
+  const found = mergeSources(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
   checkNamesOne(settings, found);
-  const { done, nextCommand } = await withCalls(
-    terminal,
-    options,
-    async (open) => ({
-      done: await withProgress(terminal, "Importing", (update) =>
-        importFound(terminal, open, found, { from, isDry, settings }, update),
+  const done = await withCalls(
+    cli,
+    (open) =>
+      withProgress(terminal, "Importing", (update) =>
+        importFound(open, found, { from, isDry, settings }, update),
       ),
-      nextCommand: open.nextCommand,
-    }),
     isDry ? "scratch" : "create",
   );
-  if (options.json === true) printJson(terminal, done);
-  else printImport(terminal, done, { isDry, nextCommand });
-  return done.failed.length === 0 && done.imported.length + (done.skipped?.length ?? 0) > 0;
+  printPayload(cli, done, () => printImport(cli, done));
+  const isDone = done.failed.length === 0 && done.imported.length + (done.skipped?.length ?? 0) > 0;
+  if (!isDone) throw new CommandFailed();
 }
 
-function settingsFrom(terminal: Terminal, options: ImportOptions): ImportSettings {
+function settingsFrom({ terminal, options }: Invocation<ImportOptions>): ImportSettings {
   const { key, label, cwd, model, sendPolicy, deliverTo, keepMetadata } = options;
   if (model !== undefined) parseModel(model);
   if (sendPolicy !== undefined && sendPolicy !== "allow" && sendPolicy !== "deny") {
@@ -125,17 +120,9 @@ function programOf(text: string | undefined): Program | null {
   throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
 }
 
-function together(found: readonly Sources<FoundSource>[]): Sources<FoundSource> {
-  return {
-    sources: found.flatMap((each) => each.sources),
-    failed: found.flatMap((each) => each.failed),
-  };
-}
-
 /** The folder accepts files of any size; a gateway accepts what fits into its frames. */
 async function importFound(
-  terminal: Terminal,
-  { store, calls, asker, reader, loaded }: OpenFolderCalls,
+  { terminal, store, calls, asker, reader, user, loaded }: OpenCalls,
   found: Sources<FoundSource>,
   how: { readonly from: Program | null; readonly isDry: boolean; readonly settings: ImportSettings },
   update: (done: number, total: number) => void,
@@ -147,44 +134,37 @@ async function importFound(
     const about = { ...reader, agentId, dryRun: isDry, ...present(settings) };
     return importOverCalls(calls, found, { from, about }, update);
   }
-  const scope = present({ userId: reader.userId });
   const files = configuredFileBoundary(loaded, processFolder(terminal));
-  const importer = new SessionImporter(store.sessions, scope, {
+  const importer = new SessionImporter(store.sessions, user, {
     ...{ agentId, dryRun: isDry, settings, clock: terminal },
     cwdFor: (agent, wanted) =>
       chosenCwd(wanted, (path) =>
-        files.resolveCwd({ userId: reader.userId ?? null, agentId: agent }, path, "operator"),
+        files.resolveCwd({ userId: user.userId ?? null, agentId: agent }, path, "operator"),
       ),
   });
   return importAll(importer, found, from, update);
 }
 
-type ToType = (...words: readonly string[]) => string;
-
 const mostShown = 20;
 const longest = 2000;
 
 function printImport(
-  terminal: Terminal,
+  cli: Invocation<ImportOptions>,
   { imported, skipped = [], ignored = [], failed }: ImportPayload,
-  { isDry, nextCommand }: { readonly isDry: boolean; readonly nextCommand: ToType },
 ): void {
+  const { terminal, options } = cli;
   const line = (text: string) => terminal.out(`${oneLine(text, longest)}\n`);
   const title = (text: string) => terminal.out(`\n${paint(terminal, "bold", text)}\n`);
   const entries = imported.reduce((sum, each) => sum + each.entries, 0);
-  const verb = isDry ? "would import" : "imported";
+  const verb = options.dryRun === true ? "would import" : "imported";
   line(`${verb} ${pluralize(imported.length, "session")} with ${pluralize(entries, "entry", "entries")}`);
   if (imported.length + skipped.length + ignored.length + failed.length === 0)
     line("no file with a session was found there");
   if (imported.length > 0) {
-    const columns = [
-      { title: "KEY", text: ({ key }: (typeof imported)[number]) => key, whole: true },
-      {
-        title: "ENTRIES",
-        text: (row: (typeof imported)[number]) => String(row.entries),
-        align: "right" as const,
-      },
-      { title: "FILE", text: ({ file }: (typeof imported)[number]) => shownPath(terminal, file), least: 20 },
+    const columns: Column<(typeof imported)[number]>[] = [
+      { title: "KEY", text: ({ key }) => key, whole: true },
+      { title: "ENTRIES", text: (row) => String(row.entries), align: "right" },
+      { title: "FILE", text: ({ file }) => shownPath(terminal, file), least: 20 },
     ];
     printTable(terminal, columns, imported.slice(0, mostShown));
     if (imported.length > mostShown) line(`and ${imported.length - mostShown} more; --json shows them all`);
@@ -192,14 +172,13 @@ function printImport(
   const lost = sumUp(imported.flatMap(({ notKept }) => notKept));
   if (lost.length > 0) title("Not kept");
   for (const { what, count, example } of lost.slice(0, mostShown)) {
-    terminal.out(
-      `  ${oneLine(`${count} × ${what}${example === undefined ? "" : ` (${example})`}`, longest)}\n`,
-    );
+    const text = `${count} × ${what}${example === undefined ? "" : ` (${example})`}`;
+    terminal.out(`  ${oneLine(text, longest)}\n`);
   }
   if (lost.length > mostShown) line(`  and ${lost.length - mostShown} more; --json shows them all`);
   if (skipped.length > 0) title("Skipped");
   for (const [why, rows] of Map.groupBy(skipped, (each) => each.why)) {
-    terminal.out(`  ${pluralize(rows.length, "session")}: ${why}${remedyFor(nextCommand, why, rows)}\n`);
+    terminal.out(`  ${pluralize(rows.length, "session")}: ${why}${remedyFor(cli, why, rows)}\n`);
   }
   if (ignored.length > 0) title("Ignored");
   for (const [why, rows] of Map.groupBy(ignored, (each) => each.why))
@@ -230,15 +209,11 @@ function sumUp(losses: readonly Loss[]): Loss[] {
 }
 
 /** The commands that restore sessions which were skipped because they are in the trash. */
-function remedyFor(
-  nextCommand: ToType,
-  why: string,
-  rows: readonly { readonly sessionId: string }[],
-): string {
+function remedyFor(cli: Invocation, why: string, rows: readonly { readonly sessionId: string }[]): string {
   if (why !== "in the trash") return "";
   const restore = rows
     .slice(0, mostShown)
-    .map(({ sessionId }) => nextCommand("sessions", "restore", sessionId));
-  const rest = rows.length > mostShown ? [nextCommand("sessions", "ls", "--trash")] : [];
+    .map(({ sessionId }) => commandLine(cli, "sessions", "restore", sessionId));
+  const rest = rows.length > mostShown ? [commandLine(cli, "sessions", "ls", "--trash")] : [];
   return `; restore with${[...restore, ...rest].map((command) => `\n    ${command}`).join("")}`;
 }

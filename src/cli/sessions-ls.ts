@@ -6,10 +6,11 @@ import { displayKey } from "../core/references.ts";
 import type { Params } from "../protocol/methods/method-table.ts";
 import type { SearchPayload, SessionRow, TrashRow } from "../protocol/session-list.ts";
 import type { CommandContext } from "./command.ts";
-import { allUsersOption, examples, upTo, wholeNumber } from "./command.ts";
+import { action, allUsersOption, examples, upTo, wholeNumber } from "./command.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { waitForIndex, withCalls } from "./connection/with-calls.ts";
+import { printPayload } from "./output/answer.ts";
 import {
   formatAge,
   formatBytes,
@@ -19,14 +20,13 @@ import {
   parseTime,
   pluralize,
 } from "./output/format.ts";
-import type { AllUsersOption, GlobalOptions } from "./output/global-options.ts";
-import { userColumn, userFilter } from "./output/global-options.ts";
+import type { AllUsersOption, Invocation } from "./output/invocation.ts";
+import { userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
-import { printTable } from "./output/table.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, printJson, printNote, wholeLine } from "./output/terminal.ts";
+import { pageNotes, printList, userColumn } from "./output/table.ts";
+import { oneLine, paint, wholeLine } from "./output/terminal.ts";
 
-export function registerSessionsLs(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsLs(command: Command, context: CommandContext): void {
   command
     .option("--kinds <kinds>", "only these, with commas: main, group, cron, hook, node, other")
     .option("--label <label>", "only the one with this label")
@@ -46,10 +46,10 @@ export function registerSessionsLs(command: Command, { terminal }: CommandContex
         "skein sessions ls --agent research --json",
       ),
     )
-    .action(() => listCommand(terminal, command.optsWithGlobals()));
+    .action(action(context, listSessions));
 }
 
-export function registerSessionsSearch(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsSearch(command: Command, context: CommandContext): void {
   command
     .argument("<text>", "the words to search for")
     .option("--session <ref>", "only in this session")
@@ -65,10 +65,10 @@ export function registerSessionsSearch(command: Command, { terminal }: CommandCo
         "skein sessions search Kyoto --since 7d --json",
       ),
     )
-    .action((text: string) => searchCommand(terminal, text, command.optsWithGlobals()));
+    .action(action(context, searchSessions));
 }
 
-interface ListOptions extends GlobalOptions, AllUsersOption {
+interface ListOptions extends AllUsersOption {
   readonly kinds?: string;
   readonly label?: string;
   readonly search?: string;
@@ -79,12 +79,10 @@ interface ListOptions extends GlobalOptions, AllUsersOption {
   readonly cursor?: string;
 }
 
-async function listCommand(terminal: Terminal, options: ListOptions): Promise<void> {
-  const query = queryOf(options);
-  await withCalls(terminal, options, (open) =>
-    options.trash === true
-      ? printTrash(terminal, open, options)
-      : printSessions(terminal, open, query, options),
+async function listSessions(cli: Invocation<ListOptions>): Promise<void> {
+  const query = queryOf(cli.options);
+  await withCalls(cli, (open) =>
+    cli.options.trash === true ? printTrash(open) : printSessions(cli, open, query),
   );
 }
 
@@ -123,31 +121,20 @@ function kindsOf(text: string): SessionKind[] {
     });
 }
 
-async function printSessions(
-  terminal: Terminal,
-  open: OpenCalls,
-  query: ListQuery,
-  options: ListOptions,
-): Promise<void> {
-  await waitForIndex(terminal, open);
+async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, query: ListQuery): Promise<void> {
+  await waitForIndex(open);
   const { agentId } = open.reader;
-  const payload = await open.calls.call("sessions.list", {
-    ...query,
-    ...present({ agentId }),
-    ...userFilter(options),
-  });
-  if (options.json === true) {
-    printJson(terminal, payload);
-    return;
-  }
+  const params = { ...query, ...present({ agentId }), ...userFilter(cli) };
+  const payload = await open.calls.call("sessions.list", params);
   const { sessions, nextCursor, indexing } = payload;
   const isBusy = sessions.some((row) => statusOf(row) !== "");
-  const columns = columnsFor((key) => displayKey(key, open.asker), isBusy, terminal.now());
-  if (sessions.length === 0) terminal.out(`no sessions${isFiltered(query) ? " like that" : ""}\n`);
-  else printTable(terminal, options.allUsers === true ? [userColumn, ...columns] : columns, sessions);
-  if (nextCursor !== undefined) printNote(terminal, `more: --cursor ${nextCursor}`);
-  if (indexing !== undefined)
-    printNote(terminal, `the index is behind for ${pluralize(indexing.behind, "session")}`);
+  const columns = columnsFor((key) => displayKey(key, open.asker), isBusy, cli.terminal.now());
+  printList(cli, payload, {
+    columns: cli.options.allUsers === true ? [userColumn, ...columns] : columns,
+    rows: sessions,
+    empty: `no sessions${isFiltered(query) ? " like that" : ""}`,
+    notes: pageNotes(nextCursor, indexing),
+  });
 }
 
 function isFiltered({ limit: _limit, ...filters }: ListQuery): boolean {
@@ -183,17 +170,9 @@ function tokensOf(tokens: number): string {
   return tokens === 0 ? "" : formatCount(tokens);
 }
 
-async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOptions): Promise<void> {
-  const { calls, reader, asker } = open;
+async function printTrash(open: OpenCalls): Promise<void> {
+  const { terminal, calls, reader, asker } = open;
   const payload = await calls.call("sessions.trash", reader);
-  if (options.json === true) {
-    printJson(terminal, payload);
-    return;
-  }
-  if (payload.count === 0) {
-    terminal.out("the trash is empty\n");
-    return;
-  }
   const now = terminal.now();
   const columns: Column<TrashRow>[] = [
     { title: "SESSION ID", text: ({ sessionId }) => sessionId, whole: true },
@@ -203,10 +182,10 @@ async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOpti
     { title: "SIZE", text: ({ bytes }) => formatBytes(bytes), align: "right", spare: 1 },
     { title: "REMOVED", text: ({ removedAt }) => formatAge(now - removedAt), align: "right" },
   ];
-  printTable(terminal, columns, payload.sessions);
+  printList(open, payload, { columns, rows: payload.sessions, empty: "the trash is empty" });
 }
 
-interface SearchOptions extends GlobalOptions {
+interface SearchOptions {
   readonly session?: string;
   readonly role?: string;
   readonly since?: string;
@@ -214,30 +193,27 @@ interface SearchOptions extends GlobalOptions {
   readonly limit?: number;
 }
 
-async function searchCommand(terminal: Terminal, text: string, options: SearchOptions): Promise<void> {
-  const { session, role, since, until, limit } = options;
+async function searchSessions(cli: Invocation<SearchOptions>, text: string): Promise<void> {
+  const { session, role, since, until, limit } = cli.options;
   if (text.trim() === "") {
-    throw new SkeinError("invalid_arguments", {
-      problem: "The search text is empty",
-      advice: "Give at least one word",
-    });
+    const problem = "The search text is empty";
+    throw new SkeinError("invalid_arguments", { problem, advice: "Give at least one word" });
   }
-  const now = terminal.now();
+  const now = cli.terminal.now();
   const times = {
     since: since === undefined ? null : parseTime(since, now),
     until: until === undefined ? null : parseTime(until, now),
   };
-  await withCalls(terminal, options, async (open) => {
+  await withCalls(cli, async (open) => {
     const key = session === undefined ? null : (await resolveRef(open, session)).key;
-    await waitForIndex(terminal, open);
-    const asked = { query: text, ...present({ key, role, ...times, limit }), ...open.reader };
-    const found = await open.calls.call("sessions.search", asked);
-    if (options.json === true) printJson(terminal, found);
-    else printHits(terminal, open, found);
+    await waitForIndex(open);
+    const params = { query: text, ...present({ key, role, ...times, limit }), ...open.reader };
+    const found = await open.calls.call("sessions.search", params);
+    printPayload(cli, found, () => printHits(open, found));
   });
 }
 
-function printHits(terminal: Terminal, { asker }: OpenCalls, { hits, indexing }: SearchPayload): void {
+function printHits({ terminal, asker }: OpenCalls, { hits, indexing }: SearchPayload): void {
   if (hits.length === 0) terminal.out("nothing found\n");
   for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
     const parts = [displayKey(key, asker), role, formatTime(time), `…${entryId.slice(-8)}`];

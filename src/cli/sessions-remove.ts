@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { displayKey } from "../core/references.ts";
 import type { RedactedPayload } from "../protocol/session-changes.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, sessionHelp, yesOption } from "./command.ts";
+import { action, examples, sessionHelp, yesOption } from "./command.ts";
 import {
   exactKey,
   exactTrashedKey,
@@ -13,104 +13,88 @@ import {
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer, erasePendingLines } from "./output/answer.ts";
+import { erasePendingLines, printAnswer } from "./output/answer.ts";
 import { pluralize } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { confirm } from "./output/terminal.ts";
 
-export function registerSessionsRm(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsRm(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
     .option("--purge", "delete a session that is in the trash for good")
     .addOption(yesOption())
     .addHelpText("after", examples("skein sessions rm trip", "skein sessions rm old-trip --purge --yes"))
-    .action((ref: string) => removeCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, removeSession));
 }
 
-export function registerSessionsRestore(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsRestore(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", "a session in the trash: key, session id, label, or a beginning of the id")
     .addHelpText("after", examples("skein sessions restore old-trip"))
-    .action((ref: string) => restoreCommand(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, restoreSession));
 }
 
-export function registerSessionsRedact(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsRedact(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
     .argument("<entryId...>", "entries (their ids, or unique endings of them)")
     .addOption(yesOption())
     .addHelpText("after", examples("skein sessions redact trip 48cf5c5e --yes"))
-    .action((ref: string, entryIds: string[]) =>
-      redactCommand(terminal, ref, entryIds, command.optsWithGlobals()),
-    );
+    .action(action(context, redactEntries));
 }
 
-interface RemoveOptions extends GlobalOptions {
+interface RemoveOptions {
   readonly purge?: boolean;
   readonly yes?: boolean;
 }
 
-async function removeCommand(terminal: Terminal, name: string, options: RemoveOptions): Promise<void> {
-  await withCalls(terminal, options, (open) =>
-    options.purge === true ? purge(terminal, open, name, options) : toTrash(terminal, open, name, options),
+async function removeSession(cli: Invocation<RemoveOptions>, name: string): Promise<void> {
+  await withCalls(cli, (open) =>
+    cli.options.purge === true ? purge(cli, open, name) : moveToTrash(open, name),
   );
 }
 
-async function toTrash(
-  terminal: Terminal,
-  open: OpenCalls,
-  name: string,
-  options: RemoveOptions,
-): Promise<void> {
+async function moveToTrash(open: OpenCalls, name: string): Promise<void> {
   const key = exactKey(await resolveRef(open, name));
   const done = await open.calls.call("sessions.delete", { key, ...open.reader });
-  answer(terminal, options, done, [
+  printAnswer(open, done, [
     `${displayKey(done.key, open.asker)} is in the trash`,
-    ["undo", open.nextCommand("sessions", "restore", exactTrashedKey(done))],
+    ["undo", commandLine(open, "sessions", "restore", exactTrashedKey(done))],
   ]);
 }
 
-async function purge(
-  terminal: Terminal,
-  open: OpenCalls,
-  name: string,
-  options: RemoveOptions,
-): Promise<void> {
+async function purge(cli: Invocation<RemoveOptions>, open: OpenCalls, name: string): Promise<void> {
   const found = await resolveTrashed(open, name);
-  const { key, sessionId } = found;
-  const shown = displayKey(key, open.asker);
-  await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
+  const shown = displayKey(found.key, open.asker);
+  await confirm(cli, `Delete ${shown} (${found.sessionId}) for good?`);
   const params = { key: exactTrashedKey(found), purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
-  answer(terminal, options, done, [`${shown} is gone for good`, ...erasePendingLines(done)]);
+  printAnswer(open, done, [`${shown} is gone for good`, ...erasePendingLines(done)]);
 }
 
-async function restoreCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async (open) => {
+async function restoreSession(cli: Invocation, name: string): Promise<void> {
+  await withCalls(cli, async (open) => {
     const key = exactTrashedKey(await resolveTrashed(open, name));
     const done = await open.calls.call("sessions.restore", { key, ...open.reader });
-    answer(terminal, options, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
+    printAnswer(open, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
   });
 }
 
-async function redactCommand(
-  terminal: Terminal,
+async function redactEntries(
+  cli: Invocation<{ readonly yes?: boolean }>,
   name: string,
   entryIds: readonly string[],
-  options: GlobalOptions & { readonly yes?: boolean },
 ): Promise<void> {
-  await withCalls(terminal, options, async (open) => {
-    const found = await resolveRef(open, name);
-    const key = exactKey(found);
+  await withCalls(cli, async (open) => {
+    const key = exactKey(await resolveRef(open, name));
     const ids: string[] = [];
     for (const each of entryIds) ids.push(await resolveEntry(open, { key, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
     const what = `what ${pluralize(ids.length, "entry says", "entries say")} in ${shown}`;
-    await confirm(terminal, `Erase ${what} for good, in every copy?`, options);
-    const params = { key, entryIds: ids, ...open.reader };
-    const done = await open.calls.call("sessions.redact", params);
-    answer(terminal, options, done, linesFor(done));
+    await confirm(cli, `Erase ${what} for good, in every copy?`);
+    const done = await open.calls.call("sessions.redact", { key, entryIds: ids, ...open.reader });
+    printAnswer(open, done, linesFor(done));
   });
 }
 

@@ -6,65 +6,61 @@ import type { RepairPayload } from "../protocol/session-views.ts";
 import { damageIn } from "../sessions/tree-view.ts";
 import { repairSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, refHelp } from "./command.ts";
+import { action, examples, refHelp } from "./command.ts";
 import { findSession, isFileName } from "./connection/resolve-session.ts";
 import { withFolder } from "./connection/with-folder.ts";
+import { printPayload } from "./output/answer.ts";
 import { pluralize } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import type { Invocation } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, pathFrom, printJson, wholeLine } from "./output/terminal.ts";
+import { oneLine, paint, pathFrom, wholeLine } from "./output/terminal.ts";
 
-export function registerSessionsRepair(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsRepair(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
     .addHelpText("after", examples("skein sessions repair ./trip.jsonl", "skein sessions repair trip --json"))
-    .action((ref: string) => repairSession(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, repairSession));
 }
 
 const mostLines = 20;
 
 /** Rewrites a damaged session file and keeps the original. The log of a session is only inspected. */
-async function repairSession(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
-  const report: RepairPayload = isFileName(name)
+async function repairSession(cli: Invocation, name: string): Promise<void> {
+  const { terminal } = cli;
+  const isFile = isFileName(name);
+  const report: RepairPayload = isFile
     ? await repairSessionFile(pathFrom(terminal, name))
-    : await damageOf(terminal, name, options);
-  if (options.json === true) printJson(terminal, report);
-  else if (isFileName(name)) printRepair(terminal, name, report);
-  else printDamage(terminal, name, report);
-}
-
-async function damageOf(terminal: Terminal, name: string, options: GlobalOptions): Promise<RepairPayload> {
-  return withFolder(terminal, options, async (folder) => {
-    const record = await findSession(folder, name);
-    const { store } = folder;
-    return damageIn(logPath(store, record), await readLog(store, record));
-  });
+    : await withFolder(cli, async (folder) => {
+        const record = await findSession(folder, name);
+        return damageIn(logPath(folder.store, record), await readLog(folder.store, record));
+      });
+  printPayload(cli, report, () => (isFile ? printRepair : printDamage)(terminal, wholeLine(name), report));
 }
 
 function printRepair(terminal: Terminal, name: string, report: RepairPayload): void {
-  const shown = wholeLine(name);
-  if (report.backup === null) {
-    terminal.out(`${shown}: nothing to repair, ${entries(report.kept)}\n`);
+  const { backup, kept, headerRebuilt, bridged } = report;
+  if (backup === null) {
+    terminal.out(`${name}: nothing to repair, ${entries(kept)}\n`);
     return;
   }
-  terminal.out(`${paint(terminal, "bold", shown)}: repaired, ${entries(report.kept)} kept\n`);
-  if (report.headerRebuilt) terminal.out("  the header was lost; a new one was written\n");
+  terminal.out(`${paint(terminal, "bold", name)}: repaired, ${entries(kept)} kept\n`);
+  if (headerRebuilt) terminal.out("  the header was lost; a new one was written\n");
   printLines(terminal, report, " was left out");
-  if (report.bridged.length > 0)
-    terminal.out(`  ${entries(report.bridged.length)} now attached to the entry before the damage\n`);
-  terminal.out(`  as it was: ${wholeLine(report.backup)}\n`);
+  if (bridged.length > 0)
+    terminal.out(`  ${entries(bridged.length)} now attached to the entry before the damage\n`);
+  terminal.out(`  as it was: ${wholeLine(backup)}\n`);
 }
 
 function printDamage(terminal: Terminal, name: string, report: RepairPayload): void {
-  const shown = wholeLine(name);
-  if (report.damaged.length === 0) {
-    terminal.out(`${shown}: no damage, ${entries(report.kept)}\n`);
+  const { damaged, kept, bridged } = report;
+  if (damaged.length === 0) {
+    terminal.out(`${name}: no damage, ${entries(kept)}\n`);
     return;
   }
-  terminal.out(`${paint(terminal, "bold", shown)}: ${entries(report.kept)} can be read\n`);
+  terminal.out(`${paint(terminal, "bold", name)}: ${entries(kept)} can be read\n`);
   printLines(terminal, report, "");
-  if (report.bridged.length > 0)
-    terminal.out(`  ${entries(report.bridged.length)} read as attached to the entry before the damage\n`);
+  if (bridged.length > 0)
+    terminal.out(`  ${entries(bridged.length)} read as attached to the entry before the damage\n`);
   terminal.out("  the log of a session is never rewritten; the damaged lines stay where they are\n");
   terminal.out(`  the log: ${wholeLine(report.file)}\n`);
 }

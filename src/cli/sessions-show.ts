@@ -8,7 +8,7 @@ import { historyOf } from "../sessions/history.ts";
 import { treeView } from "../sessions/tree-view.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, refHelp, upTo } from "./command.ts";
+import { action, examples, refHelp, upTo } from "./command.ts";
 import {
   fetchTree,
   isFileName,
@@ -18,13 +18,12 @@ import {
 } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { withCalls } from "./connection/with-calls.ts";
-import { printFindings } from "./output/answer.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import { printFindings, printPayload } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { printMessage, printTree } from "./output/print-session.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { oneLine, paint, pathFrom, printJson, wholeLine } from "./output/terminal.ts";
+import { oneLine, paint, pathFrom, printNote, wholeLine } from "./output/terminal.ts";
 
-export function registerSessionsShow(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsShow(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
     .option("--limit <n>", "at most this many messages, up to 1000 (default: 200)", upTo(1000))
@@ -34,18 +33,18 @@ export function registerSessionsShow(command: Command, { terminal }: CommandCont
       "after",
       examples("skein sessions show trip", "skein sessions show ./trip.jsonl --limit 20 --json"),
     )
-    .action((ref: string) => showSession(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, showSession));
 }
 
-export function registerSessionsTree(command: Command, { terminal }: CommandContext): void {
+export function registerSessionsTree(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", refHelp)
     .option("--all", "bookkeeping entries too (labels, names, moves of the leaf)")
     .addHelpText("after", examples("skein sessions tree trip", "skein sessions tree ./trip.jsonl --json"))
-    .action((ref: string) => showTree(terminal, ref, command.optsWithGlobals()));
+    .action(action(context, showTree));
 }
 
-interface ShowOptions extends GlobalOptions {
+interface ShowOptions {
   readonly limit?: number;
   readonly before?: string;
   readonly after?: string;
@@ -60,27 +59,28 @@ interface Shown {
   readonly findings: readonly Diagnostic[];
 }
 
-async function showSession(terminal: Terminal, name: string, options: ShowOptions): Promise<void> {
+async function showSession(cli: Invocation<ShowOptions>, name: string): Promise<void> {
+  const { terminal } = cli;
   const { history, title, findings } = isFileName(name)
-    ? await pageOfFile(terminal, name, options)
-    : await withCalls(terminal, options, (open) => pageOfSession(open, name, options));
-  if (options.json === true) {
-    printJson(terminal, history);
-    return;
-  }
-  terminal.out(`${paint(terminal, "bold", wholeLine(title))}\n`);
-  if (history.nextBefore !== undefined)
-    terminal.out(note(terminal, `earlier: --before ${history.nextBefore}`));
-  for (const message of history.messages) printMessage(terminal, message);
-  if (history.nextAfter !== undefined)
-    terminal.out(`\n${note(terminal, `later: --after ${history.nextAfter}`)}`);
-  for (const waiting of history.pending)
-    printMessage(terminal, { ...waiting, id: `waits as run ${waiting.runId}` });
-  if (history.messages.length === 0) terminal.out(note(terminal, "no messages on this branch"));
-  printFindings(terminal, findings);
+    ? await pageOfFile(cli, name)
+    : await withCalls(cli, (open) => pageOfSession(open, name, cli.options));
+  const { messages, nextBefore, nextAfter, pending } = history;
+  printPayload(cli, history, () => {
+    terminal.out(`${paint(terminal, "bold", wholeLine(title))}\n`);
+    if (nextBefore !== undefined) printNote(terminal, `earlier: --before ${nextBefore}`);
+    for (const message of messages) printMessage(terminal, message);
+    if (nextAfter !== undefined) {
+      terminal.out("\n");
+      printNote(terminal, `later: --after ${nextAfter}`);
+    }
+    for (const waiting of pending)
+      printMessage(terminal, { ...waiting, id: `waits as run ${waiting.runId}` });
+    if (messages.length === 0) printNote(terminal, "no messages on this branch");
+    printFindings(terminal, findings);
+  });
 }
 
-async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions): Promise<Shown> {
+async function pageOfFile({ terminal, options }: Invocation<ShowOptions>, name: string): Promise<Shown> {
   const tree = await readSessionFile(pathFrom(terminal, name));
   const ids = Array.from(tree.entries(), ({ id }) => id);
   const history = historyOf(tree, await rangeOf(options, async (text) => matchEntryId(ids, text) ?? text));
@@ -94,7 +94,7 @@ async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions
   const { key } = await resolveRef(open, name);
   const range = await rangeOf(options, (text) => resolveEntry(open, { key, ...reader }, text));
   const history = await calls.call("chat.history", { sessionKey: key, ...range, ...reader });
-  const title = options.json === true ? key : await titleOf(open, key);
+  const title = open.options.json === true ? key : await titleOf(open, key);
   return { history, title, findings: [] };
 }
 
@@ -116,24 +116,13 @@ async function rangeOf(
   });
 }
 
-function note(terminal: Terminal, text: string): string {
-  return `${paint(terminal, "dim", wholeLine(text))}\n`;
-}
-
-async function showTree(
-  terminal: Terminal,
-  name: string,
-  options: GlobalOptions & { readonly all?: boolean },
-): Promise<void> {
+async function showTree(cli: Invocation<{ readonly all?: boolean }>, name: string): Promise<void> {
+  const { terminal, options } = cli;
   const view = isFileName(name)
     ? treeView(await readSessionFile(pathFrom(terminal, name)))
-    : await withCalls(terminal, options, async (open) => {
+    : await withCalls(cli, async (open) => {
         const { key } = await resolveRef(open, name);
         return fetchTree(open, { key, ...open.reader });
       });
-  if (options.json === true) {
-    printJson(terminal, view);
-    return;
-  }
-  printTree(terminal, view, { all: options.all, option: "--all" });
+  printPayload(cli, view, () => printTree(terminal, view, { all: options.all, option: "--all" }));
 }

@@ -174,7 +174,8 @@ function slashHelp(): string {
 export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 
 /** Reads the images that a message mentions. */
-type ReadNamed = (
+type ReadImages = (
+  open: OpenSkeinCalls,
   to: SessionParams,
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
@@ -183,7 +184,7 @@ type ReadNamed = (
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;
-  readonly #readNamed: ReadNamed;
+  readonly #readImages: ReadImages;
   readonly #newId = createIdSource();
   #to: SessionParams;
 
@@ -191,9 +192,9 @@ export class ChatSession {
     open: OpenSkeinCalls,
     to: SessionParams,
     sending: Sending,
-    readNamed: ReadNamed = async () => [],
+    readImages: ReadImages = async () => [],
   ) {
-    this.#readNamed = readNamed;
+    this.#readImages = readImages;
     this.open = open;
     this.#to = to;
     this.sending = sending;
@@ -201,12 +202,15 @@ export class ChatSession {
 
   /** Sends a message and returns its run ID. */
   async say(message: string): Promise<string> {
-    const attachments = await this.#readNamed(this.#to, message);
-    const said = {
-      ...{ ...this.#to, message, idempotencyKey: this.#newId(), ...this.sending },
+    const attachments = await this.#readImages(this.open, this.#to, message);
+    const { runId } = await this.open.calls.call("sessions.send", {
+      ...this.#to,
+      message,
+      idempotencyKey: this.#newId(),
+      ...this.sending,
       ...(attachments.length === 0 ? {} : { attachments }),
-    };
-    return (await this.open.calls.call("sessions.send", said)).runId;
+    });
+    return runId;
   }
 
   get to(): SessionParams {

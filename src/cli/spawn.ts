@@ -4,24 +4,23 @@ import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { CommandContext } from "./command.ts";
-import { examples, wholeNumber } from "./command.ts";
+import { action, examples, wholeNumber } from "./command.ts";
 import type { ExpectedChild } from "./connection/watch-run.ts";
 import { ChildPrinter } from "./connection/watch-run.ts";
-import { tell } from "./connection/with-folder.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
-import { answer } from "./output/answer.ts";
+import type { AnswerLine } from "./output/answer.ts";
+import { printLines, printNotice } from "./output/answer.ts";
 import type { ExitCode } from "./output/errors.ts";
 import { formatCount } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Invocation } from "./output/invocation.ts";
 import { pathFrom } from "./output/terminal.ts";
 import { exitOf, isRow, printText, printToolResult } from "./output/tool-result.ts";
 import { TurnPrinter } from "./output/turn-printer.ts";
 import type { Watched } from "./tool.ts";
 import { callTool, forSessionHelp } from "./tool.ts";
 
-export function registerSpawn(command: Command, { terminal }: CommandContext): void {
+export function registerSpawn(command: Command, context: CommandContext): void {
   const choice = (flags: string, about: string, ...choices: readonly string[]) =>
     command.addOption(new Option(flags, about).choices(choices));
   command
@@ -69,10 +68,10 @@ export function registerSpawn(command: Command, { terminal }: CommandContext): v
         "skein spawn fix the failing test --runtime acp --under codex",
       ),
     )
-    .action((words: string[]) => spawnCommand(terminal, words, command.optsWithGlobals()));
+    .action(action(context, spawnCommand));
 }
 
-interface SpawnOptions extends GlobalOptions {
+interface SpawnOptions {
   readonly session?: string;
   readonly under?: string;
   readonly runtime?: "subagent" | "acp";
@@ -92,32 +91,26 @@ interface SpawnOptions extends GlobalOptions {
   readonly wait?: boolean;
 }
 
-async function spawnCommand(
-  terminal: Terminal,
-  words: readonly string[],
-  options: SpawnOptions,
-): Promise<void> {
-  const { session: ref = "main", key } = options;
-  const waits = options.wait !== false;
-  const isShown = waits && options.json !== true && terminal.redraws;
-  await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, (open) =>
+async function spawnCommand(cli: Invocation<SpawnOptions>, words: readonly string[]): Promise<void> {
+  const { session: ref = "main", key, wait, json } = cli.options;
+  const waits = wait !== false;
+  const isShown = waits && json !== true && cli.terminal.redraws;
+  const spawn = (open: OpenSkeinCalls) =>
     callTool(
-      terminal,
       open,
-      { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
+      { name: "sessions_spawn", args: argumentsOf(cli, words), ref, key },
       {
-        ...options,
         waits,
-        show: (result) => show(terminal, options, result, open.asker.agentId),
-        ...(isShown ? { watch: () => watchChild(terminal, open, { ref, task: words.join(" ") }) } : {}),
+        show: (result) => printSpawned(cli, result, open.asker.agentId),
+        ...(isShown ? { watch: () => watchChild(open, { ref, task: words.join(" ") }) } : {}),
       },
-    ),
-  );
+    );
+  await withSkeinCalls(cli, spawn, { workers: waits && "own", ref });
 }
 
 /** Prints the child's output on stderr while it runs. */
-async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ExpectedChild): Promise<Watched> {
-  const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
+async function watchChild(open: OpenSkeinCalls, coming: ExpectedChild): Promise<Watched> {
+  const printer = new TurnPrinter(open.terminal, { notes: "err", text: true, thinking: false, asides: true });
   const shown = await ChildPrinter.of(printer, open, coming);
   let childRun: string | null = null;
   return {
@@ -134,7 +127,7 @@ async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: Expe
   };
 }
 
-function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {
+function argumentsOf({ terminal, options }: Invocation<SpawnOptions>, words: readonly string[]): object {
   const { under, runtime, resume, label, model, thinking, mode, context, cleanup, cwd, timeout } = options;
   return {
     task: words.join(" "),
@@ -145,27 +138,30 @@ function argumentsOf(terminal: Terminal, words: readonly string[], options: Spaw
   };
 }
 
-function show(terminal: Terminal, options: SpawnOptions, result: ToolResult, agentId: string): ExitCode {
+function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId: string): ExitCode {
+  const { terminal, options } = cli;
   if (options.json === true || exitOf(result) !== 0) {
-    const exit = printToolResult(terminal, options, result) || endOf(result);
+    const exit = printToolResult(cli, result) || endOf(result);
     if (result.code === "agent_not_allowed" && options.runtime !== "acp")
-      tell(terminal, options, allowingSetting(options, agentId));
+      printNotice(cli, allowingSetting(options, agentId));
     return exit;
   }
-  const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: said } = result;
-  const line = (title: string, value: unknown) =>
-    value === undefined ? [] : [[title, typeof value === "string" ? value : JSON.stringify(value)] as const];
-  answer(terminal, {}, {}, [
+  const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: reply } = result;
+  const line = (title: string, value: unknown): AnswerLine => [
+    title,
+    value === undefined || typeof value === "string" ? value : JSON.stringify(value),
+  ];
+  printLines(terminal, [
     `spawned ${String(childSessionKey)}`,
-    ...line("label", label),
-    ...line("run", runId),
-    ...line("mode", mode),
-    ...line("agent's session", agentSessionId),
-    ...(outcome === undefined ? line("note", note) : []),
-    ...line("ended", outcome),
-    ...line("tokens", tokensIn(usage)),
+    line("label", label),
+    line("run", runId),
+    line("mode", mode),
+    line("agent's session", agentSessionId),
+    line("note", outcome === undefined ? note : undefined),
+    line("ended", outcome),
+    line("tokens", tokensIn(usage)),
   ]);
-  if (typeof said === "string" && said !== "") printText(terminal, said);
+  if (typeof reply === "string" && reply !== "") printText(terminal, reply);
   return endOf(result);
 }
 

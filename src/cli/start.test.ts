@@ -28,7 +28,10 @@ function start(cwd: string, options: object, pieces: SmallPieces = smallPieces()
     onReload: () => () => undefined,
     exit: (code: number) => void exits.push(code),
   };
-  const done = startCommand(terminal, { dir: "root", ...options }, { version: "1.2.3", pieces, signals });
+  const done = startCommand(
+    { terminal, options: { dir: "root", ...options } },
+    { version: "1.2.3", pieces, signals },
+  );
   const stop = async () => {
     (await heard.promise)("enough");
     await done;

@@ -5,19 +5,19 @@ import { escapeToLine } from "../core/text.ts";
 import { tokenPath } from "../gateway/auth/admin-token.ts";
 import type { StartPayload } from "../protocol/command-payloads.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
+import { action, examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
 import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { awaitStop, processSignals } from "./gateway/stop-requests.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { answer } from "./output/answer.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { ProcessSignals, Terminal } from "./output/terminal.ts";
+import { printAnswer } from "./output/answer.ts";
+import type { Invocation } from "./output/invocation.ts";
+import type { ProcessSignals } from "./output/terminal.ts";
 import { paint } from "./output/terminal.ts";
 
-export function registerStart(command: Command, { terminal, version }: CommandContext): void {
+export function registerStart(command: Command, context: CommandContext): void {
   command
     .option("--host <address>", "the address to listen on (default: as configured, else 127.0.0.1)")
     .option("--port <number>", "the port; 0: any free one (default: as configured, else 18790)", portNumber)
@@ -31,17 +31,19 @@ export function registerStart(command: Command, { terminal, version }: CommandCo
         "skein start --json",
       ),
     )
-    .action(async () => {
-      const signals = terminal.signals ?? processSignals();
-      const { gatewayPieces } = await import("../app/gateway.ts");
-      await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, signals });
-    });
+    .action(
+      action(context, async (cli: Invocation<StartOptions>) => {
+        const signals = context.terminal.signals ?? processSignals();
+        const { gatewayPieces } = await import("../app/gateway.ts");
+        await startCommand(cli, { version: context.version, pieces: gatewayPieces, signals });
+      }),
+    );
 }
 
-export function registerReload(command: Command, { terminal }: CommandContext): void {
+export function registerReload(command: Command, context: CommandContext): void {
   command
     .addHelpText("after", examples("skein reload", "skein reload --dir ./project/.skein --json"))
-    .action(() => reloadCommand(terminal, command.optsWithGlobals()));
+    .action(action(context, reloadCommand));
 }
 
 function portNumber(text: string): number {
@@ -50,7 +52,7 @@ function portNumber(text: string): number {
   return Number(text);
 }
 
-export interface StartOptions extends GlobalOptions {
+export interface StartOptions {
   readonly host?: string;
   readonly port?: number;
   readonly expose?: boolean;
@@ -63,10 +65,10 @@ export interface StartSurroundings {
 }
 
 export async function startCommand(
-  terminal: Terminal,
-  options: StartOptions,
+  cli: Invocation<StartOptions>,
   { version, pieces, signals }: StartSurroundings,
 ): Promise<void> {
+  const { terminal, options } = cli;
   const { host, port, expose } = options;
   // Subscribed first, so that a stop request during the start is not lost.
   const stop = awaitStop(signals, () => signals.exit(0));
@@ -76,23 +78,22 @@ export async function startCommand(
       ...(port !== undefined && { port }),
       ...(expose && { expose }),
     };
-    const where = loadOptions(terminal, options);
+    const where = loadOptions(cli);
     const onReload = (file: string | null) =>
       options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, overrides, version, pieces, onReload });
     if (gateway.isMine)
       for (const warning of gateway.warnings)
         terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(warning)}\n`);
-    tellWhere(terminal, options, gateway);
-    if (gateway.isMine) await stay(terminal, options, gateway, stop.requested, signals);
+    printAddress(cli, gateway);
+    if (gateway.isMine) await serveUntilStopped(cli, gateway, stop.requested, signals);
   } finally {
     stop.end();
   }
 }
 
-async function stay(
-  terminal: Terminal,
-  options: StartOptions,
+async function serveUntilStopped(
+  { terminal, options }: Invocation,
   gateway: OpenGateway,
   requested: Promise<string>,
   signals: ProcessSignals,
@@ -111,16 +112,10 @@ async function stay(
   if (!(await gateway.close(signals.graceMs))) signals.exit(0);
 }
 
-function tellWhere(terminal: Terminal, options: StartOptions, gateway: OpenGateway | AlreadyRunning): void {
-  const { link } = gateway;
-  const payload: StartPayload = gateway.isMine
-    ? { url: gateway.url, link, pid: process.pid, startedAt: gateway.startedAt, wasRunning: false }
-    : { ...runningOf(gateway), link, wasRunning: true };
-  answer(terminal, options, payload, linesOf(gateway, payload));
-}
-
-function runningOf({ running: { url, pid, startedAt } }: AlreadyRunning) {
-  return { url, pid, startedAt };
+function printAddress(cli: Invocation, gateway: OpenGateway | AlreadyRunning): void {
+  const { url, pid, startedAt } = gateway.isMine ? { ...gateway, pid: process.pid } : gateway.running;
+  const payload: StartPayload = { url, link: gateway.link, pid, startedAt, wasRunning: !gateway.isMine };
+  printAnswer(cli, payload, linesOf(gateway, payload));
 }
 
 function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: StartPayload): AnswerLine[] {
@@ -143,14 +138,13 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   ];
 }
 
-export async function reloadCommand(terminal: Terminal, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async ({ calls }) => {
+async function reloadCommand(cli: Invocation): Promise<void> {
+  await withCalls(cli, async ({ calls }) => {
     const done = await calls.call("config.reload", {});
-    const lines: AnswerLine[] = [
+    printAnswer(cli, done, [
       `The gateway reloaded ${done.file ?? "its configuration; there is no file, so the defaults apply"}.`,
-      ...done.commands.map((setting): AnswerLine => ["new command", setting]),
-      ...done.restartNeeded.map((setting): AnswerLine => ["needs a restart", setting]),
-    ];
-    answer(terminal, options, done, lines);
+      ...done.commands.map((setting) => ["new command", setting] as const),
+      ...done.restartNeeded.map((setting) => ["needs a restart", setting] as const),
+    ]);
   });
 }

@@ -7,17 +7,16 @@ import type { TokenScope } from "../gateway/auth/principal.ts";
 import { tokenScopes } from "../gateway/auth/principal.ts";
 import type { TokenRow } from "../protocol/tokens.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
+import { action, examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";
-import { answer } from "./output/answer.ts";
+import { printAnswer } from "./output/answer.ts";
 import { formatAge, formatTime } from "./output/format.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
+import type { GlobalOptions, Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
-import { printTable } from "./output/table.ts";
-import type { Terminal } from "./output/terminal.ts";
-import { printJson } from "./output/terminal.ts";
+import { printList } from "./output/table.ts";
 
-export function registerToken(token: Command, { terminal }: CommandContext): void {
+export function registerToken(token: Command, context: CommandContext): void {
   token.addHelpText(
     "after",
     examples("skein token create --label ci --scope read,write", "skein token list"),
@@ -41,21 +40,21 @@ export function registerToken(token: Command, { terminal }: CommandContext): voi
         "skein token create --label ops --scope read,write,tools,admin --all-users --json",
       ),
     )
-    .action((_, command: Command) => createToken(terminal, command.optsWithGlobals()));
+    .action(action(context, createToken));
   token
     .command("list", { isDefault: true })
     .description("List tokens, newest first, including expired and revoked ones.")
     .addHelpText("after", examples("skein token list", "skein token list --json"))
-    .action((_, command: Command) => listTokens(terminal, command.optsWithGlobals()));
+    .action(action(context, listTokens));
   token
     .command("revoke")
     .description("Revoke a token and every token that it created.")
     .argument("<tokenId>", "the token, as `token list` prints it")
     .addHelpText("after", examples("skein token revoke a7a7a7a7a7a7"))
-    .action((id: string, _, command: Command) => revokeToken(terminal, id, command.optsWithGlobals()));
+    .action(action(context, revokeToken));
 }
 
-interface TokenOptions extends GlobalOptions {
+interface TokenOptions {
   readonly label?: string;
   readonly scope?: string;
   readonly for?: string;
@@ -63,18 +62,15 @@ interface TokenOptions extends GlobalOptions {
   readonly expires?: string;
 }
 
-async function createToken(terminal: Terminal, options: TokenOptions): Promise<void> {
-  checkWhose(options);
-  const scopes = scopesOf(options.scope ?? "read");
-  const lasts = options.expires === undefined ? null : spanOf(options.expires);
-  const expiresAt = lasts === null ? null : terminal.now() + lasts;
-  const whose = { userId: options.for, allUsers: options.allUsers };
-  await withCalls(terminal, options, async ({ calls }) => {
-    const made = await calls.call("tokens.create", {
-      scopes,
-      ...present({ label: options.label, ...whose, expiresAt }),
-    });
-    answer(terminal, options, made, [
+async function createToken(cli: Invocation<TokenOptions>): Promise<void> {
+  checkWhose(cli.options);
+  const { scope, expires, label, for: userId, allUsers } = cli.options;
+  const scopes = scopesOf(scope ?? "read");
+  const expiresAt = expires === undefined ? null : cli.terminal.now() + spanOf(expires);
+  await withCalls(cli, async ({ calls }) => {
+    const params = { scopes, ...present({ label, userId, allUsers, expiresAt }) };
+    const made = await calls.call("tokens.create", params);
+    printAnswer(cli, made, [
       "created a token. It is shown only once, and grants these rights to anyone who has it:",
       ["token", made.token],
       ["id", made.tokenId],
@@ -85,18 +81,16 @@ async function createToken(terminal: Terminal, options: TokenOptions): Promise<v
   });
 }
 
-async function listTokens(terminal: Terminal, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async ({ calls, nextCommand }) => {
-    const list = await calls.call("tokens.list", {});
-    if (options.json === true) printJson(terminal, list);
-    else if (list.count === 0)
-      terminal.out(`there are no tokens yet; create one: ${nextCommand("token", "create")}\n`);
-    else printTable(terminal, columns(terminal.now()), list.tokens);
+async function listTokens(cli: Invocation): Promise<void> {
+  await withCalls(cli, async ({ calls }) => {
+    const payload = await calls.call("tokens.list", {});
+    const empty = `there are no tokens yet; create one: ${commandLine(cli, "token", "create")}`;
+    printList(cli, payload, { columns: columns(cli.terminal.now()), rows: payload.tokens, empty });
   });
 }
 
-async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalOptions): Promise<void> {
-  await withCalls(terminal, options, async ({ calls }) => {
+async function revokeToken(cli: Invocation, tokenId: string): Promise<void> {
+  await withCalls(cli, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
     const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
     const lines = [`the token ${shown} is revoked, with every token that it created`];
@@ -104,12 +98,12 @@ async function revokeToken(terminal: Terminal, tokenId: string, options: GlobalO
       lines.push(
         "the disk cannot be written: until it can, only the running gateway knows that; do not kill it",
       );
-    answer(terminal, options, done, lines);
+    printAnswer(cli, done, lines);
   });
 }
 
 /** `--user` alone would silently create a token for the unnamed user. */
-function checkWhose({ user, for: userId, allUsers }: TokenOptions): void {
+function checkWhose({ user, for: userId, allUsers }: GlobalOptions & TokenOptions): void {
   if (userId !== undefined) userSegment(userId);
   if (userId !== undefined && allUsers === true) {
     const problem = "A token is for one user or for all users";

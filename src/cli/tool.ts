@@ -5,7 +5,7 @@ import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { CommandContext } from "./command.ts";
-import { examples } from "./command.ts";
+import { action, examples } from "./command.ts";
 import { errorCodeOf, resolveOrNew } from "./connection/resolve-session.ts";
 import {
   abortAll,
@@ -13,19 +13,19 @@ import {
   leftForText,
   waitUntilClaimedSettled,
 } from "./connection/wait-for-runs.ts";
-import { tell } from "./connection/with-folder.ts";
-import type { OpenSkeinCalls, SkeinUsage } from "./connection/with-skein-calls.ts";
+import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
+import { printNotice } from "./output/answer.ts";
 import type { ExitCode } from "./output/errors.ts";
 import { CommandFailed } from "./output/errors.ts";
-import type { GlobalOptions } from "./output/global-options.ts";
-import type { Terminal } from "./output/terminal.ts";
+import type { Invocation } from "./output/invocation.ts";
+import { commandLine } from "./output/invocation.ts";
 import { isRow, printToolResult } from "./output/tool-result.ts";
 
 export const forSessionHelp =
   "the session to act for: key, session id, label, or a beginning of the id (default: main)";
 
-export function registerTool(command: Command, { terminal }: CommandContext): void {
+export function registerTool(command: Command, context: CommandContext): void {
   command
     .argument("<name>", "the tool: sessions_list, sessions_history, sessions_send, …")
     .argument("[json]", "its arguments as one JSON object; - reads them from standard input")
@@ -40,10 +40,10 @@ export function registerTool(command: Command, { terminal }: CommandContext): vo
         `skein tool sessions_list '{"kinds": ["other"]}' --session trip`,
       ),
     )
-    .action((name: string, json?: string) => toolCommand(terminal, name, json, command.optsWithGlobals()));
+    .action(action(context, toolCommand));
 }
 
-interface ToolCommandOptions extends GlobalOptions {
+interface ToolCommandOptions {
   readonly session?: string;
   readonly key?: string;
   /** `false`: `--no-wait`. */
@@ -61,42 +61,32 @@ const actions: ReadonlyMap<string, string> = new Map([
 ]);
 
 async function toolCommand(
-  terminal: Terminal,
+  cli: Invocation<ToolCommandOptions>,
   name: string,
   json: string | undefined,
-  options: ToolCommandOptions,
 ): Promise<void> {
-  const args = json === undefined ? {} : readJson(await textOf(terminal, json));
-  const { session, key, wait } = options;
+  const { session, key, wait } = cli.options;
+  const text = json === "-" ? await readText(cli.terminal.input().stream) : json;
+  const args = text === undefined ? {} : readJson(text);
   const waits = wait !== false;
-  const workers: SkeinUsage["workers"] = waits && startingTools.has(name) && "own";
-  const ref = session ?? (startingTools.has(name) ? "main" : undefined);
-  const use = ref === undefined ? { workers } : { workers, ref };
-  await withSkeinCalls(terminal, options, use, (open) =>
-    callTool(
-      terminal,
-      open,
-      { name, args, ref, key },
-      {
-        ...options,
-        waits,
-        show: (result) => {
-          const exit = printToolResult(terminal, options, result);
-          const target = isRow(args) ? args.sessionKey : undefined;
-          const action = result.status === "forbidden" ? actions.get(name) : undefined;
-          if (action !== undefined && typeof target === "string") {
-            const why = open.nextCommand("access", ref ?? "main", target, "--action", action);
-            tell(terminal, options, `see ${why} for the rule that decided`);
-          }
-          return exit;
-        },
-      },
-    ),
+  const starts = startingTools.has(name);
+  const ref = session ?? (starts ? "main" : undefined);
+  const show = (result: ToolResult) => {
+    const exit = printToolResult(cli, result);
+    const target = isRow(args) ? args.sessionKey : undefined;
+    const access = result.status === "forbidden" ? actions.get(name) : undefined;
+    if (access !== undefined && typeof target === "string") {
+      const why = commandLine(cli, "access", ref ?? "main", target, "--action", access);
+      printNotice(cli, `see ${why} for the rule that decided`);
+    }
+    return exit;
+  };
+  const workers = waits && starts && "own";
+  await withSkeinCalls(
+    cli,
+    (open) => callTool(open, { name, args, ref, key }, { waits, show }),
+    ref === undefined ? { workers } : { workers, ref },
   );
-}
-
-async function textOf(terminal: Terminal, json: string): Promise<string> {
-  return json === "-" ? readText(terminal.input().stream) : json;
 }
 
 interface ToolCall {
@@ -120,10 +110,9 @@ export interface Watched {
  * `false`. Ctrl-C aborts the call and what it started; a second one quits.
  */
 export async function callTool(
-  terminal: Terminal,
   open: OpenSkeinCalls,
   call: ToolCall,
-  how: GlobalOptions & {
+  how: {
     readonly waits: boolean;
     show(result: ToolResult): ExitCode;
     /** Subscribes before the call, so that nothing is missed. */
@@ -131,29 +120,29 @@ export async function callTool(
   },
 ): Promise<void> {
   const leaving = new AbortController();
-  let setOff: string | null = null;
-  const stopListening = terminal.onInterrupt(() => {
+  let startedRoot: string | null = null;
+  const stopListening = open.terminal.onInterrupt(() => {
     stopListening();
-    tell(terminal, how, "aborting; Ctrl-C again quits");
-    if (setOff === null) return leaving.abort(new CommandFailed());
-    void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
+    printNotice(open, "aborting; Ctrl-C again quits");
+    if (startedRoot === null) return leaving.abort(new CommandFailed());
+    void abortAll(open, startedRoot).catch((error: unknown) => printNotice(open, String(error)));
   });
-  const approvals = how.waits ? await announceApprovals(terminal, open, how) : null;
+  const approvals = how.waits ? await announceApprovals(open) : null;
   let watched: Watched | null = null;
   try {
     watched = (await how.watch?.()) ?? null;
     const { result, rootId = null } = await invoke(open, call, leaving.signal);
-    setOff = rootId;
+    startedRoot = rootId;
     await watched?.beforeResult(result as ToolResult);
     const exit = how.show(result as ToolResult);
-    const isLeft = leaving.signal.aborted;
-    if (isLeft && rootId !== null) await abortAll(open, rootId);
+    const isAborted = leaving.signal.aborted;
+    if (isAborted && rootId !== null) await abortAll(open, rootId);
     const left =
       how.waits && rootId !== null ? await waitUntilClaimedSettled(open, rootId).catch(ignoreForbidden) : [];
     if (how.waits) await watched?.whenSettled();
-    if (left === null) tell(terminal, how, "the gateway continues it; this token may not read runs");
-    else if (left.length > 0) tell(terminal, how, leftForText(left));
-    if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
+    if (left === null) printNotice(open, "the gateway continues it; this token may not read runs");
+    else if (left.length > 0) printNotice(open, leftForText(left));
+    if (isAborted || exit !== 0) throw new CommandFailed(isAborted ? 1 : exit);
   } finally {
     stopListening();
     watched?.close();
@@ -162,10 +151,9 @@ export async function callTool(
 }
 
 async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, signal: AbortSignal) {
-  const { agentId } = open.asker;
-  const { userId } = open.reader;
+  const { asker, user } = open;
   const { key: sessionKey, ...whose } =
-    ref === undefined ? { key: undefined, agentId, ...present({ userId }) } : await resolveOrNew(open, ref);
+    ref === undefined ? { key: undefined, agentId: asker.agentId, ...user } : await resolveOrNew(open, ref);
   const params = {
     ...whose,
     ...present({ sessionKey, idempotencyKey: key }),

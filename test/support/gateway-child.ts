@@ -15,8 +15,7 @@ const stuck = smallPieces({
 });
 const terminal = processTerminal();
 process.exitCode = await startCommand(
-  terminal,
-  { dir, port: 0 },
+  { terminal, options: { dir, port: 0 } },
   { version: "1.2.3", pieces: flag === "--stuck" ? stuck : pieces, signals },
 ).then(
   () => 0,

@@ -3,12 +3,12 @@ import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
 import { promptImages } from "../../sessions/prompt-images.ts";
 import { typedPaths } from "../../sessions/prompt-paths.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
+import { printNotice } from "../output/answer.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
 import type { SessionParams } from "./resolve-session.ts";
 import { errorCodeOf } from "./resolve-session.ts";
-import { processFolder, tell } from "./with-folder.ts";
+import { processFolder } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 interface Image {
@@ -28,12 +28,11 @@ const maxTotalBytes = 16 * 1024 * 1024;
  * name. Only files inside the session's folder are read; a note names each one that is not attached.
  */
 export async function readMentionedImages(
-  terminal: Terminal,
-  options: GlobalOptions,
   open: OpenSkeinCalls,
   to: SessionParams,
   text: string,
 ): Promise<Image[]> {
+  const { terminal } = open;
   if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
   const { configuredFileBoundary } = await import("../../app/files.ts");
   const files = configuredFileBoundary(open.loaded, processFolder(terminal));
@@ -50,7 +49,7 @@ export async function readMentionedImages(
   const { home } = terminal;
   const asked = { origin: "cli", seesImages: true, cwd, owner, files, home, maxTotalBytes } as const;
   const { content, notes } = await promptImages(text, asked);
-  for (const note of notes) tell(terminal, options, note);
+  for (const note of notes) printNotice(open, note);
   if (typeof content === "string") return [];
   return content.flatMap((block) =>
     block.type === "image" ? [{ data: block.data, mimeType: block.mimeType }] : [],
@@ -60,17 +59,11 @@ export async function readMentionedImages(
 async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
     const advice = "Check the path behind --image; it is relative to the working directory";
-    throw new SkeinError(
-      "unreadable_file",
-      { file, problem: (error as Error).message, advice },
-      { cause: error },
-    );
+    const problem = (error as Error).message;
+    throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   });
   const header = readImageHeader(bytes);
   if (header !== null) return { data: bytes.toString("base64"), mimeType: header.mimeType };
-  const advice = "Send a PNG, JPEG, GIF or WebP";
-  throw new SkeinError("invalid_arguments", {
-    problem: `${file} is not an image that models accept`,
-    advice,
-  });
+  const problem = `${file} is not an image that models accept`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Send a PNG, JPEG, GIF or WebP" });
 }

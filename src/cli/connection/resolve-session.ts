@@ -1,7 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { sessionIdProblem } from "../../core/names.ts";
-import { present } from "../../core/present.ts";
 import { keyMeant, referenceLookups } from "../../core/references.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
 import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
@@ -9,6 +8,7 @@ import type { TreePayload } from "../../protocol/session-views.ts";
 import type { TrashedName } from "../../sessions/find-session.ts";
 import { findTrashed, resolveSession, trashedAs } from "../../sessions/find-session.ts";
 import type { SessionRecord } from "../../store/contract.ts";
+import { commandLine } from "../output/invocation.ts";
 import type { CallerContext, OpenCalls } from "./with-calls.ts";
 import type { Folder } from "./with-folder.ts";
 
@@ -75,9 +75,7 @@ export function errorCodeOf(error: unknown): string | null {
 }
 
 /** Where a command looked for a session, and for whom. */
-interface LookupContext extends Pick<CallerContext, "asker" | "reader" | "nextCommand" | "userId"> {
-  readonly place: string;
-}
+type LookupContext = Pick<CallerContext, "terminal" | "options" | "asker" | "reader" | "userId" | "place">;
 
 interface Hints {
   /** The agent that has a session with this label. */
@@ -93,15 +91,14 @@ function sessionNotFound(
   trashed: readonly TrashedName[],
   { elsewhere = null, canBegin = false }: Hints = {},
 ): SkeinError<"not_found"> {
-  const { asker, nextCommand } = looked;
-  const isTrashed = trashedAs(trashed, name, asker).length > 0;
+  const isTrashed = trashedAs(trashed, name, looked.asker).length > 0;
   const begin =
     canBegin && sessionIdProblem(name) === null ? `session:${name} begins a new session, or ` : "";
   const advice = isTrashed
-    ? `It is in the trash: ${nextCommand("sessions", "restore", name)}`
+    ? `It is in the trash: ${commandLine(looked, "sessions", "restore", name)}`
     : `Looked in ${describePlace(looked)}; ${
         elsewhere === null
-          ? `${begin}see ${nextCommand("sessions", "ls")}`
+          ? `${begin}see ${commandLine(looked, "sessions", "ls")}`
           : `a session of agent ${elsewhere} has this label, so add --agent ${elsewhere}`
       }`;
   return new SkeinError("not_found", { what: "Session", name, advice });
@@ -115,11 +112,10 @@ function describePlace({ place, asker, reader, userId }: LookupContext): string 
 }
 
 export async function resolveTrashed(open: OpenCalls, name: string): Promise<TrashRow> {
-  const { calls, reader, asker, nextCommand } = open;
-  const { sessions } = await calls.call("sessions.trash", reader);
-  const found = findTrashed(sessions, name, asker, { prefix: true });
+  const { sessions } = await open.calls.call("sessions.trash", open.reader);
+  const found = findTrashed(sessions, name, open.asker, { prefix: true });
   if (found !== null) return found;
-  const advice = `Looked in the trash of ${describePlace(open)}; see ${nextCommand("sessions", "ls", "--trash")}`;
+  const advice = `Looked in the trash of ${describePlace(open)}; see ${commandLine(open, "sessions", "ls", "--trash")}`;
   throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
@@ -129,19 +125,18 @@ export function isFileName(name: string): boolean {
 }
 
 export async function findSession(folder: Folder, name: string): Promise<SessionRecord> {
-  const { store, scope, asker, nextCommand } = folder;
+  const { store, scope, asker } = folder;
   const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
   if (found !== null) return found;
-  const looked = { place: store.root, asker, reader: scope, userId: scope.userId ?? null, nextCommand };
+  const looked = { ...folder, place: store.root, reader: scope, userId: scope.userId ?? null };
   throw sessionNotFound(looked, name, await store.sessions.trashed(scope));
 }
 
 /** Resolves the session to send to. A key need not exist yet; any other reference must. */
 export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
-  const { asker, reader } = open;
-  const { agentId } = asker;
+  const { asker, user } = open;
   const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
-  return { key, agentId, ...present({ userId: reader.userId }) };
+  return { key, agentId: asker.agentId, ...user };
 }
 
 const shortestEnding = 4;

@@ -45,7 +45,8 @@ function terminal(env: Terminal["env"] = {}): Terminal {
   };
 }
 const running = (url = peer.url) => claimRunning(folder.path, { url, exclusively: (act) => act() });
-const reach = (env?: Terminal["env"]) => connectToGateway(terminal(env), {}, folder.path);
+const reach = (env?: Terminal["env"]) =>
+  connectToGateway({ terminal: terminal(env), options: {} }, folder.path);
 
 describe("the gateway that runs on a folder", () => {
   test("none: the folder itself, without a word", async () => {
@@ -58,7 +59,7 @@ describe("the gateway that runs on a folder", () => {
     peer.answer = ({ ok, params }) => ok({ count: 1, sessions: [], asked: params });
     const env = { SKEIN_TOKEN: goodToken };
     const options = { dir: folder.path, user: "ann" };
-    const answer = await withCalls(terminal(env), options, ({ calls, reader }) =>
+    const answer = await withCalls({ terminal: terminal(env), options }, ({ calls, reader }) =>
       calls.call("sessions.list", { limit: 3, ...reader }),
     );
     expect(answer).toEqual({ count: 1, sessions: [], asked: { limit: 3, userId: "ann" } });

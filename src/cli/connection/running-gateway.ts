@@ -8,11 +8,10 @@ import { findRunning } from "../../gateway/running-file.ts";
 import type { HelloPayload } from "../../protocol/frames.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { ConfigurationPayload } from "../../protocol/upkeep.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
-import type { Terminal } from "../output/terminal.ts";
-import { tell } from "./with-folder.ts";
+import { printNotice } from "../output/answer.ts";
+import type { Invocation } from "../output/invocation.ts";
 
-interface GatewayConnection extends WatchedCalls {
+export interface GatewayConnection extends WatchedCalls {
   readonly hello: HelloPayload;
   close(): Promise<void>;
 }
@@ -26,24 +25,16 @@ const tokenVariable = "SKEIN_TOKEN";
  * Connects to the gateway of a folder. Returns `null` if none runs or it cannot be reached; working on the folder next to a
  * gateway is safe. A refused token is an error, because the user chose it.
  */
-export async function connectToGateway(
-  terminal: Terminal,
-  options: GlobalOptions,
-  root: string,
-): Promise<GatewayConnection | null> {
+export async function connectToGateway(cli: Invocation, root: string): Promise<GatewayConnection | null> {
   const running = findRunning(root);
   if (running === null || isForeignLoopback(running)) return null;
   const { url } = running;
   // The address comes from a file in the folder, so a token from the environment goes only to this machine.
   const isHere = isThisMachine(new URL(url).hostname);
-  const given = isHere ? terminal.env[tokenVariable] || null : null;
+  const given = isHere ? cli.terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
   const notReached = (why: string) =>
-    tell(
-      terminal,
-      options,
-      `The gateway at ${url} was not used: ${why} The command works on the folder directly.`,
-    );
+    printNotice(cli, `The gateway at ${url} was not used: ${why} The command works on the folder directly.`);
   if (token === null) {
     const or = isHere ? ` or ${tokenVariable}` : `, and ${tokenVariable} is sent to no other machine`;
     notReached(`there is no token in ${tokenPath(root)}${or}.`);
@@ -62,11 +53,10 @@ export async function connectToGateway(
 
 /** The configuration of the folder's gateway; `null`: none runs, or it cannot be reached. */
 export async function fetchGatewayConfig(
-  terminal: Terminal,
-  options: GlobalOptions,
+  cli: Invocation,
   root: string,
 ): Promise<ConfigurationPayload | null> {
-  const running = await connectToGateway(terminal, options, root);
+  const running = await connectToGateway(cli, root);
   return running === null ? null : running.call("config.get", {}).finally(() => running.close());
 }
 

@@ -4,15 +4,14 @@ import { present } from "../../core/present.ts";
 import { cutText } from "../../core/text.ts";
 import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import { openStates } from "../../runs/states.ts";
+import { printNotice } from "../output/answer.ts";
 import { describeApp } from "../output/format.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
-import type { Terminal } from "../output/terminal.ts";
+import { commandLine } from "../output/invocation.ts";
 import { errorCodeOf } from "./resolve-session.ts";
 import { RunEvents } from "./watch-run.ts";
-import { tell } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
-type Open = Pick<OpenSkeinCalls, "calls" | "reader" | "config" | "store">;
+type Open = Pick<OpenSkeinCalls, "calls" | "user" | "config" | "store">;
 
 /** How long one call waits before the next one. */
 const waitMs = 60_000;
@@ -29,10 +28,9 @@ export async function waitUntilEnded(open: Open, runId: string, signal?: AbortSi
 }
 
 /** The current state of a run; `null`: the token may send but not read. */
-export async function getRun({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
-  const { userId } = reader;
+export async function getRun({ calls, user }: Open, runId: string): Promise<RunRowPayload | null> {
   try {
-    return (await calls.call("runs.get", { runId, ...present({ userId }) })).run;
+    return (await calls.call("runs.get", { runId, ...user })).run;
   } catch (error) {
     if (errorCodeOf(error) === "forbidden") return null;
     throw error;
@@ -84,19 +82,16 @@ export async function waitUntilClaimedSettled(
 
 /** Aborts every open run of a request. */
 export async function abortAll(open: Open, rootId: string): Promise<void> {
-  const { calls, reader } = open;
-  const { userId } = reader;
   const left = await openRuns(open, rootId);
-  await Promise.all(left.map(({ runId }) => calls.call("runs.abort", { runId, ...present({ userId }) })));
+  await Promise.all(left.map(({ runId }) => open.calls.call("runs.abort", { runId, ...open.user })));
 }
 
 export function leftForText(owners: readonly string[]): string {
   return `left for ${owners.join(", ")}, because this process cannot run it`;
 }
 
-async function openRuns({ calls, reader }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
-  const { userId } = reader;
-  const query = { rootId, states: [...openStates], limit: mostRuns, ...present({ userId }) };
+async function openRuns({ calls, user }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
+  const query = { rootId, states: [...openStates], limit: mostRuns, ...user };
   return (await calls.call("runs.list", query)).runs;
 }
 
@@ -115,21 +110,19 @@ async function findMissingOwners(open: Open, left: readonly RunRowPayload[]): Pr
 }
 
 /** Without a gateway, the agents of this process's own configuration. */
-async function findAvailableAgents({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
+async function findAvailableAgents({ calls, user, config, store }: Open): Promise<ReadonlySet<string>> {
   if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
-  const { userId } = reader;
-  const { agents, acp } = await calls.call("agents.list", present({ userId }));
+  const { agents, acp } = await calls.call("agents.list", user);
   return new Set([...agents.filter(({ configured }) => configured).map(({ id }) => id), ...acp]);
 }
 
 async function waitForRun(
-  { calls, reader }: Open,
+  { calls, user }: Open,
   runId: string,
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<SentPayload> {
-  const { userId } = reader;
-  return calls.call("agent.wait", { runId, timeoutMs, ...present({ userId }) }, present({ signal }));
+  return calls.call("agent.wait", { runId, timeoutMs, ...user }, present({ signal }));
 }
 
 const longestCall = 200;
@@ -138,25 +131,24 @@ const longestCall = 200;
  * Prints a notice for each approval that a run started from now on waits for, with the command that answers it. A token that
  * may not read runs gets none.
  */
-export async function announceApprovals(
-  terminal: Terminal,
-  open: OpenSkeinCalls,
-  options: GlobalOptions,
-): Promise<Pick<RunEvents, "close">> {
-  const since = terminal.now();
-  const { userId } = open.reader;
+export async function announceApprovals(open: OpenSkeinCalls): Promise<Pick<RunEvents, "close">> {
+  const since = open.terminal.now();
   const announce = async (event: SkeinEvent) => {
     if (event.type !== "approval.requested" || event.runId === undefined) return;
     const { sessionKey, toolName, arguments: args, approvalId } = event;
     const run = await getRun(open, event.runId);
     if (run === null || run.createdAt < since) return;
     const call = cutText(`${toolName} ${stringifyJson(args)}`, longestCall);
-    tell(terminal, options, `${sessionKey} asks: ${call}`);
-    tell(terminal, options, `to answer: ${open.nextCommand("runs", "approve", approvalId)} (or deny)`);
+    printNotice(open, `${sessionKey} asks: ${call}`);
+    printNotice(open, `to answer: ${commandLine(open, "runs", "approve", approvalId)} (or deny)`);
   };
-  const stream = open.calls.events({ events: ["approval.requested"], ...present({ userId }) });
+  const stream = open.calls.events({ events: ["approval.requested"], ...open.user });
   // A missed notice is no failure: `runs ls` shows the approval.
-  const events = new RunEvents(stream, userId, (event) => void announce(event).catch(() => undefined));
+  const events = new RunEvents(
+    stream,
+    open.user.userId,
+    (event) => void announce(event).catch(() => undefined),
+  );
   await events.ready;
   return events;
 }

@@ -191,11 +191,10 @@ export class ChildPrinter {
     this.#printer = printer;
     this.#open = open;
     this.#child = child;
-    const { userId } = open.reader;
-    const stream = open.calls.events({ events: ["run.*", "approval.*"], ...present({ userId }) });
+    const stream = open.calls.events({ events: ["run.*", "approval.*"], ...open.user });
     this.#events = new RunEvents(
       stream,
-      userId,
+      open.user.userId,
       (event) => this.#listen(event),
       (event) => this.#isWanted(event),
     );
@@ -244,9 +243,8 @@ export class ChildPrinter {
   }
 
   async #isChild({ sessionKey }: SkeinEvent): Promise<boolean> {
-    const { calls, reader } = this.#open;
-    const { userId } = reader;
-    const row = await calls.call("sessions.get", { key: sessionKey, ...present({ userId }) });
+    const { calls, user } = this.#open;
+    const row = await calls.call("sessions.get", { key: sessionKey, ...user });
     return row.spawnedBy === this.#child.parent && row.displayName === this.#child.name;
   }
 

@@ -14,25 +14,34 @@ import { localCalls } from "../../gateway/methods/local-calls.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import { checkScope } from "../../store/rules.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
+import type { Invocation } from "../output/invocation.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
+import type { GatewayConnection } from "./running-gateway.ts";
 import { connectToGateway } from "./running-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
+
+/** For whom a command acts, by its options. */
+export interface CallerContext extends Invocation {
+  readonly asker: Asker;
+  /** `--user` as method params. */
+  readonly user: { readonly userId?: string };
+  /** `--user` and `--agent` as method params. */
+  readonly reader: { readonly userId?: string; readonly agentId?: string };
+  /** The user of `--user`, else of the gateway's token; `null`: the unnamed user. */
+  readonly userId: string | null;
+  readonly config: Config;
+  readonly loaded: LoadedConfig;
+  /** The folder, for messages. */
+  readonly place: string;
+}
 
 /** Methods that a command can call. */
 export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends CallerContext {
   readonly calls: Calls<M>;
   /** The folder itself, for content that is too large for a call; `null`: calls go to a gateway. */
   readonly store: FilesStore | null;
-  /** The folder, for messages. */
-  readonly place: string;
-}
-
-export interface OpenFolderCalls extends OpenCalls {
-  readonly loaded: LoadedConfig;
 }
 
 /**
@@ -40,31 +49,57 @@ export interface OpenFolderCalls extends OpenCalls {
  * sessions creates the folder.
  */
 export async function withCalls<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
-  use: (open: OpenFolderCalls) => Promise<T>,
+  cli: Invocation,
+  use: (open: OpenCalls) => Promise<T>,
   ifMissing: MissingFolder = "refuse",
 ): Promise<T> {
-  const loaded = await loadSettings(terminal, options);
-  const { config } = loaded;
-  checkScope(present({ userId: options.user }));
-  const running = await connectToGateway(terminal, options, config.store.path);
-  const about = callerContext(terminal, options, config, running?.hello.userId);
-  if (running !== null) {
-    try {
-      return await use({ ...about, calls: running, store: null, loaded, place: config.store.path });
-    } finally {
-      await running.close();
-    }
-  }
-  return withLoadedFolder(
-    terminal,
-    options,
-    loaded,
-    ({ store }) =>
-      use({ ...about, calls: localFolderCalls(terminal, store, loaded), store, loaded, place: store.root }),
-    ifMissing,
+  checkScope(present({ userId: cli.options.user }));
+  return withGateway(
+    cli,
+    (calls, context) => use({ ...context, calls, store: null }),
+    (context) =>
+      withLoadedFolder(
+        cli,
+        context.loaded,
+        ({ store }) => {
+          const calls = localFolderCalls(cli.terminal, store, context.loaded);
+          return use({ ...context, calls, store, place: store.root });
+        },
+        ifMissing,
+      ),
   );
+}
+
+/** Calls `useGateway` if a gateway runs on the folder, otherwise `useFolder`. */
+export async function withGateway<T>(
+  cli: Invocation,
+  useGateway: (running: GatewayConnection, context: CallerContext) => Promise<T>,
+  useFolder: (context: CallerContext) => Promise<T>,
+): Promise<T> {
+  const loaded = await loadSettings(cli);
+  const running = await connectToGateway(cli, loaded.config.store.path);
+  if (running === null) return useFolder(callerContext(cli, loaded));
+  try {
+    return await useGateway(running, callerContext(cli, loaded, running.hello.userId));
+  } finally {
+    await running.close();
+  }
+}
+
+function callerContext(cli: Invocation, loaded: LoadedConfig, tokenUser?: string): CallerContext {
+  const { user, agent } = cli.options;
+  const { config } = loaded;
+  const agentId = parseAgentId(agent ?? defaultAgent);
+  return {
+    ...cli,
+    asker: { agentId, scope: config.session.scope },
+    user: present({ userId: user }),
+    reader: present({ userId: user, agentId: agent === undefined ? null : agentId }),
+    userId: user ?? tokenUser ?? null,
+    config,
+    loaded,
+    place: config.store.path,
+  };
 }
 
 /** Tokens are opened only when a method needs them. */
@@ -86,39 +121,11 @@ function localFolderCalls(
   return localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
 }
 
-/** For whom a command acts, by its options. */
-export interface CallerContext {
-  readonly asker: Asker;
-  /** `--user` and `--agent` as method params. */
-  readonly reader: { readonly userId?: string; readonly agentId?: string };
-  /** The user of `--user`, else of the gateway's token; `null`: the unnamed user. */
-  readonly userId: string | null;
-  readonly config: Config;
-  /** A command line to suggest, with the same folder, user and agent. */
-  nextCommand(...words: readonly string[]): string;
-}
-
-export function callerContext(
-  terminal: Terminal,
-  options: GlobalOptions,
-  config: Config,
-  tokenUser?: string,
-): CallerContext {
-  const agentId = parseAgentId(options.agent ?? defaultAgent);
-  return {
-    asker: { agentId, scope: config.session.scope },
-    reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
-    userId: options.user ?? tokenUser ?? null,
-    config,
-    nextCommand: (...words) => commandLine(terminal, options, words),
-  };
-}
-
 /** A list call spends at most this long on indexing; a shorter call could not index more. */
 const fullRoundMs = 150;
 
 /** Waits until the index is complete, because a command prints once. It yields between calls, so that signals are handled. */
-export async function waitForIndex(terminal: Terminal, { calls, reader }: OpenCalls): Promise<void> {
+export async function waitForIndex({ terminal, calls, reader }: OpenCalls): Promise<void> {
   await withProgress(terminal, "Indexing", async (update) => {
     let before = Number.POSITIVE_INFINITY;
     for (let total = 0; ; ) {

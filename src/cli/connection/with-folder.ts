@@ -6,28 +6,24 @@ import type { FolderStore } from "../../app/folder.ts";
 import { holdsSessions, openFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
-import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
-import { escapeToLine } from "../../core/text.ts";
 import type { ProcessFolder } from "../../file-access/file-boundary.ts";
 import type { Scope } from "../../store/contract.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
+import { printNotice } from "../output/answer.ts";
+import type { Invocation } from "../output/invocation.ts";
+import { commandLine } from "../output/invocation.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { paint } from "../output/terminal.ts";
 
 /** An open folder of sessions, and for whom a command acts. */
-export interface Folder {
+export interface Folder extends Invocation {
   readonly store: FolderStore;
   /** The user's sessions; with `--agent`, only those of that agent. */
   readonly scope: Scope;
   readonly asker: Asker;
-  readonly config: Config;
   readonly loaded: LoadedConfig;
-  /** A command line to suggest, with the same folder, user and agent. */
-  nextCommand(...words: readonly string[]): string;
 }
 
 /** What to do if the folder has no sessions: fail, create it, or use a temporary folder. */
@@ -35,52 +31,36 @@ export type MissingFolder = "refuse" | "create" | "scratch";
 
 export const defaultAgent = "main";
 
-/** Opens the folder for the duration of `use`. Only a command that creates sessions creates the folder. */
-export async function withFolder<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
-  use: (folder: Folder) => Promise<T>,
-  ifMissing: MissingFolder = "refuse",
-): Promise<T> {
-  return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, ifMissing);
+/** Opens the folder for the duration of `use`. */
+export async function withFolder<T>(cli: Invocation, use: (folder: Folder) => Promise<T>): Promise<T> {
+  return withLoadedFolder(cli, await loadSettings(cli), use);
 }
 
+/** Only a command that creates sessions creates the folder. */
 export async function withLoadedFolder<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
+  cli: Invocation,
   loaded: LoadedConfig,
   use: (folder: Folder) => Promise<T>,
   ifMissing: MissingFolder = "refuse",
 ): Promise<T> {
-  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const { user, agent } = cli.options;
+  const agentId = parseAgentId(agent ?? defaultAgent);
   const { config } = loaded;
   const isThere = holdsSessions(config.store.path);
   if (!isThere && ifMissing === "refuse")
-    throw folderNotFound(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
+    throw folderNotFound(config.store.path, commandLine(cli, "sessions", "new"));
   const scratch = !isThere && ifMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
-  const root = scratch ?? config.store.path;
-  const files = configuredFileBoundary(loaded, processFolder(terminal));
+  const files = configuredFileBoundary(loaded, processFolder(cli.terminal));
   const store = await openFolder({
-    root,
+    root: scratch ?? config.store.path,
     durability: config.durability,
     lockTimeoutMs: config.lock.timeoutMs,
-    report: ({ file, note }) => tell(terminal, options, `${file}: ${note}`),
+    report: ({ file, note }) => printNotice(cli, `${file}: ${note}`),
     cwdFor: (place) => files.defaultCwd(place),
   });
   try {
-    const scope = {
-      ...(options.user === undefined ? {} : { userId: options.user }),
-      ...(options.agent === undefined ? {} : { agentId }),
-    };
-    const nextCommand = (...words: readonly string[]) => commandLine(terminal, options, words);
-    return await use({
-      store,
-      scope,
-      asker: { agentId, scope: config.session.scope },
-      config,
-      loaded,
-      nextCommand,
-    });
+    const scope = present({ userId: user, agentId: agent === undefined ? null : agentId });
+    return await use({ ...cli, store, scope, asker: { agentId, scope: config.session.scope }, loaded });
   } finally {
     await store.close();
     if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
@@ -100,22 +80,13 @@ export function folderNotFound(root: string, toBegin: string): SkeinError {
   });
 }
 
-/** Prints a notice on stderr, except with `--json`. */
-export function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
-  if (json !== true) terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(note)}\n`);
-}
-
 /** Loads the configuration; `--dir` and `--config` take precedence. */
-export async function loadSettings(terminal: Terminal, options: GlobalOptions): Promise<LoadedConfig> {
+export async function loadSettings(cli: Invocation): Promise<LoadedConfig> {
   const { loadConfig } = await import("../../config/load.ts");
-  return loadConfig(loadOptions(terminal, options));
+  return loadConfig(loadOptions(cli));
 }
 
-export function loadOptions({ cwd, env, home }: Terminal, { dir, config }: GlobalOptions): LoadOptions {
-  return {
-    cwd,
-    env: { HOME: home, ...env },
-    ...(dir === undefined ? {} : { root: dir }),
-    ...(config === undefined ? {} : { file: config }),
-  };
+export function loadOptions({ terminal, options }: Invocation): LoadOptions {
+  const { cwd, env, home } = terminal;
+  return { cwd, env: { HOME: home, ...env }, ...present({ root: options.dir, file: options.config }) };
 }

@@ -17,88 +17,22 @@ import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
+import { printNotice } from "../output/answer.ts";
+import type { Invocation } from "../output/invocation.ts";
+import { commandLine } from "../output/invocation.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { isFileName } from "./resolve-session.ts";
-import { connectToGateway } from "./running-gateway.ts";
 import type { OpenCalls } from "./with-calls.ts";
-import { callerContext } from "./with-calls.ts";
-import { defaultAgent, folderNotFound, loadOptions, loadSettings, tell } from "./with-folder.ts";
+import { withGateway } from "./with-calls.ts";
+import { defaultAgent, folderNotFound, loadOptions } from "./with-folder.ts";
 
 /** Every method, and events. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
-  readonly loaded: LoadedConfig;
   /** Whether the gateway's token may call a method. Without a gateway, every method is allowed. */
   may(method: MethodName): boolean;
   /** The requests of which this process has claimed a run. */
   claimedRequests(): readonly string[];
-}
-
-/**
- * Calls methods that need agents or runs: of the folder's running gateway, or the same handlers on a Skein that is opened for
- * the command.
- */
-export async function withSkeinCalls<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
-  how: SkeinUsage,
-  use: (open: OpenSkeinCalls) => Promise<T>,
-): Promise<T> {
-  if (how.ref !== undefined && isFileName(how.ref)) throw fileCannotAnswer(how.ref);
-  const loaded = await loadSettings(terminal, options);
-  const { config } = loaded;
-  const running = await connectToGateway(terminal, options, config.store.path);
-  const behalf = callerContext(terminal, options, config, running?.hello.userId);
-  const about = { ...behalf, place: config.store.path, loaded };
-  if (running !== null) {
-    try {
-      const may = (method: MethodName) => running.hello.methods.includes(method);
-      return await use({ ...about, calls: running, store: null, may, claimedRequests: () => [] });
-    } finally {
-      await running.close();
-    }
-  }
-  return withSkein(terminal, options, loaded, how, async ({ skein, app, store }) => {
-    const clock = { now: () => terminal.now() };
-    const tokens = new Tokens({ ledger: store.work.ledger, clock });
-    const deps = { ...skeinDeps(skein, loaded, app), tokens, clock };
-    const calls = localCallsWithEvents(allHandlers(deps), deps, {
-      ...localPrincipal,
-      name: terminalUser(terminal),
-    });
-    try {
-      return await use({
-        ...about,
-        calls,
-        store,
-        may: () => true,
-        claimedRequests: () => app.runs.ownRequests(),
-      });
-    } finally {
-      await calls.close();
-    }
-  });
-}
-
-/** The name that approvals are recorded under. */
-function terminalUser({ env }: Terminal): string {
-  return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
-}
-
-function fileCannotAnswer(ref: string): SkeinError {
-  const advice = "Import it with `sessions import`, and name the imported session";
-  return new SkeinError("invalid_arguments", {
-    problem: `"${ref}" is a file, and a file cannot answer`,
-    advice,
-  });
-}
-
-interface OpenSkein {
-  readonly skein: Skein;
-  readonly app: App;
-  readonly store: FilesStore;
 }
 
 export interface SkeinUsage {
@@ -108,23 +42,72 @@ export interface SkeinUsage {
   readonly ref?: string;
 }
 
+/**
+ * Calls methods that need agents or runs: of the folder's running gateway, or the same handlers on a Skein that is opened for
+ * the command.
+ */
+export async function withSkeinCalls<T>(
+  cli: Invocation,
+  use: (open: OpenSkeinCalls) => Promise<T>,
+  usage: SkeinUsage = { workers: false },
+): Promise<T> {
+  const { ref } = usage;
+  if (ref !== undefined && isFileName(ref)) throw fileCannotAnswer(ref);
+  return withGateway(
+    cli,
+    (running, context) => {
+      const may = (method: MethodName) => running.hello.methods.includes(method);
+      return use({ ...context, calls: running, store: null, may, claimedRequests: () => [] });
+    },
+    (context) =>
+      withSkein(cli, context.loaded, usage, async ({ skein, app, store }) => {
+        const clock = { now: () => cli.terminal.now() };
+        const tokens = new Tokens({ ledger: store.work.ledger, clock });
+        const deps = { ...skeinDeps(skein, context.loaded, app), tokens, clock };
+        const principal = { ...localPrincipal, name: terminalUser(cli.terminal) };
+        const calls = localCallsWithEvents(allHandlers(deps), deps, principal);
+        const claimedRequests = () => app.runs.ownRequests();
+        try {
+          return await use({ ...context, calls, store, may: () => true, claimedRequests });
+        } finally {
+          await calls.close();
+        }
+      }),
+  );
+}
+
+/** The name that approvals are recorded under. */
+function terminalUser({ env }: Terminal): string {
+  return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
+}
+
+function fileCannotAnswer(ref: string): SkeinError {
+  const problem = `"${ref}" is a file, and a file cannot answer`;
+  const advice = "Import it with `sessions import`, and name the imported session";
+  return new SkeinError("invalid_arguments", { problem, advice });
+}
+
+interface OpenSkein {
+  readonly skein: Skein;
+  readonly app: App;
+  readonly store: FilesStore;
+}
+
 /** Opens a Skein for the duration of `use`. */
 export async function withSkein<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
-  loaded: LoadedConfig,
+  cli: Invocation,
+  { config }: LoadedConfig,
   { workers, ref }: SkeinUsage,
   use: (open: OpenSkein) => Promise<T>,
 ): Promise<T> {
-  const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const { config } = loaded;
+  const agentId = parseAgentId(cli.options.agent ?? defaultAgent);
   const asker = { agentId, scope: config.session.scope };
   const begins = ref !== undefined && keyMeant(ref, asker) !== null;
   if (!begins && !holdsSessions(config.store.path)) {
     const toBegin = ref === undefined ? ["sessions", "new"] : ["send", "main", "hello"];
-    throw folderNotFound(config.store.path, commandLine(terminal, options, toBegin));
+    throw folderNotFound(config.store.path, commandLine(cli, ...toBegin));
   }
-  const { cwd, env, root, file } = loadOptions(terminal, options);
+  const { cwd, env, root, file } = loadOptions(cli);
   const inside = Promise.withResolvers<App>();
   const skein = await openSkein(
     {
@@ -134,7 +117,7 @@ export async function withSkein<T>(
       usersInProcessFolder: "unnamed",
       workers,
       quiet: true,
-      report: (error) => tell(terminal, options, thrownText(error)),
+      report: (error) => printNotice(cli, thrownText(error)),
     },
     inside.resolve,
   );

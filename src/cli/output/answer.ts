@@ -1,34 +1,42 @@
 import type { Diagnostic } from "../../core/diagnostics.ts";
-import type { GlobalOptions } from "./global-options.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { Invocation } from "./invocation.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, printJson } from "./terminal.ts";
 
-/** A sentence, or a title with a value. */
-export type AnswerLine = string | readonly [title: string, value: string];
+/** A sentence, or a title with a value. A line without a value is left out. */
+export type AnswerLine = string | readonly [title: string, value: string | undefined];
 
 /** Longer than a terminal line, so that values can be copied. */
 const longest = 2000;
 
-/** Prints the payload with `--json`, else the lines. */
-export function answer(
-  terminal: Terminal,
-  { json }: GlobalOptions,
-  payload: object,
-  lines: readonly AnswerLine[],
-): void {
-  if (json === true) {
-    printJson(terminal, payload);
-    return;
-  }
-  const titles = lines.flatMap((line) => (typeof line === "string" ? [] : [line[0]]));
+/** Prints the payload with `--json`, otherwise calls `print`. */
+export function printPayload({ terminal, options }: Invocation, payload: unknown, print: () => void): void {
+  if (options.json === true) printJson(terminal, payload);
+  else print();
+}
+
+/** Prints the payload with `--json`, otherwise the lines. */
+export function printAnswer(cli: Invocation, payload: object, lines: readonly AnswerLine[]): void {
+  printPayload(cli, payload, () => printLines(cli.terminal, lines));
+}
+
+export function printLines(terminal: Terminal, lines: readonly AnswerLine[]): void {
+  const titles = lines.flatMap((line) =>
+    typeof line === "string" || line[1] === undefined ? [] : [line[0]],
+  );
   const width = Math.max(0, ...titles.map((title) => title.length));
   for (const line of lines) {
-    const text =
-      typeof line === "string"
-        ? oneLine(line, longest)
-        : `  ${paint(terminal, "dim", pad(line[0], width))}  ${oneLine(line[1], longest)}`;
-    terminal.out(`${text}\n`);
+    if (typeof line === "string") terminal.out(`${oneLine(line, longest)}\n`);
+    else if (line[1] !== undefined)
+      terminal.out(`  ${paint(terminal, "dim", pad(line[0], width))}  ${oneLine(line[1], longest)}\n`);
   }
+}
+
+/** Prints a notice on stderr, except with `--json`. */
+export function printNotice({ terminal, options }: Invocation, text: string): void {
+  if (options.json !== true)
+    terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(text)}\n`);
 }
 
 /** A deletion is complete only when no other process reads the databases. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
 import { formatAge, formatBytes, formatCost, formatCount, parseTime } from "./format.ts";
-import { commandLine } from "./global-options.ts";
+import { commandLine } from "./invocation.ts";
 import { progressBar, withProgress } from "./progress.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
@@ -156,8 +156,10 @@ describe("amounts", () => {
 
 describe("asking", () => {
   test("[CLI21] without a user it is refused, with the way out", async () => {
-    await expect(confirm(fake().terminal, "Sure?", {})).rejects.toThrow("--yes");
-    await expect(confirm(fake().terminal, "Sure?", { yes: true })).resolves.toBeUndefined();
+    await expect(confirm({ terminal: fake().terminal, options: {} }, "Sure?")).rejects.toThrow("--yes");
+    await expect(
+      confirm({ terminal: fake().terminal, options: { yes: true } }, "Sure?"),
+    ).resolves.toBeUndefined();
   });
 
   test("[CLI21] only a yes goes on", async () => {
@@ -169,11 +171,13 @@ describe("asking", () => {
           return answer;
         },
       }).terminal;
-    for (const yes of ["y", "YES", " y "]) await confirm(answering(yes), "Sure?", {});
+    for (const yes of ["y", "YES", " y "]) await confirm({ terminal: answering(yes), options: {} }, "Sure?");
     for (const no of ["", "n", "yesterday"]) {
-      await expect(confirm(answering(no), "Sure?\u001b[2J", {})).rejects.toMatchObject({
-        code: "invalid_arguments",
-      });
+      await expect(confirm({ terminal: answering(no), options: {} }, "Sure?\u001b[2J")).rejects.toMatchObject(
+        {
+          code: "invalid_arguments",
+        },
+      );
     }
     expect(asked[0]).toBe("Sure? [y/N] ");
     expect(asked.at(-1)).not.toContain("\u001b");
@@ -208,9 +212,9 @@ describe("what to type next", () => {
   test("has the folder, user and agent of the call, quoted for a shell", () => {
     const { terminal } = fake();
     const options = { dir: "/my files", user: "o'neil", agent: "main", json: true };
-    expect(commandLine(terminal, options, ["sessions", "show", "trip"])).toBe(
+    expect(commandLine({ terminal, options }, "sessions", "show", "trip")).toBe(
       "skein sessions show trip --dir '/my files' --user 'o'\\''neil' --agent main",
     );
-    expect(commandLine(terminal, {}, ["sessions", "ls"])).toBe("skein sessions ls");
+    expect(commandLine({ terminal, options: {} }, "sessions", "ls")).toBe("skein sessions ls");
   });
 });

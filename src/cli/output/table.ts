@@ -1,5 +1,9 @@
+import { spaceOf } from "../../core/space.ts";
+import { printPayload } from "./answer.ts";
+import { pluralize } from "./format.ts";
+import type { AllUsersOption, Invocation } from "./invocation.ts";
 import type { Terminal } from "./terminal.ts";
-import { oneLine, pad, paint, wholeLine, widthOf } from "./terminal.ts";
+import { oneLine, pad, paint, printNote, wholeLine, widthOf } from "./terminal.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -11,6 +15,67 @@ export interface Column<T> {
   readonly whole?: boolean;
   /** It may be left out if the line is still too long; the highest number goes first. */
   readonly spare?: number;
+}
+
+export const userColumn: Column<{
+  readonly userId?: string;
+  readonly namespace?: readonly string[];
+  readonly store?: string;
+}> = {
+  title: "USER",
+  text: ({ userId, namespace, store }) => {
+    const user = spaceOf(userId ?? null);
+    const folders = namespace ?? user.namespace;
+    const named = store ?? user.store;
+    return [
+      user.userId ?? "(unnamed)",
+      ...(folders === null ? [] : [`in ${folders.join("/")}`]),
+      ...(named === null ? [] : [`of store ${named}`]),
+    ].join(" ");
+  },
+  whole: true,
+};
+
+/** Inserts the user after the first column, with `--all-users`. */
+export function withUserColumn<Row extends { readonly userId?: string }>(
+  { options }: Invocation<AllUsersOption>,
+  columns: readonly Column<Row>[],
+): readonly Column<Row>[] {
+  return options.allUsers === true ? columns.toSpliced(1, 0, userColumn) : columns;
+}
+
+interface ShownList<Row> {
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  /** Printed if there are no rows. */
+  readonly empty: string;
+  /** Printed below the table. */
+  readonly notes?: readonly string[];
+}
+
+/** Prints the payload with `--json`, otherwise its rows as a table. */
+export function printList<Row>(
+  cli: Invocation,
+  payload: unknown,
+  { columns, rows, empty, notes = [] }: ShownList<Row>,
+): void {
+  const { terminal } = cli;
+  printPayload(cli, payload, () => {
+    if (rows.length === 0) terminal.out(`${empty}\n`);
+    else printTable(terminal, columns, rows);
+    for (const note of notes) printNote(terminal, note);
+  });
+}
+
+/** The notes below a page: how to see the next one, and whether the index is behind. */
+export function pageNotes(
+  nextCursor: string | undefined,
+  indexing: { readonly behind: number } | undefined,
+): string[] {
+  return [
+    ...(nextCursor === undefined ? [] : [`more: --cursor ${nextCursor}`]),
+    ...(indexing === undefined ? [] : [`the index is behind for ${pluralize(indexing.behind, "session")}`]),
+  ];
 }
 
 const gap = 2;

@@ -198,9 +198,8 @@ function onInterrupt(listener: () => void): () => void {
 
 /** Asks before an action that cannot be undone. Throws unless the user or `--yes` confirms it. */
 export async function confirm(
-  terminal: Terminal,
+  { terminal, options }: { readonly terminal: Terminal; readonly options: { readonly yes?: boolean } },
   question: string,
-  options: { readonly yes?: boolean },
 ): Promise<void> {
   if (options.yes === true) return;
   if (terminal.ask === null) {

@@ -1,10 +1,10 @@
 import { stringifyJson } from "../../core/json.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { ToolResult } from "../../tools/contract.ts";
-import { answer } from "./answer.ts";
+import { printLines } from "./answer.ts";
 import type { ExitCode } from "./errors.ts";
 import { formatAge, formatCost, formatCount, formatTime, pluralize, SafeStream } from "./format.ts";
-import type { GlobalOptions } from "./global-options.ts";
+import type { Invocation } from "./invocation.ts";
 import type { ShownMessage } from "./print-session.ts";
 import { printMessage } from "./print-session.ts";
 import type { Column } from "./table.ts";
@@ -13,7 +13,7 @@ import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
 /** Prints the result of a tool, with `--json` unchanged, and returns the exit code. */
-export function printToolResult(terminal: Terminal, options: GlobalOptions, result: ToolResult): ExitCode {
+export function printToolResult({ terminal, options }: Invocation, result: ToolResult): ExitCode {
   const exit = exitOf(result);
   if (options.json === true) printJson(terminal, result);
   else if (exit === 0) printFields(terminal, result);
@@ -42,10 +42,8 @@ function printFields(terminal: Terminal, result: ToolResult): void {
   const lines = fields.filter(
     ([name, value]) => !isTable(value) && !longTexts.some(([each]) => each === name),
   );
-  answer(
+  printLines(
     terminal,
-    {},
-    {},
     lines.map(([name, value]) => [name, formatValue(name, value)] as const),
   );
   for (const [name, rows] of lists) {

@@ -1,7 +1,11 @@
 import { SkeinError } from "../../core/errors.ts";
-import { spaceOf } from "../../core/space.ts";
-import type { Column } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
+
+/** One call of a command: the terminal that it prints to, and its options. */
+export interface Invocation<Options = unknown> {
+  readonly terminal: Terminal;
+  readonly options: GlobalOptions & Options;
+}
 
 /** Options of every command. */
 export interface GlobalOptions {
@@ -17,7 +21,7 @@ export interface AllUsersOption {
 }
 
 /** The method params for `--user` and `--all-users`. */
-export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): {
+export function userFilter({ options: { user, allUsers } }: Invocation<AllUsersOption>): {
   readonly userId?: string;
   readonly allUsers?: true;
 } {
@@ -27,27 +31,8 @@ export function userFilter({ user, allUsers }: GlobalOptions & AllUsersOption): 
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave one of them out" });
 }
 
-export const userColumn: Column<{
-  readonly userId?: string;
-  readonly namespace?: readonly string[];
-  readonly store?: string;
-}> = {
-  title: "USER",
-  text: ({ userId, namespace, store }) => {
-    const user = spaceOf(userId ?? null);
-    const folders = namespace ?? user.namespace;
-    const named = store ?? user.store;
-    return [
-      user.userId ?? "(unnamed)",
-      ...(folders === null ? [] : [`in ${folders.join("/")}`]),
-      ...(named === null ? [] : [`of store ${named}`]),
-    ].join(" ");
-  },
-  whole: true,
-};
-
 /** A command line to suggest, with the same folder, user and agent. */
-export function commandLine(terminal: Terminal, options: GlobalOptions, words: readonly string[]): string {
+export function commandLine({ terminal, options }: Invocation, ...words: readonly string[]): string {
   const { dir, config, user, agent } = options;
   const again = Object.entries({ dir, config, user, agent }).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, value],
