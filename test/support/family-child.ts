@@ -4,7 +4,8 @@ import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import type { FamilySize } from "./family-scenario.ts";
 import { openFamily, runFamily } from "./family-scenario.ts";
-import { KillPoints, watchDisk, watchWork } from "./kill-points.ts";
+import { KillPoints } from "./kill-points.ts";
+import { watchDisk, watchWork } from "./watch-acts.ts";
 
 const [folder = "", size = "all", point] = process.argv.slice(2);
 const points = new KillPoints(point === undefined ? null : Number(point));

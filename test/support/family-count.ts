@@ -3,7 +3,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isRecord } from "../../src/core/shape.ts";
 import type { Entry } from "../../src/index.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -256,8 +255,7 @@ function resultIn({ role, content }: Row): Row | null {
   const [said] = content as { readonly text?: unknown }[];
   if (typeof said?.text !== "string" || !said.text.startsWith("{")) return null;
   try {
-    const result: unknown = JSON.parse(said.text);
-    return isRecord(result) ? result : null;
+    return JSON.parse(said.text) as Row;
   } catch (error) {
     if (error instanceof SyntaxError) return null; // words of the loop
     throw error;

@@ -3,11 +3,10 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { openSkein } from "../../src/app.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
-import { defineAgent } from "../../src/index.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 
 export const alice = { userId: "alice" } as const;
 /** The whole of it, or one spawn, its announcement and the yield in between. */
@@ -109,7 +108,7 @@ export async function openFamily(
   size: FamilySize,
   more: Partial<SkeinOptions> = {},
 ): Promise<Skein> {
-  return openSkein({
+  return createSkein({
     dir: join(folder, "skein"),
     cwd: folder,
     config: join(folder, "skein.yaml"),

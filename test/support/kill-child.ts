@@ -1,8 +1,9 @@
 // A process for the kill suite: the turn of the scenario, killed at a durable act, or counted to its end.
 // kill-child.ts <folder> <url> [<point>]
 import { writeSync } from "node:fs";
-import { KillPoints, watchDisk, watchWork } from "./kill-points.ts";
+import { KillPoints } from "./kill-points.ts";
 import { openScenario, theTurn } from "./kill-scenario.ts";
+import { watchDisk, watchWork } from "./watch-acts.ts";
 
 const [folder = "", url = "", point] = process.argv.slice(2);
 const points = new KillPoints(point === undefined ? null : Number(point));

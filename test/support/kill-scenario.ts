@@ -3,14 +3,12 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { openSkein } from "../../src/app.ts";
-import { createWebhook } from "../../src/channels/webhook.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions, TurnResult } from "../../src/index.ts";
-import { defineAgent, defineTool } from "../../src/index.ts";
-import { sections } from "../../src/transcript/compaction/check-summary.ts";
+import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { KillPoints } from "./kill-points.ts";
+import { goodSummary } from "./provider-stand-in.ts";
 
 type Note = (what: string, detail: string) => void;
 
@@ -43,7 +41,7 @@ function stageOf(texts: string, hasTools: boolean): string {
   return texts.includes("Do the work") ? "calls" : "first";
 }
 
-const summary = sections.map(({ heading }) => `## ${heading}\n- SUMMARY-OF-ALL`).join("\n");
+const summary = `${goodSummary}\n- SUMMARY-OF-ALL`;
 
 const usage = { input: 100, output: 10 };
 const steps: Record<string, ModelStep> = {
@@ -103,16 +101,12 @@ function noting(note: Note, name: string, replay: "safe" | "never", answer: () =
   });
 }
 
-/** A folder for it, with what is said of its model. */
-export const scenarioConfig = `logging: { level: error }
-session: { agentToAgent: { maxPingPongTurns: 0 } }
-models:
-  providers:
-    test:
-      baseUrl: "http://127.0.0.1:9/v1"
-      models: { model: { contextWindow: 4000, price: { input: 1, output: 2 } } }
-`;
+const provider = {
+  baseUrl: "http://127.0.0.1:9/v1",
+  models: { model: { contextWindow: 4000, price: { input: 1, output: 2 } } },
+};
 
+/** `url`: where the webhook delivers. */
 export async function openScenario(
   folder: string,
   url: string,
@@ -120,14 +114,17 @@ export async function openScenario(
   more: Partial<SkeinOptions> = {},
 ): Promise<Skein> {
   const note = noteIn(folder, points);
-  const accept = () => Promise.reject(new Error("nothing comes in"));
-  return openSkein({
+  return createSkein({
     dir: join(folder, "skein"),
-    config: join(folder, "skein.yaml"),
+    config: {
+      logging: { level: "error" },
+      session: { agentToAgent: { maxPingPongTurns: 0 } },
+      models: { providers: { test: provider } },
+      channels: { hook: { type: "webhook", secret: "s", url } },
+    },
     app: "kill",
     agents: [agentOf(note)],
     models: { "test/model": scriptedModel((request) => decide(note, request)) },
-    channels: [createWebhook({ id: "hook", secret: "s", url, accept })],
     env: {},
     report: (error) => appendFileSync(join(folder, "reports.log"), `${String(error)}\n`),
     ...more,

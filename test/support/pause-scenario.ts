@@ -4,11 +4,9 @@ import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { openSkein } from "../../src/app.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
-import type { Clock, Skein } from "../../src/index.ts";
+import type { Clock, SkeinOptions } from "../../src/index.ts";
 import { defineAgent, defineTool } from "../../src/index.ts";
-import type { App } from "../../src/sessions/app.ts";
 
 export type PauseMode = "streaming" | "tool" | "approval";
 
@@ -25,8 +23,7 @@ export interface PauseScenario {
 /** Owners that say nothing for so long have lost their runs. */
 const leaseMs = 30_000;
 
-export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: App }> {
-  let inside: App | null = null;
+export function pauseOptions(scenario: PauseScenario): SkeinOptions {
   const { folder, mode, who } = scenario;
   const model = scriptedModel(({ prompt }) => {
     const texts = JSON.stringify(prompt);
@@ -34,25 +31,17 @@ export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skei
     if (mode === "streaming" || hasResult) return { text: `The answer of ${who}.` };
     return { text: "One moment.", calls: [{ name: mode === "tool" ? "act" : "ask", id: "call-1" }] };
   });
-  const skein = await openSkein(
-    {
-      dir: join(folder, "skein"),
-      config: null,
-      leaseMs,
-      ...(scenario.clock === undefined ? {} : { clock: scenario.clock }),
-      env: {},
-      models: { "rehearsal/script": gated(model, scenario) },
-      app: "pause",
-      agents: [defineAgent({ id: "main", model: "rehearsal/script", tools: toolsOf(scenario) })],
-      report: (error) => appendFileSync(join(folder, "reports.log"), `${who}: ${String(error)}\n`),
-    },
-    (parts) => {
-      inside = parts;
-    },
-  );
-  if (inside === null) throw new Error("it is not open");
-  if (mode === "approval") skein.subscribe(({ type }) => void (type === "run.waiting" && scenario.atGate()));
-  return { skein, inside };
+  return {
+    dir: join(folder, "skein"),
+    config: null,
+    leaseMs,
+    ...(scenario.clock === undefined ? {} : { clock: scenario.clock }),
+    env: {},
+    models: { "rehearsal/script": gated(model, scenario) },
+    app: "pause",
+    agents: [defineAgent({ id: "main", model: "rehearsal/script", tools: toolsOf(scenario) })],
+    report: (error) => appendFileSync(join(folder, "reports.log"), `${who}: ${String(error)}\n`),
+  };
 }
 
 function toolsOf(scenario: PauseScenario) {

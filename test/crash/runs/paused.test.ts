@@ -7,8 +7,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Entry, Skein } from "../../../src/index.ts";
+import { createSkein } from "../../../src/index.ts";
 import type { PauseMode } from "../../support/pause-scenario.ts";
-import { openPaused } from "../../support/pause-scenario.ts";
+import { pauseOptions } from "../../support/pause-scenario.ts";
 import { stateOf } from "../../support/proc.ts";
 import { supportProgram } from "../../support/programs.ts";
 import { laterClock } from "../../support/run-skein.ts";
@@ -57,7 +58,7 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     const { running, said, ended } = await stoppedAtGate(folder, mode);
     writeFileSync(join(folder, "open"), "");
     const second = { who: "the second", atGate: () => undefined, clock: laterClock };
-    const { skein } = await openPaused({ folder, mode, ...second });
+    const skein = await createSkein(pauseOptions({ folder, mode, ...second }));
     const turn = skein
       .session({ userId: "alice", sessionId: "paused" })
       .send("Go", { idempotencyKey: "the-turn" });
