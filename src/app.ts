@@ -3,7 +3,6 @@ import type { LanguageModel } from "./agents/contract.ts";
 import { createLoop } from "./agents/loop/loop.ts";
 import type { AgentDefinition } from "./agents/tools/define-agent.ts";
 import { openAcp } from "./app/acp.ts";
-import { skeinDeps } from "./app/call-deps.ts";
 import { openChannels } from "./app/channels.ts";
 import type { Engine } from "./app/engine.ts";
 import { announceChildEnds, createEngine, storeEvents } from "./app/engine.ts";
@@ -288,7 +287,7 @@ function lazyCalls(app: App): ServiceCalls {
       "./gateway/methods/local-calls.ts"
     );
     const { serviceHandlers } = await import("./gateway/methods/handlers.ts");
-    const handlers = serviceHandlers(skeinDeps(new Skein(app), app.loaded, app));
+    const handlers = serviceHandlers(app);
     return (user = localPrincipal.user) =>
       throwingSkeinErrors(localCalls(handlers, { ...localPrincipal, user }));
   };

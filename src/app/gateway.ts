@@ -1,32 +1,28 @@
 import { randomUUID } from "node:crypto";
 import manifest from "../../package.json" with { type: "json" };
 import type { Redactor } from "../access/redaction/redactor.ts";
-import type { Clock } from "../core/clock.ts";
-import type { EventBus, SkeinEvent } from "../core/events.ts";
+import type { SkeinEvent } from "../core/events.ts";
 import { thrownText } from "../core/text.ts";
 import { ensureAdminToken } from "../gateway/auth/admin-token.ts";
 import { exchangeLinkCode } from "../gateway/auth/link-codes.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
 import { createDurableNumbers } from "../gateway/events/event-numbers.ts";
-import type { EventSelection } from "../gateway/events/event-selection.ts";
 import { selectEvents } from "../gateway/events/event-selection.ts";
 import { createEventHub } from "../gateway/events/hub.ts";
 import type { EventHub, HubStats } from "../gateway/events/subscriber.ts";
 import { subscribeForUser } from "../gateway/mcp/mcp-context.ts";
-import type { Handlers, SkeinApp, TokenApp } from "../gateway/methods/dispatch.ts";
+import type { Handlers, MethodApp } from "../gateway/methods/dispatch.ts";
 import { Dispatch } from "../gateway/methods/dispatch.ts";
 import { allHandlers } from "../gateway/methods/handlers.ts";
 import type { HeavyCalls } from "../gateway/methods/heavy-calls.ts";
 import { heavyToolQueueOf } from "../gateway/methods/heavy-calls.ts";
 import { createServer, mountServer } from "../gateway/server/create-server.ts";
-import type { Server, ServerApp } from "../gateway/server/server-options.ts";
-import type { EventFilter } from "../protocol/methods/calls.ts";
+import type { Server, ServerOptions } from "../gateway/server/server-options.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
-import { skeinDeps } from "./call-deps.ts";
 
-/** What of a gateway may still be under way when it is closed. */
+/** How long pending requests have when the gateway is closed. */
 const graceMs = 2000;
 
 /** Opens a gateway for a server of the user's own. Its tokens are those of the folder, in the file `token` of `root`. */
@@ -35,35 +31,30 @@ export async function mountGateway(
   root: string,
   { allowedHosts = [] }: MountOptions,
 ): Promise<MountedGateway> {
-  const { clock, config, store, bus } = app;
-  const deps = skeinDeps(new Skein(app), app.loaded, app);
-  const log: ServerApp["log"] = (level, message, fields) => app.log.write(level, message, fields);
+  const { clock, config, store, bus, redactor } = app;
+  const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
   const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
   ensureAdminToken(root, tokens);
-  const serving = { ...deps, tokens };
-  const handlers = gatewayPieces.handlers(serving);
+  const served: MethodApp = { ...app, skein: new Skein(app), tokens };
+  const handlers = allHandlers(served);
   const dispatch = new Dispatch({
     handlers: () => handlers,
     newErrorId: randomUUID,
     report: (errorId, method, error) =>
       log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
   });
-  const parts = {
-    tokens,
-    clock,
-    subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => bus.subscribe(listener),
-    deps: () => serving,
-    redactor: () => deps.redactor,
-    report,
-  };
+  const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
   const { version } = manifest;
-  const hub = gatewayPieces.openHub(parts);
-  const mcp = gatewayPieces.openMcp({
-    ...parts,
+  const hub = openHub({ tokens, subscribe, redactor: () => redactor, report });
+  const mcp = openMcp({
+    tokens,
+    subscribe,
+    report,
     version,
     heavy: dispatch.heavy,
-    acquire: () => ({ deps: serving, [Symbol.dispose]: () => undefined }),
+    app: () => served,
+    acquire: () => ({ app: served, [Symbol.dispose]: () => undefined }),
   });
   const { host, port, trustProxy } = config.gateway;
   const server = await mountServer({
@@ -80,10 +71,10 @@ export async function mountGateway(
     tokens,
     clock,
     exchange: (code) => exchangeLinkCode(tokens, code),
-    webhook: (channelId) => deps.skein.webhook(channelId),
+    webhook: (channelId) => served.skein.webhook(channelId),
     mcp: (request, principal) => mcp.handle(request, principal),
-    wanted: (filter, principal, userId) => gatewayPieces.wanted(serving, filter, principal, userId),
-    metrics: () => deps.skein.metrics(),
+    wanted: (filter, principal, userId) => selectEvents(filter, principal, userId, served),
+    metrics: () => served.skein.metrics(),
     problems: async () => ((await store.upkeep?.health()) ?? []).map(({ message }) => `${message}.`),
     log,
   });
@@ -104,62 +95,49 @@ export async function mountGateway(
   };
 }
 
-/** What the gateway of `skein start` is put together from. */
-export const gatewayPieces: GatewayPieces = {
-  handlers: allHandlers,
-  openHub,
-  openMcp,
-  wanted: (deps, params, principal, userId) => selectEvents(params, principal, userId, deps),
-  listen: (parts) => createServer(parts),
-};
-
-function openHub({ tokens, subscribe, redactor, report }: HubParts) {
+function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHub {
   const numbers = createDurableNumbers({ ledger: tokens.ledger, report });
-  return createEventHub({ numbers, redactor: asked(redactor), subscribe, report });
-}
-
-/** Another one after a reload. */
-function asked(redactor: () => Redactor): Redactor {
-  return {
+  const current: Redactor = {
     redact: (text) => redactor().redact(text),
     redactJson: (value) => redactor().redactJson(value),
     stream: () => redactor().stream(),
   };
+  return createEventHub({ numbers, redactor: current, subscribe, report });
 }
 
-/** Loaded with the first request: most gateways never have one, and all would start the later for it. */
-function openMcp(parts: McpDoorParts): McpDoor {
-  let door: Promise<McpDoor> | null = null;
+/** Loaded with the first request, because most gateways never have one and all would start later for it. */
+function openMcp(options: McpOptions): McpEndpoint {
+  let endpoint: Promise<McpEndpoint> | null = null;
   return {
     handle: async (request, principal) => {
-      door ??= loadMcp(parts);
-      return (await door).handle(request, principal);
+      endpoint ??= loadMcp(options);
+      return (await endpoint).handle(request, principal);
     },
-    close: async () => (await door)?.close(),
+    close: async () => (await endpoint)?.close(),
   };
 }
 
-/** What a reload may change is asked for with each request. */
-async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
-  const { tokens, version, heavy, deps, acquire, subscribe, report } = parts;
+/** Settings that a reload may change are read with each request. */
+async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
+  const { tokens, version, heavy, app, acquire, subscribe, report } = options;
   const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
     get scope() {
-      return deps().config.session.scope;
+      return app().config.session.scope;
     },
     get defaultAgentId() {
-      return deps().defaultAgentId;
+      return app().agents.first;
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
     callTool: (name, args, { tokenId, ...call }) =>
       heavy.run(tokenId, heavyToolQueueOf(name, []), call.signal, async () => {
         using lease = acquire();
-        return await lease.deps.skein.callTool(name, args, call);
+        return await lease.app.skein.callTool(name, args, call);
       }),
     allowedTools: async ({ userId, agentId, sessionKey }) => {
       using lease = acquire();
-      const tools = await lease.deps.skein.tools({ userId, agentId, sessionKey });
+      const tools = await lease.app.skein.tools({ userId, agentId, sessionKey });
       return new Set(tools.map(({ name }) => name));
     },
     subscribe: subscribeForUser(subscribe),
@@ -167,54 +145,49 @@ async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
   });
 }
 
-/** What a gateway is put together from, so that each can be another in a test. */
+/** The pieces of the gateway of `skein start`; tests replace some. */
 export interface GatewayPieces {
-  /** Every method, on one Skein. */
-  handlers(deps: ServingDeps): Handlers;
-  /** The one hub of a process. */
-  openHub(parts: HubParts): OpenHub;
-  /** MCP for the holder of a token. */
-  openMcp(parts: McpDoorParts): McpDoor;
-  /** What was asked to be told of, as the hub wants it. */
-  wanted(
-    deps: ServingDeps,
-    filter: EventFilter,
-    principal: Principal,
-    userId: string | null,
-  ): Promise<EventSelection>;
-  /** Begins to listen. Rejects with the system's own error where it cannot. */
-  listen(parts: ServerApp): Promise<Server>;
+  handlers(app: MethodApp): Handlers;
+  openHub(options: HubOptions): GatewayHub;
+  openMcp(options: McpOptions): McpEndpoint;
+  /** Starts to listen. Rejects with the system's error. */
+  listen(options: ServerOptions): Promise<Server>;
 }
 
-export type ServingDeps = SkeinApp & TokenApp;
+export const gatewayPieces: GatewayPieces = {
+  handlers: allHandlers,
+  openHub,
+  openMcp,
+  listen: (options) => createServer(options),
+};
 
-export interface HubParts {
+export interface HubOptions {
   readonly tokens: Tokens;
-  readonly clock: Clock;
-  /** What happens in every Skein of the process, over reloads. Returns a function that ends it. */
+  /** Events of every Skein of the process, across reloads. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Asked when it is needed, because it is another after a reload. */
-  deps(): ServingDeps;
-  /** There before anything serves. */
+  /** Called for each use, because a reload replaces it. */
   redactor(): Redactor;
-  /** Told of what nobody asked for and went wrong. */
+  /** Receives errors that no client waits for. */
   report(error: unknown): void;
 }
 
-export interface OpenHub extends EventHub {
+export interface GatewayHub extends EventHub {
   stats(): HubStats;
   close(): void;
 }
 
-export interface McpDoorParts extends Pick<HubParts, "tokens" | "subscribe" | "deps" | "report"> {
+export interface McpOptions extends Pick<HubOptions, "tokens" | "subscribe" | "report"> {
   readonly version: string;
-  /** The heavy calls of the process: those that come by MCP count too. */
+  /** The heavy calls of the process: those over MCP count too. */
   readonly heavy: HeavyCalls;
-  /** What serves now. It stays open until the lease is disposed of. */
-  acquire(): Disposable & { readonly deps: ServingDeps };
+  /** The app that serves now. */
+  app(): MethodApp;
+  /** The same. It stays open until the lease is disposed of. */
+  acquire(): Disposable & { readonly app: MethodApp };
 }
 
-export interface McpDoor {
+/** MCP for the holders of tokens. */
+export interface McpEndpoint {
   handle(request: Request, principal: Principal): Promise<Response>;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ import { eraseRemoved } from "../store/files/erase.ts";
 import { workDbName } from "../store/files/layout.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import { openWork } from "../store/files/recover.ts";
-import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
+import type { FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
@@ -21,11 +21,6 @@ import type { WorkingStore } from "../store/spaces.ts";
 import { Spaces } from "../store/spaces.ts";
 import { Attendance } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
-
-/** The files of a store; `null`: it has none. */
-export function filesOf(store: SkeinStore): FilesStore | null {
-  return store.upkeep === undefined ? null : (store as FilesStore);
-}
 
 export interface StoreChoice {
   /** Relative to `cwd`, which is by default the process's. */

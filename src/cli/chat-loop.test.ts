@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentTerminal } from "../../test/support/cli.ts";
 import { defineAgent } from "../agents/tools/define-agent.ts";
 import { defineTool } from "../agents/tools/define-tool.ts";
-import { skeinDeps } from "../app/call-deps.ts";
 import { openSkein } from "../app.ts";
 import { defaultConfig } from "../config/load.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
@@ -67,7 +66,7 @@ function chatting(typed = false) {
   const loaded = { config, file: null, root: home, sources: new Map(), variable: () => undefined };
   const store = skein.store as FilesStore;
   const tokens = new Tokens({ ledger: store.work.ledger });
-  const deps = { ...skeinDeps(skein, loaded, inside), tokens };
+  const deps = { ...inside, skein, tokens };
   const open = {
     calls: localCallsWithEvents(allHandlers(deps), deps),
     store,

@@ -5,7 +5,6 @@ import { escapeUnprintable } from "../core/text.ts";
 import { noModel, pruningOptions, viewContext } from "../gateway/methods/sessions-context.ts";
 import type { ContextPayload } from "../protocol/session-views.ts";
 import { previewOfMessage } from "../sessions/tree-view.ts";
-import { contextForModel } from "../sessions/xray.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import type { CommandContext } from "./command.ts";
@@ -94,7 +93,7 @@ async function contextOfFile(cli: Invocation<ContextCommandOptions>, name: strin
   const context = (await readSessionFile(pathFrom(cli.terminal, name))).context();
   const { config } = await loadSettings(cli);
   const known = { pruning: pruningOptions(config, cli.terminal.now()) };
-  return viewContext({ context, config, known }, cli.options, contextForModel);
+  return viewContext({ context, config, known }, cli.options);
 }
 
 function printHint(terminal: Terminal, text: string): void {

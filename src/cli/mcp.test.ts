@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { SkeinEvent } from "../core/events.ts";
 import type { EventStream, ReceivedEvent, WatchedCalls } from "../protocol/methods/calls.ts";
-import { gatewayMcpApp } from "./mcp.ts";
+import { gatewayMcpBackend } from "./mcp.ts";
 
 /** A gateway that answers one call, and tells these events. */
 function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
@@ -34,7 +34,7 @@ function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
     isCurrent: () => true,
     report: () => undefined,
   };
-  return { parts: gatewayMcpApp(calls, known), called, filters, closed: () => closed };
+  return { parts: gatewayMcpBackend(calls, known), called, filters, closed: () => closed };
 }
 
 const call = {

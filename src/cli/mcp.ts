@@ -3,8 +3,8 @@ import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
-import type { McpApp, McpCall } from "../gateway/mcp/mcp-context.ts";
-import { mcpAskerOf, skeinMcpApp } from "../gateway/mcp/mcp-context.ts";
+import type { McpBackend, McpCall } from "../gateway/mcp/mcp-context.ts";
+import { mcpAskerOf, skeinMcpBackend } from "../gateway/mcp/mcp-context.ts";
 import { serveMcpStdio } from "../gateway/mcp/serve-stdio.ts";
 import { localPrincipal } from "../gateway/methods/local-calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
@@ -38,7 +38,7 @@ export function registerMcp(command: Command, context: CommandContext): void {
 }
 
 async function serve(cli: Invocation, version: string, streams: ProtocolStreams): Promise<void> {
-  const known = (scope: McpApp["scope"]) => ({
+  const known = (scope: McpBackend["scope"]) => ({
     version,
     defaultAgentId: parseAgentId(cli.options.agent ?? defaultAgent),
     scope,
@@ -46,17 +46,17 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     isCurrent: () => true,
     report: (error: unknown) => printNotice(cli, thrownText(error)),
   });
-  const speak = (principal: Principal, app: McpApp) =>
+  const speak = (principal: Principal, app: McpBackend) =>
     serveMcpStdio(app, mcpAskerOf(principal, app.defaultAgentId), streams);
   await withGateway(
     cli,
     (running, { config }) =>
-      speak(principalOf(running.hello, cli), gatewayMcpApp(running, known(config.session.scope))),
+      speak(principalOf(running.hello, cli), gatewayMcpBackend(running, known(config.session.scope))),
     // The name creates a missing folder.
     ({ loaded }) =>
       withSkein(cli, loaded, { workers: true, ref: "main" }, ({ skein }) => {
         const principal = { ...localPrincipal, user: cli.options.user ?? null };
-        return speak(principal, skeinMcpApp(skein, known(loaded.config.session.scope)));
+        return speak(principal, skeinMcpBackend(skein, known(loaded.config.session.scope)));
       }),
   );
 }
@@ -71,10 +71,10 @@ function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Pr
  * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not tell which run
  * a call waits for.
  */
-export function gatewayMcpApp(
+export function gatewayMcpBackend(
   calls: WatchedCalls,
-  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpApp {
+  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpBackend {
   return {
     ...known,
     callTool: (name, args, call) => invoke(calls, name, args, call),

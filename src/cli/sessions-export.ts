@@ -1,6 +1,5 @@
 import { closeSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import type { Command } from "commander";
-import { readBlobs, readLog } from "../app/folder.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { escapeUnprintable } from "../core/text.ts";
@@ -10,6 +9,7 @@ import type { ExportFormat } from "../sessions/export-session.ts";
 import { exportFormats, exportPieces } from "../sessions/export-session.ts";
 import { sessionKeyOf } from "../sessions/history.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
+import { noSuchSession } from "../store/rules.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, refHelp } from "./command.ts";
 import { errorCodeOf, findSession, isFileName, resolveRef } from "./connection/resolve-session.ts";
@@ -63,7 +63,9 @@ async function exportCommand(cli: Invocation<ExportOptions>, name: string): Prom
   await withFolder(cli, async (folder) => {
     const record = await findSession(folder, name);
     const { key, sessionId } = record;
-    const pieces = exportPieces(await readLog(folder.store, record), readBlobs(folder.store, record), as);
+    const { upkeep } = folder.store;
+    const tree = (await upkeep.readLog(record)) ?? noSuchSession(record.sessionId);
+    const pieces = exportPieces(tree, upkeep.blobReader(record) ?? noBlobs, as);
     write(cli, { key, sessionId, format }, pieces);
   });
 }

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { logPath, readLog } from "../app/folder.ts";
 import type { CorruptReason } from "../core/entries.ts";
 import { corruptReasonText } from "../core/parse-session.ts";
 import type { RepairPayload } from "../protocol/session-views.ts";
 import { damageIn } from "../sessions/tree-view.ts";
 import { repairSessionFile } from "../store/files/lone-file.ts";
+import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, refHelp } from "./command.ts";
 import { findSession, isFileName } from "./connection/resolve-session.ts";
@@ -32,7 +32,10 @@ async function repairSession(cli: Invocation, name: string): Promise<void> {
     ? await repairSessionFile(pathFrom(terminal, name))
     : await withFolder(cli, async (folder) => {
         const record = await findSession(folder, name);
-        return damageIn(logPath(folder.store, record), await readLog(folder.store, record));
+        const { upkeep } = folder.store;
+        const files = upkeep.files(scopeOfSession(record), record.sessionId);
+        const tree = await upkeep.readLog(record);
+        return files === null || tree === null ? noSuchSession(record.sessionId) : damageIn(files.log, tree);
       });
   printPayload(cli, report, () => (isFile ? printRepair : printDamage)(terminal, wholeLine(name), report));
 }

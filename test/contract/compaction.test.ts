@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { logPath, transcriptPath } from "../../src/app/folder.ts";
 import type { FilesStore, SessionRecord, Store } from "../../src/entry-store.ts";
 import { compactSession, createStore } from "../../src/entry-store.ts";
 import type { Entry, SessionContext } from "../../src/index.ts";
@@ -53,8 +52,12 @@ function tokensOf({ messages }: SessionContext): number {
 
 /** What the files of a session say, each read on its own. */
 function sameInFiles(store: FilesStore, session: SessionRecord, context: SessionContext): void {
-  const log = parseSession(readFileSync(logPath(store, session)));
-  const working = parseSession(readFileSync(transcriptPath(store, session) ?? ""));
+  const files = store.upkeep.files(
+    session.userId === null ? {} : { userId: session.userId },
+    session.sessionId,
+  );
+  const log = parseSession(readFileSync(files?.log ?? ""));
+  const working = parseSession(readFileSync(files?.working ?? ""));
   const fromLog = buildContext(log.lines);
   const fromWorkingSet = SessionTree.from(working).context();
   for (const each of [fromLog, fromWorkingSet]) {

@@ -3,7 +3,6 @@ import { PassThrough } from "node:stream";
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { serveAcpStdio } from "../../src/acp/server/serve-stdio.ts";
-import { skeinDeps } from "../../src/app/call-deps.ts";
 import type { FilesStore } from "../../src/app/folder.ts";
 import { openSkein } from "../../src/app.ts";
 import { defaultConfig } from "../../src/config/load.ts";
@@ -50,9 +49,9 @@ beforeEach(async () => {
   const app = await inside.promise;
   const store = skein.store as FilesStore;
   const config = defaultConfig(dir);
-  const loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
+  const _loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
-  const deps = { ...skeinDeps(skein, loaded, app), tokens };
+  const deps = { ...app, skein, tokens };
   calls = localCallsWithEvents(allHandlers(deps), deps);
   const context = {
     version: "0",

@@ -2,15 +2,15 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { folderDeps } from "../../src/app/call-deps.ts";
 import type { FilesStore } from "../../src/app/folder.ts";
 import { openFolder } from "../../src/app/folder.ts";
+import { folderApp } from "../../src/app/folder-app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { tokenHandlers } from "../../src/gateway/methods/admin.ts";
-import type { FolderApp, TokenApp } from "../../src/gateway/methods/dispatch.ts";
+import type { FolderApp, MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { ChangeMethod, TokenMethod } from "../../src/gateway/methods/handlers.ts";
 import { changeHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
@@ -22,7 +22,7 @@ export interface FolderCalls {
   readonly root: string;
   readonly store: FilesStore;
   readonly tokens: Tokens;
-  readonly deps: FolderApp & TokenApp;
+  readonly deps: FolderApp & Pick<MethodApp, "tokens">;
   /** As whoever shows such a token; left out: who has the folder. Every answer is held to the schema of its method. */
   as(principal?: Partial<Principal>): Calls<ChangeMethod | TokenMethod>;
   /** Everything that there is of some users, to be compared. */
@@ -43,7 +43,7 @@ export async function openFolderCalls(config = ""): Promise<FolderCalls> {
   const loaded = await loadConfig({ cwd: root, env: { HOME: root }, root });
   const store = await openFolder({ root, durability: "os" });
   stores.push(store);
-  const folder = folderDeps(store, loaded);
+  const folder = folderApp(store, loaded);
   const tokens = new Tokens({ ledger: store.work.ledger, clock: folder.clock });
   const deps = { ...folder, tokens };
   const handlers = { ...changeHandlers(deps), ...tokenHandlers(deps) };

@@ -8,7 +8,7 @@ import type { EventHub, EventSink } from "../../src/gateway/events/subscriber.ts
 import type { Handlers } from "../../src/gateway/methods/dispatch.ts";
 import { Dispatch } from "../../src/gateway/methods/dispatch.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
-import type { Server, ServerApp, Timers, Tuning } from "../../src/gateway/server/server-options.ts";
+import type { Server, ServerOptions, Timers, Tuning } from "../../src/gateway/server/server-options.ts";
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
 
@@ -83,7 +83,7 @@ function frameText(seq: number, payload: unknown = {}): string {
 
 export interface GatewayOptions {
   readonly handlers?: Partial<Handlers>;
-  readonly parts?: Partial<ServerApp>;
+  readonly parts?: Partial<ServerOptions>;
   readonly tuning?: Partial<Tuning>;
 }
 

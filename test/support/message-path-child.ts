@@ -3,7 +3,6 @@
 
 import type { Profiler } from "node:inspector";
 import { Session } from "node:inspector";
-import { skeinDeps } from "../../src/app/call-deps.ts";
 import { openSkein } from "../../src/app.ts";
 import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
@@ -16,7 +15,7 @@ const skein = await openSkein({ dir, config: null, quiet: true, workers: false }
 const app = await inside.promise;
 const { ledger } = app.store.work;
 const tokens = new Tokens({ ledger, clock: app.clock });
-const handlers = allHandlers({ ...skeinDeps(skein, app.loaded, app), tokens });
+const handlers = allHandlers({ ...app, skein, tokens });
 const { signal } = new AbortController();
 const call = { principal: localPrincipal, userId: null, isAdmin: true, isLocal: true, signal };
 

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { folderDeps } from "../../src/app/call-deps.ts";
 import type { FilesStore } from "../../src/app/folder.ts";
 import { openFolder } from "../../src/app/folder.ts";
+import { folderApp } from "../../src/app/folder-app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Params, Result } from "../../src/entry-client.ts";
@@ -36,8 +36,28 @@ export interface ReadingFolder {
   close(): Promise<void>;
 }
 
+/** What stands in the place of a method of the runs or of the store. */
+interface ReadDoubles {
+  readonly pending?: FolderApp["runs"]["pending"];
+  readonly workingSets?: FilesStore["upkeep"]["workingSets"];
+}
+
+/** The same object, whose methods have private members, with another method in the place of one. */
+function withMethod<T extends object, Name extends keyof T>(target: T, name: Name, method: T[Name]): T {
+  return new Proxy(target, {
+    get: (_, asked) => {
+      const own: unknown = asked === name ? method : Reflect.get(target, asked, target);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
+}
+
 /** A folder with a configuration, read through the methods by different principals. */
-export async function readingFolder(more: Partial<FolderApp> = {}): Promise<ReadingFolder> {
+export async function readingFolder({
+  pending,
+  workingSets,
+  ...more
+}: Partial<FolderApp> & ReadDoubles = {}): Promise<ReadingFolder> {
   const home = mkdtempSync(join(tmpdir(), "skein-reading-"));
   const dir = join(home, ".skein");
   const provider = `{ apiKey: ${secret} }`;
@@ -48,7 +68,13 @@ export async function readingFolder(more: Partial<FolderApp> = {}): Promise<Read
   );
   const loaded = await loadConfig({ cwd: home, root: dir, env: { HOME: home } });
   const store = await openFolder({ root: dir, durability: "os" });
-  const deps = { ...folderDeps(store, loaded), ...more };
+  const app = folderApp(store, loaded);
+  const deps = {
+    ...app,
+    runs: pending === undefined ? app.runs : withMethod(app.runs, "pending", pending),
+    store: workingSets === undefined ? app.store : { ...store, upkeep: { ...store.upkeep, workingSets } },
+    ...more,
+  };
   const handlers = readHandlers(deps);
   const as = (user: string | null, ...scopes: TokenScope[]): Call => {
     const principal: Principal = { tokenId: "t", name: "t", scopes, user, expiresAt: null };

@@ -1,21 +1,21 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { GatewayPieces, ServingDeps } from "../../src/app/gateway.ts";
+import type { GatewayPieces } from "../../src/app/gateway.ts";
 import { effectiveConfigText } from "../../src/config/effective.ts";
-import type { Call, Handlers } from "../../src/gateway/methods/dispatch.ts";
-import type { Server, ServerApp } from "../../src/gateway/server/server-options.ts";
+import type { Call, Handlers, MethodApp } from "../../src/gateway/methods/dispatch.ts";
+import type { Server, ServerOptions } from "../../src/gateway/server/server-options.ts";
 
 /** The least that makes a gateway: a few methods, over plain HTTP, for tests of what holds them together. */
 
 export interface SmallPieces extends GatewayPieces {
   /** Every Skein that handlers were made for, in order. */
-  readonly opened: ServingDeps[];
+  readonly opened: MethodApp[];
   /** Calls of `sessions.usage` wait for this. */
   hold: Promise<void>;
   /** How many have begun to. */
   held: number;
   /** What the server was given. */
-  parts: ServerApp | null;
+  parts: ServerOptions | null;
 }
 
 export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
@@ -45,7 +45,6 @@ export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
       };
     },
     openMcp: () => ({ handle: async () => new Response("mcp"), close: async () => undefined }),
-    wanted: async () => ({ keys: null, events: [], of: "everybody", agentId: null }),
     listen: (parts) => {
       pieces.parts = parts;
       return listen(parts);
@@ -55,7 +54,7 @@ export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
   return pieces;
 }
 
-function handlersOf(deps: ServingDeps, hold: () => Promise<void>): Handlers {
+function handlersOf(deps: MethodApp, hold: () => Promise<void>): Handlers {
   const some = {
     "config.get": async () => ({ problems: [], effective: effectiveConfigText(deps.loaded) }),
     "agents.list": async () => Object.keys(deps.config.agents),
@@ -72,7 +71,7 @@ function handlersOf(deps: ServingDeps, hold: () => Promise<void>): Handlers {
 }
 
 /** `POST /rpc/<method>` with a token, `GET /readyz`. */
-export async function listen(parts: ServerApp): Promise<Server> {
+export async function listen(parts: ServerOptions): Promise<Server> {
   let isDraining = false;
   const answer = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);

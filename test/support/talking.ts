@@ -1,8 +1,9 @@
-import { skeinDeps } from "../../src/app/call-deps.ts";
+import { redactorOf } from "../../src/app/redaction.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { Principal } from "../../src/gateway/auth/principal.ts";
-import type { SkeinApp } from "../../src/gateway/methods/dispatch.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+import type { MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { SkeinMethod } from "../../src/gateway/methods/handlers.ts";
 import { skeinHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
@@ -30,7 +31,7 @@ export const annAdmin: Principal = { ...ann, scopes: ["read", "write", "tools", 
 
 export interface Talking {
   readonly skein: Skein;
-  readonly deps: SkeinApp;
+  readonly deps: MethodApp;
   readonly dir: string;
   /** Calls on behalf of somebody; every payload is held against the schema of its method. */
   as(principal?: Principal): Calls<SkeinMethod>;
@@ -43,7 +44,8 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   const { skein, inside } = await openRunsInside({ dir, ...given });
   opened.push(skein);
   const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
-  const deps = skeinDeps(skein, loaded, inside);
+  const tokens = new Tokens({ ledger: inside.store.work.ledger, clock: inside.clock });
+  const deps = { ...inside, loaded, config: loaded.config, redactor: redactorOf(loaded), skein, tokens };
   const handlers = skeinHandlers(deps);
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
 }

@@ -1,4 +1,4 @@
-import type { ServingDeps } from "../../src/app/gateway.ts";
+import type { MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { answered, said } from "./store-calls.ts";
 
@@ -28,7 +28,7 @@ const scope = { userId: "ann", agentId: "main" };
 const folder = "/srv/ann-secret-90";
 
 /** A session with one of everything, each with a marker of its own. */
-export async function plantMain({ store }: ServingDeps) {
+export async function plantMain({ store }: MethodApp) {
   const sessionId = "ann-secret-1";
   const key = `agent:main:session:${sessionId}`;
   const label = "ANN-SECRET-2";

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, vi } from "vitest";
-import type { ServingDeps } from "../../src/app/gateway.ts";
 import type { Result } from "../../src/entry-client.ts";
 import type { TokenScope } from "../../src/gateway/auth/principal.ts";
+import type { MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
@@ -24,7 +24,7 @@ export const annFolder = "/srv/ann-secret-90";
 
 export interface WalkWorld extends WalkPlaces {
   readonly gateway: WholeGateway;
-  readonly deps: ServingDeps;
+  readonly deps: MethodApp;
   readonly runs: EmbeddedRuns;
   readonly tokens: {
     readonly ann: string;
@@ -51,7 +51,7 @@ export const walkConfig = [
 
 /** The real gateway, its insides, and a clock that a test can put forward. */
 export async function openedGateway(config: string) {
-  let deps: ServingDeps | null = null;
+  let deps: MethodApp | null = null;
   const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
   const gateway = await openGatewayWith({
     config,
@@ -64,7 +64,7 @@ export async function openedGateway(config: string) {
       listen: (parts) => createServer(parts, { requestsPerSecond: 1_000_000 }),
     },
   });
-  return { gateway, clock, deps: deps as unknown as ServingDeps };
+  return { gateway, clock, deps: deps as unknown as MethodApp };
 }
 
 export async function openWalk(): Promise<WalkWorld> {
@@ -120,7 +120,7 @@ async function makeTokens(gateway: WholeGateway, clock: { ahead: number; now(): 
   };
 }
 
-async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: EmbeddedRuns): Promise<WalkPlaces> {
+async function plantAll(gateway: WholeGateway, deps: MethodApp, runs: EmbeddedRuns): Promise<WalkPlaces> {
   const { sessions } = deps.store;
   const make = async (name: string, ...texts: readonly string[]) => {
     // What others may take as a name of their own is no marker.
@@ -156,7 +156,7 @@ async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: Embedded
 }
 
 /** A run that goes on, with a question about a tool call, and messages on their way. */
-async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
+async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
   const handle = deps.skein.session({ userId: "ann", sessionKey: busy });
   const { runId, session } = await handle.accept("be slow for 500 seconds", {
     idempotencyKey: "ann-secret-41-once",
@@ -188,7 +188,7 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
 }
 
 /** Until a run has written what it writes before its model is asked. */
-async function untilAsked({ store }: ServingDeps, runs: EmbeddedRuns, runId: string): Promise<void> {
+async function untilAsked({ store }: MethodApp, runs: EmbeddedRuns, runId: string): Promise<void> {
   const isAsked = async () => {
     const run = await runs.get(runId);
     const session = await store.sessions.get(annScope, run?.session.sessionId ?? "");
@@ -198,7 +198,7 @@ async function untilAsked({ store }: ServingDeps, runs: EmbeddedRuns, runId: str
 }
 
 /** A run whose owner was lost four times. */
-async function plantLostRun(deps: ServingDeps, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
+async function plantLostRun(deps: MethodApp, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
   const { runId } = await deps.skein.session({ userId: "ann", sessionKey }).accept("be slow for 500 seconds");
   for (let loss = 1; loss <= 4; loss++) {
     await untilAsked(deps, runs, runId);
@@ -234,7 +234,7 @@ async function spareToken(gateway: WholeGateway): Promise<string> {
   return (body as Result<"tokens.create">).tokenId;
 }
 
-async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: ServingDeps): Promise<string> {
+async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: MethodApp): Promise<string> {
   const query = { includeGlobal: true, includeUnknown: true, limit: 1000 };
   const runs = (await skein.runs.list({ limit: 1000 }, "ann")).map(({ leaseUntil: _, ...run }) => run);
   const listed = await store.sessions.list(annScope, query);

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { folderDeps } from "../../app/call-deps.ts";
 import type { FilesStore, FolderStore } from "../../app/folder.ts";
+import { folderApp } from "../../app/folder-app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -110,15 +110,15 @@ function localFolderCalls(
 ): Calls<FolderMethod | TokenMethod> {
   let opened: Tokens | null = null;
   const clock = { now: () => terminal.now() };
-  const deps = {
-    ...folderDeps(store, loaded, processFolder(terminal)),
+  const app = {
+    ...folderApp(store, loaded, processFolder(terminal)),
     clock,
     get tokens() {
       opened ??= new Tokens({ ledger: store.work.ledger, clock });
       return opened;
     },
   };
-  return localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
+  return localCalls({ ...folderHandlers(app), ...tokenHandlers(app) });
 }
 
 /** A list call spends at most this long on indexing; a shorter call could not index more. */

@@ -1,5 +1,4 @@
 import { userInfo } from "node:os";
-import { skeinDeps } from "../../app/call-deps.ts";
 import type { FilesStore } from "../../app/folder.ts";
 import { holdsSessions } from "../../app/folder.ts";
 import { openSkein } from "../../app.ts";
@@ -63,9 +62,9 @@ export async function withSkeinCalls<T>(
       withSkein(cli, context.loaded, usage, async ({ skein, app, store }) => {
         const clock = { now: () => cli.terminal.now() };
         const tokens = new Tokens({ ledger: store.work.ledger, clock });
-        const deps = { ...skeinDeps(skein, context.loaded, app), tokens, clock };
+        const served = { ...app, skein, tokens, clock };
         const principal = { ...localPrincipal, name: terminalUser(cli.terminal) };
-        const calls = localCallsWithEvents(allHandlers(deps), deps, principal);
+        const calls = localCallsWithEvents(allHandlers(served), served, principal);
         const claimedRequests = () => app.runs.ownRequests();
         try {
           return await use({ ...context, calls, store, may: () => true, claimedRequests });

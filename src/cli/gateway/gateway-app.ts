@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { GatewayPieces, McpDoor, OpenHub } from "../../app/gateway.ts";
+import type { GatewayHub, GatewayPieces, McpEndpoint } from "../../app/gateway.ts";
 import { redactorOf } from "../../app/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -10,9 +10,10 @@ import { EventBus } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import { thrownText } from "../../core/text.ts";
 import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
+import { selectEvents } from "../../gateway/events/event-selection.ts";
 import type { HubStats } from "../../gateway/events/subscriber.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
-import type { ServerApp, ServerSettings } from "../../gateway/server/server-options.ts";
+import type { ServerOptions, ServerSettings } from "../../gateway/server/server-options.ts";
 import type { ReloadPayload } from "../../protocol/upkeep.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { createLog } from "../../telemetry/log.ts";
@@ -46,8 +47,8 @@ const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 export class GatewayApp {
   readonly #options: GatewayAppOptions;
   readonly #bus: EventBus;
-  readonly #hub: OpenHub;
-  readonly #mcp: McpDoor;
+  readonly #hub: GatewayHub;
+  readonly #mcp: McpEndpoint;
   readonly #metrics = new GatewayMetrics();
   readonly #watcher: FileWatcher;
   readonly dispatch: Dispatch;
@@ -61,7 +62,7 @@ export class GatewayApp {
   }
 
   private constructor(options: GatewayAppOptions, log: Log) {
-    const { pieces, version, folder, clock } = options;
+    const { pieces, version, folder } = options;
     this.#options = options;
     this.#log = log;
     this.#snapshot = options.snapshot;
@@ -75,30 +76,29 @@ export class GatewayApp {
       handlers: () => this.#generation().handlers,
       acquire,
       onEnd: (method, outcome) => this.#metrics.countCall(method, outcome),
-      mcpServers: () => Object.keys(this.#generation().deps.config.mcpServers),
+      mcpServers: () => Object.keys(this.#generation().app.config.mcpServers),
       newErrorId: randomUUID,
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
     const firstRedactor = redactorOf(options.loaded);
-    const parts = {
+    const shared = {
       tokens: folder.tokens,
-      clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
-      deps: () => this.#generation().deps,
-      redactor: () => this.#current?.get().deps.redactor ?? firstRedactor,
       report: this.#report,
     };
-    this.#hub = pieces.openHub(parts);
-    this.#mcp = pieces.openMcp({ ...parts, version, heavy: this.dispatch.heavy, acquire });
+    const redactor = () => this.#current?.get().app.redactor ?? firstRedactor;
+    this.#hub = pieces.openHub({ ...shared, redactor });
+    const app = () => this.#generation().app;
+    this.#mcp = pieces.openMcp({ ...shared, version, heavy: this.dispatch.heavy, app, acquire });
   }
 
-  readonly log: ServerApp["log"] = (level, message, fields) => this.#log.write(level, message, fields);
+  readonly log: ServerOptions["log"] = (level, message, fields) => this.#log.write(level, message, fields);
 
   readonly #report = (error: unknown): void => this.log("error", thrownText(error));
 
-  serverParts(): ServerApp {
-    const { version, settings, pieces, folder, clock } = this.#options;
+  serverParts(): ServerOptions {
+    const { version, settings, folder, clock } = this.#options;
     return {
       version,
       settings,
@@ -111,7 +111,7 @@ export class GatewayApp {
       mcp: (request, principal) => this.#mcp.handle(request, principal),
       wanted: async (params, principal, userId) => {
         using lease = this.#acquire();
-        return await pieces.wanted(lease.deps, params, principal, userId);
+        return await selectEvents(params, principal, userId, lease.app);
       },
       metrics: async () => {
         using lease = this.#acquire();
@@ -184,11 +184,11 @@ export class GatewayApp {
   }
 
   /** The current generation, which is not closed before the lease is disposed of. */
-  #acquire(): Pick<Generation, "skein" | "deps"> & Disposable {
-    const { skein, deps, leases, checkInPlace } = this.#generation();
+  #acquire(): Pick<Generation, "skein" | "app"> & Disposable {
+    const { skein, app, leases, checkInPlace } = this.#generation();
     checkInPlace();
     const lease = leases.acquire();
-    return { skein, deps, [Symbol.dispose]: () => lease[Symbol.dispose]() };
+    return { skein, app, [Symbol.dispose]: () => lease[Symbol.dispose]() };
   }
 
   async #problems(): Promise<readonly string[]> {
@@ -197,7 +197,7 @@ export class GatewayApp {
     return found.map(({ message }) => `${message}.`);
   }
 
-  #webhook(channelId: string): ReturnType<ServerApp["webhook"]> {
+  #webhook(channelId: string): ReturnType<ServerOptions["webhook"]> {
     const { skein, leases, checkInPlace } = this.#generation();
     checkInPlace();
     const receive = skein.webhook(channelId);

@@ -1,12 +1,11 @@
-import { skeinDeps } from "../../app/call-deps.ts";
-import type { GatewayPieces, ServingDeps } from "../../app/gateway.ts";
+import type { GatewayPieces } from "../../app/gateway.ts";
 import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import { TimeLeft, within } from "../../core/concurrency.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
-import type { Handlers } from "../../gateway/methods/dispatch.ts";
+import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
 import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
@@ -14,7 +13,7 @@ import type { FilesStore } from "../../store/files/store.ts";
 /** One Skein of a gateway with its handlers, as one configuration defines them. A reload opens the next generation. */
 export interface Generation extends Configured {
   readonly skein: Skein;
-  readonly deps: ServingDeps;
+  readonly app: MethodApp;
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease, so that it is not closed while in use. */
   readonly leases: Leases;
@@ -29,7 +28,7 @@ interface GenerationOptions {
   readonly loaded: LoadedConfig;
   readonly tokens: Tokens;
   readonly pieces: Pick<GatewayPieces, "handlers">;
-  readonly reload: NonNullable<ServingDeps["reload"]>;
+  readonly reload: NonNullable<MethodApp["reload"]>;
   /** Receives every event, from the first one until the generation is closed. */
   emit(event: SkeinEvent): void;
 }
@@ -53,8 +52,9 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   try {
     // Always opened on a folder, never in memory.
     const { health, checkInPlace } = (store as FilesStore).upkeep;
-    const deps = { ...skeinDeps(skein, loaded, app), tokens, reload };
-    return { skein, deps, handlers: pieces.handlers(deps), leases, loaded, health, checkInPlace, close };
+    const served = { ...app, skein, tokens, reload };
+    const handlers = pieces.handlers(served);
+    return { skein, app: served, handlers, leases, loaded, health, checkInPlace, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });
     throw error;

@@ -396,7 +396,7 @@ describe("a reload", () => {
     expect(await agents(gateway.url)()).toEqual(["second"]);
     expect(logged()).toContain("a restart is needed for gateway.port, gateway.allowedHosts");
     expect(pieces.opened.at(-1)?.config.gateway.port).toBe(18_790);
-    expect(pieces.opened.at(-1)?.root).toBe(dir);
+    expect(pieces.opened.at(-1)?.store.root).toBe(dir);
   });
 
   test("metrics of the gateway stand behind those of its Skein, and count on over reloads", async () => {

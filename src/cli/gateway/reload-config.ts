@@ -10,7 +10,7 @@ import { rootOf } from "../../config/root.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import type { ServerApp } from "../../gateway/server/server-options.ts";
+import type { ServerOptions } from "../../gateway/server/server-options.ts";
 import type { Configured, CurrentGeneration, Grace } from "./generation.ts";
 
 interface ReloaderOptions<T extends Configured> {
@@ -18,7 +18,7 @@ interface ReloaderOptions<T extends Configured> {
   load(): Promise<LoadedConfig>;
   /** Opens the next generation while the current one still serves. */
   open(loaded: LoadedConfig): Promise<T>;
-  readonly log: ServerApp["log"];
+  readonly log: ServerOptions["log"];
   /** For the generation that is replaced. */
   readonly grace: Grace;
 }

@@ -4,7 +4,7 @@ import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Dispatch } from "../../gateway/methods/dispatch.ts";
 import { localPrincipal } from "../../gateway/methods/local-calls.ts";
 import type { RunningClaim } from "../../gateway/running-file.ts";
-import type { ServerApp } from "../../gateway/server/server-options.ts";
+import type { ServerOptions } from "../../gateway/server/server-options.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 
 interface UpkeepParts {
@@ -16,7 +16,7 @@ interface UpkeepParts {
   isAnnounced(): boolean;
   /** Records how much work is pending, for the case that `work.db` is lost. */
   count(): void;
-  readonly log: ServerApp["log"];
+  readonly log: ServerOptions["log"];
   /** The delay until the first round; by default a minute. */
   readonly firstMs?: number;
 }

@@ -1,16 +1,14 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { adminOfAll, readerOf } from "../../../test/support/event-hub.ts";
+import { fakeApp } from "../../../test/support/fake-app.ts";
 import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import { selectEvents } from "./event-selection.ts";
 
 const ann = readerOf("ann");
 let store: Store;
-const deps = (scope: "per-sender" | "global" = "per-sender") => ({
-  store,
-  defaultAgentId: "main",
-  config: { session: { scope } },
-});
+const deps = (scope: "per-sender" | "global" = "per-sender") =>
+  fakeApp({ store, agents: { first: "main" }, config: { session: { scope } } });
 
 async function make(userId: string | null, key: string, sessionId: string, label: string): Promise<void> {
   const scope = userId === null ? {} : { userId };

@@ -1,10 +1,9 @@
-import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
 import { keyMeant } from "../../core/references.ts";
 import type { EventFilter } from "../../protocol/methods/calls.ts";
-import type { SessionFinder } from "../../sessions/find-session.ts";
+import type { App } from "../../sessions/app.ts";
 import { resolveSession } from "../../sessions/find-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
@@ -20,12 +19,6 @@ export interface EventSelection {
   readonly agentId: string | null;
 }
 
-export interface SelectionApp {
-  readonly store: { readonly sessions: SessionFinder };
-  readonly defaultAgentId: string;
-  readonly config: { readonly session: Pick<Config["session"], "scope"> };
-}
-
 /**
  * Resolves a filter. With `keys`, it selects those sessions of one user, and `agentId` says how references are read.
  * Without, it selects all sessions of the user, or of everybody for a token of all users that names none, and `agentId`
@@ -35,17 +28,17 @@ export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,
   principal: Principal,
   userId: string | null,
-  deps: SelectionApp,
+  app: Pick<App, "store" | "agents" | "config">,
 ): Promise<EventSelection> {
-  const agent = parseAgentId(agentId ?? deps.defaultAgentId);
+  const agent = parseAgentId(agentId ?? app.agents.first);
   if (keys === undefined || keys.length === 0) {
     const isEverybody = principal.user === everyUser && named === undefined;
     const of = isEverybody ? ("everybody" as const) : { userId };
     return { keys: null, events, of, agentId: agentId === undefined ? null : agent };
   }
-  const asker: Asker = { agentId: agent, scope: deps.config.session.scope };
+  const asker: Asker = { agentId: agent, scope: app.config.session.scope };
   const found = new Set<string>();
-  for (const reference of keys) found.add(await keyOf(reference, asker, userId, deps));
+  for (const reference of keys) found.add(await keyOf(reference, asker, userId, app));
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
@@ -64,7 +57,7 @@ async function keyOf(
   reference: string,
   asker: Asker,
   userId: string | null,
-  { store }: SelectionApp,
+  { store }: Pick<App, "store">,
 ): Promise<string> {
   const scope = userId === null ? {} : { userId };
   const found = await resolveSession(store.sessions, scope, asker, reference);

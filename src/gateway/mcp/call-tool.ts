@@ -10,7 +10,7 @@ import { isRefusal, refusalOf } from "../../tools/refusal.ts";
 import { removePaths } from "../auth/mask.ts";
 import type { TokenScope } from "../auth/principal.ts";
 import { mayCall } from "../auth/principal.ts";
-import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
 /** A tool call of an MCP client. */
 export interface ToolRequest {
@@ -27,7 +27,7 @@ export const idempotencyMeta = "skein/idempotencyKey";
 
 /** Calls a tool. A refusal is a result with `isError`; only an unknown tool throws. */
 export async function callTool(
-  app: McpApp,
+  app: McpBackend,
   table: readonly SessionTool[],
   asker: McpAsker,
   request: ToolRequest,
@@ -42,7 +42,7 @@ export async function callTool(
 
 /** The result of a tool; errors become refusals, and only an abort throws. */
 export async function resultOf(
-  app: McpApp,
+  app: McpBackend,
   { tokenId, userId, sessionKey, scopes }: McpAsker,
   { name, args, signal, idempotencyKey, tell }: ToolRequest,
 ): Promise<ToolResult> {

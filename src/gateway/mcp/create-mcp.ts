@@ -12,7 +12,7 @@ import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { SessionTool } from "../../tools/contract.ts";
 import type { Principal } from "../auth/principal.ts";
-import type { McpApp, McpAsker, ReadMessage } from "./mcp-context.ts";
+import type { McpAsker, McpBackend, ReadMessage } from "./mcp-context.ts";
 import { mcpAskerOf } from "./mcp-context.ts";
 import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
@@ -51,7 +51,7 @@ async function readMessage(request: Request): Promise<ReadMessage> {
 }
 
 /** Serves both revisions: up to 2025-11-25 with a handshake, 2026-07-28 without. */
-export function createMcp(app: McpApp): Mcp {
+export function createMcp(app: McpBackend): Mcp {
   const connections = new LegacyConnections(app, sessionToolTable);
   const exchanges = new StatelessRequests(app, sessionToolTable);
   return {
@@ -68,7 +68,11 @@ export function createMcp(app: McpApp): Mcp {
   };
 }
 
-function askerIn(request: Request, principal: Principal, { defaultAgentId }: McpApp): McpAsker | Response {
+function askerIn(
+  request: Request,
+  principal: Principal,
+  { defaultAgentId }: McpBackend,
+): McpAsker | Response {
   try {
     return mcpAskerOf(principal, new URL(request.url).searchParams.get("agent") ?? defaultAgentId);
   } catch (error) {
@@ -92,12 +96,12 @@ interface Connection {
  * an open stream.
  */
 export class LegacyConnections {
-  readonly #app: McpApp;
+  readonly #app: McpBackend;
   readonly #table: readonly SessionTool[];
   /** The most recently used last. */
   readonly #open = new Map<string, Connection>();
 
-  constructor(app: McpApp, table: readonly SessionTool[]) {
+  constructor(app: McpBackend, table: readonly SessionTool[]) {
     this.#app = app;
     this.#table = table;
   }
@@ -156,7 +160,7 @@ export class LegacyConnections {
 
 /** Sends notices over a connection: of the subscribed URIs, or of all with `null`. */
 export function noticesTo(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   server: ReturnType<typeof mcpServer>,
   subscribed: SubscribedUris | null,
@@ -190,11 +194,11 @@ const mostAskers = 500;
 
 /** Clients of revision 2026-07-28: every request stands alone, and notices come on `subscriptions/listen`. */
 export class StatelessRequests {
-  readonly #app: McpApp;
+  readonly #app: McpBackend;
   readonly #table: readonly SessionTool[];
   readonly #handlers = new Map<string, McpHttpHandler>();
 
-  constructor(app: McpApp, table: readonly SessionTool[]) {
+  constructor(app: McpBackend, table: readonly SessionTool[]) {
     this.#app = app;
     this.#table = table;
   }
@@ -227,12 +231,12 @@ export class StatelessRequests {
 
 /** Subscribes to changes while it has listeners. */
 class NoticeBus implements ServerEventBus {
-  readonly #app: McpApp;
+  readonly #app: McpBackend;
   readonly #asker: McpAsker;
   readonly #listeners = new Set<(event: ServerEvent) => void>();
   #notices: Notices | null = null;
 
-  constructor(app: McpApp, asker: McpAsker) {
+  constructor(app: McpBackend, asker: McpAsker) {
     this.#app = app;
     this.#asker = asker;
   }

@@ -22,8 +22,8 @@ export interface McpCall {
   onWait?(runIds: readonly string[]): void;
 }
 
-/** What MCP needs. */
-export interface McpApp {
+/** What serves the calls of MCP clients: a Skein of this process, or a running gateway. */
+export interface McpBackend {
   readonly version: string;
   /** The agent of an asker that names none. */
   readonly defaultAgentId: string;
@@ -78,10 +78,10 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
 }
 
 /** MCP for a Skein of this process. */
-export function skeinMcpApp(
+export function skeinMcpBackend(
   skein: Skein,
-  known: Pick<McpApp, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
-): McpApp {
+  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpBackend {
   return {
     ...known,
     callTool: (name, args, { tokenId: _, ...call }) => skein.callTool(name, args, call),
@@ -96,7 +96,7 @@ export function skeinMcpApp(
 /** Filters the events of one user. */
 export function subscribeForUser(
   subscribe: (listener: (event: SkeinEvent) => void) => () => void,
-): McpApp["subscribe"] {
+): McpBackend["subscribe"] {
   return (userId, listener) =>
     subscribe((event) => {
       if (event.userId === userId) listener(event);

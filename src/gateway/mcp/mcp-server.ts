@@ -16,7 +16,7 @@ import { displayKey } from "../../core/references.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
 import { isRefusal } from "../../tools/refusal.ts";
 import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./call-tool.ts";
-import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
 const instructions =
   "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. What you spawn belongs to you; which other sessions you see is for the configuration to say.";
@@ -26,7 +26,7 @@ export type SubscribedUris = Set<string>;
 
 /** The MCP server of one asker. The owner of the connection sends the notices. */
 export function mcpServer(
-  app: McpApp,
+  app: McpBackend,
   table: readonly SessionTool[],
   asker: McpAsker,
   subscribed: SubscribedUris = new Set(),
@@ -54,7 +54,7 @@ export function mcpServer(
   return server;
 }
 
-function serveResources(server: Server, app: McpApp, asker: McpAsker, subscribed: SubscribedUris): void {
+function serveResources(server: Server, app: McpBackend, asker: McpAsker, subscribed: SubscribedUris): void {
   server.setRequestHandler("resources/list", ({ params }, { mcpReq }) =>
     listResources(app, asker, params?.cursor, mcpReq.signal),
   );
@@ -77,7 +77,7 @@ function serveResources(server: Server, app: McpApp, asker: McpAsker, subscribed
 /** Subscriptions per connection; beyond that, the oldest is dropped. */
 const mostSubscribed = 10_000;
 
-function callOptions(app: McpApp, { mcpReq }: ServerContext) {
+function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
   const { signal, _meta: meta } = mcpReq;
   const key = meta?.[idempotencyMeta];
   const progressToken = meta?.progressToken;
@@ -127,7 +127,7 @@ export function referenceIn(uri: string): string | null {
 
 /** Every URI under which an asker may know a session. */
 export function urisOf(
-  { scope }: Pick<McpApp, "scope">,
+  { scope }: Pick<McpBackend, "scope">,
   { agentId, sessionKey }: McpAsker,
   session: { readonly sessionKey: string; readonly sessionId: string },
 ): readonly string[] {
@@ -136,7 +136,7 @@ export function urisOf(
 }
 
 export async function listResources(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   cursor: string | undefined,
   signal: AbortSignal,
@@ -169,7 +169,7 @@ function resourceOf({ key, kind, label, displayName, updatedAt }: Row): Resource
 }
 
 export async function readResource(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   uri: string,
   signal: AbortSignal,
@@ -180,7 +180,7 @@ export async function readResource(
 
 /** Throws as reading would, and reads only one message. */
 export async function checkResource(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   uri: string,
   signal: AbortSignal,
@@ -189,7 +189,7 @@ export async function checkResource(
 }
 
 async function historyOf(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   uri: string,
   { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },

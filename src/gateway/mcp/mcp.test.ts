@@ -4,7 +4,7 @@ import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import type { Principal } from "../auth/principal.ts";
 import { callTool, RunFollower } from "./call-tool.ts";
-import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import { mcpAskerOf } from "./mcp-context.ts";
 import { referenceIn, uriOf, urisOf } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
@@ -29,7 +29,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const reported: unknown[] = [];
   let isCurrent = true;
   let lookups = 0;
-  const app: McpApp = {
+  const app: McpBackend = {
     version: "0",
     defaultAgentId: "main",
     scope: "per-sender",

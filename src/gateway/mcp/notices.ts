@@ -1,7 +1,7 @@
 import type { SkeinEvent } from "../../core/events.ts";
 import { isRefusal } from "../../tools/refusal.ts";
 import { resultOf } from "./call-tool.ts";
-import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";
 
 export interface NoticeListener {
@@ -23,7 +23,7 @@ interface Session {
  * coalesced.
  */
 export class Notices {
-  readonly #app: McpApp;
+  readonly #app: McpBackend;
   readonly #asker: McpAsker;
   readonly #listener: NoticeListener;
   readonly #isWanted: (uri: string) => boolean;
@@ -37,7 +37,7 @@ export class Notices {
   #listing: { again: boolean } | null = null;
 
   constructor(
-    app: McpApp,
+    app: McpBackend,
     asker: McpAsker,
     listener: NoticeListener,
     isWanted: (uri: string) => boolean = () => true,

@@ -8,7 +8,7 @@ import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
 import { noticesTo } from "./create-mcp.ts";
-import type { McpApp, McpAsker } from "./mcp-context.ts";
+import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import type { Notices } from "./notices.ts";
@@ -18,7 +18,7 @@ import type { Notices } from "./notices.ts";
  * MiB ends it with `body_too_large`.
  */
 export async function serveMcpStdio(
-  app: McpApp,
+  app: McpBackend,
   asker: McpAsker,
   { input, output, signal }: StdioStreams,
 ): Promise<void> {

@@ -6,22 +6,19 @@ import { listUsers } from "../../sessions/users.ts";
 import type { TokenUser } from "../auth/principal.ts";
 import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
 import type { TokenRecord } from "../auth/token-table.ts";
-import type { FolderApp, HandlersOf, TokenApp } from "./dispatch.ts";
+import type { FolderApp, HandlersOf, MethodApp } from "./dispatch.ts";
 import { findTrashedSession, lookUpSession, requireEveryUser } from "./session-lookup.ts";
 import { pendingErase } from "./sessions-change.ts";
 
-/** Removing a user also removes its tokens. */
-export type UpkeepApp = FolderApp & Pick<TokenApp, "tokens">;
-
 /** Methods that administer the folder as a whole. */
 export function upkeepHandlers(
-  app: UpkeepApp,
+  app: FolderApp & Pick<MethodApp, "tokens">,
 ): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.list" | "users.remove"> {
   return {
     "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
       const { store, config, clock, runs } = app;
       const rules = config.session.maintenance;
-      const work = { store, users: app.users(), rules, now: clock.now(), runs, signal: call.signal };
+      const work = { store, users: store.work.users(), rules, now: clock.now(), runs, signal: call.signal };
       const named = explain === undefined ? null : { key: explain, agentId };
       const session =
         named === null
@@ -72,7 +69,9 @@ export function upkeepHandlers(
 const plainLabel = "token";
 
 /** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */
-export function tokenHandlers(app: TokenApp): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
+export function tokenHandlers(
+  app: Pick<MethodApp, "tokens">,
+): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke"> {
   const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
   return {
     "tokens.create": async (params, { principal }) => {

@@ -7,7 +7,7 @@ const asked = vi.fn();
 let folder: ReadingFolder;
 
 beforeEach(async () => {
-  folder = await readingFolder({ contextForModel: asked });
+  folder = await readingFolder({ models: { turnModel: asked } as never });
   await folder.store.sessions.create({}, { key: "agent:main:session:long", sessionId: "long", cwd: "/w" });
 });
 afterEach(() => folder.close());

@@ -15,14 +15,14 @@ import { resolveSessionTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { SendOptions } from "../../sessions/session-handle.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";
+import type { Call, HandlersOf, MethodApp } from "./dispatch.ts";
 import { payloadsFor } from "./runs.ts";
 import { askerOf, contextOf, findSession, resolveTarget } from "./session-lookup.ts";
 
 type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
 
 /** Methods that send messages and wait for replies. */
-export function chatHandlers(app: SkeinApp): HandlersOf<Method> {
+export function chatHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
     "sessions.send": async (params, call) => {
@@ -71,7 +71,7 @@ interface AgentTarget {
  * resolved again.
  */
 async function acceptMessage(
-  app: SkeinApp,
+  app: MethodApp,
   call: Call,
   { message, idempotencyKey, queueMode, attachments = [], provenance, ...input }: MessageInput,
   findTarget: () => Promise<AgentTarget>,
@@ -112,7 +112,7 @@ async function acceptMessage(
 
 /** The run of an earlier request. From now on this process works on it like on its own requests. */
 async function findRun(
-  { runs, closed }: SkeinApp,
+  { runs, closed }: MethodApp,
   runId: string,
   userId: string | null,
 ): Promise<Run | null> {
@@ -127,7 +127,7 @@ async function findRun(
  * compared.
  */
 function keyIn(
-  app: SkeinApp,
+  app: MethodApp,
   { key, sessionKey = key, agentId }: Pick<MessageInput, "key" | "sessionKey" | "agentId">,
 ): { readonly sessionKey?: string } {
   if (sessionKey === undefined) return {};
@@ -135,7 +135,7 @@ function keyIn(
 }
 
 /** Without a session key, the target is the agent's main session. */
-async function agentTarget(app: SkeinApp, call: Call, params: Params<"agent">): Promise<AgentTarget> {
+async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">): Promise<AgentTarget> {
   const { sessionKey, agentId, deliver } = params;
   const target =
     sessionKey === undefined
@@ -156,20 +156,25 @@ function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): Delivery
 }
 
 /** The run when it has ended, or its state after `timeoutMs` or when the client disconnects. */
-async function waitForRun(app: SkeinApp, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
+async function waitForRun(
+  app: MethodApp,
+  call: Call,
+  runId: string,
+  timeoutMs: number,
+): Promise<SentPayload> {
   const { skein } = app;
   const run = await skein.ended(runId, { timeoutMs, signal: call.signal }, call.userId);
   return payloadsFor(app, call).sent(run, await appWaits(skein, run));
 }
 
-async function acceptedPayload({ skein }: SkeinApp, run: Run): Promise<AcceptedPayload> {
+async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<AcceptedPayload> {
   const { runId, session } = run;
   const waitsForApp = (await appWaits(skein, run))?.app;
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
 /** `null` if the run belongs to no app or no longer waits. */
-async function appWaits(skein: SkeinApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
+async function appWaits(skein: MethodApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }
 
@@ -208,7 +213,7 @@ const ofSummarizer: readonly CompactionNotDone["reason"][] = [
 ];
 
 /** Asks the session's model for a summary. Without one, nothing is written. */
-export function compactHandlers(app: SkeinApp): HandlersOf<"sessions.compact"> {
+export function compactHandlers(app: MethodApp): HandlersOf<"sessions.compact"> {
   return {
     "sessions.compact": async (params, call) => {
       const session = await findSession(app, call, params);

@@ -3,14 +3,14 @@ import { acpNames } from "../../config/acp-agents.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/directory.ts";
 import { removePaths } from "../auth/mask.ts";
-import type { HandlersOf, SkeinApp } from "./dispatch.ts";
+import type { HandlersOf, MethodApp } from "./dispatch.ts";
 import { payloadsFor } from "./runs.ts";
 import { contextOf, findSession, resolveTarget } from "./session-lookup.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
 
 /** Agents, models, tools, and access between sessions. */
-export function directoryHandlers(app: SkeinApp): HandlersOf<Method> {
+export function directoryHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
     "agents.list": async (_, { userId }) => {

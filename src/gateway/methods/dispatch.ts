@@ -1,28 +1,12 @@
-import type { Redactor } from "../../access/redaction/redactor.ts";
-import type { LoadedConfig } from "../../config/load.ts";
-import type { ModelSettings } from "../../config/model-settings.ts";
-import type { Config } from "../../config/sections/all.ts";
-import type { Clock } from "../../core/clock.ts";
-import type { SessionContext } from "../../core/context.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { IdSource } from "../../core/ids.ts";
-import type { SessionTree } from "../../core/tree.ts";
-import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import { checkParams } from "../../protocol/check-params.ts";
 import type { FieldProblem, WireError } from "../../protocol/errors.ts";
 import { invalidRequest, wireErrorOf } from "../../protocol/errors.ts";
 import type { Method } from "../../protocol/method.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods/method-table.ts";
 import { findMethod } from "../../protocol/methods/method-table.ts";
-import type { ContextPayload } from "../../protocol/session-views.ts";
-import type { Run, RunStore } from "../../runs/contract.ts";
 import type { App } from "../../sessions/app.ts";
-import type { ShowRequestOptions } from "../../sessions/show-request.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { EveryUser } from "../../sessions/users.ts";
-import type { XrayOptions } from "../../sessions/xray.ts";
-import type { SessionRecord, Store } from "../../store/contract.ts";
-import type { ModelRef } from "../../transcript/parse-model.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
 import { isAdmin, isLocal, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Tokens } from "../auth/tokens.ts";
@@ -52,71 +36,31 @@ export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
 
-/** What the methods of a folder need. */
-export interface FolderApp {
-  readonly store: Store;
-  readonly files: FileBoundary;
-  readonly config: Config;
-  /** With the source of each value. */
-  readonly loaded: LoadedConfig;
+/** What methods work on: an open Skein, and the tokens of its folder. */
+export interface MethodApp extends App {
+  readonly skein: Skein;
+  readonly tokens: Tokens;
   /** Reloads the whole configuration, including new commands; absent when no gateway runs. */
   readonly reload?: () => Promise<Result<"config.reload">>;
-  /** The agent for `main`, short keys and labels when a call names none. */
-  readonly defaultAgentId: string;
-  readonly clock: Clock;
-  readonly newId: IdSource;
-  /** Only admins see paths. */
-  readonly root: string | null;
-  /** `null` is the unnamed user. */
-  users(): readonly (string | null)[];
-  /** Lists over every user; `null` if the store has none. */
-  readonly everyUser: EveryUser | null;
-  /** The paths of working sets by uid; a session that was just removed has none. */
-  transcriptPaths(sessions: readonly SessionRecord[]): ReadonlyMap<string, string>;
-  /** The whole tree of a session, including damage, read in slices. */
-  readTree(session: SessionRecord, signal?: AbortSignal): Promise<SessionTree>;
-  /** Changes whenever a list may change; `null` if unknown. */
-  changeMark(): Promise<string | null>;
-  /** Changes whenever a session is created, removed or renamed, or a run changes state; `null` if unknown. */
-  workMark(): string | null;
-  /** Changes with every write to the session; `null` if unknown. */
-  logMark(session: Pick<SessionRecord, "uid">): string | null;
-  /** Whether redacted or purged bytes are still in a database because another process is reading it. */
-  isErasePending(): boolean;
-  /** The session that has the key now; `null` if none. Does not read its log. */
-  sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
-  /** Activity of sessions. */
-  readonly runs: Pick<RunStore, "work" | "countByUser"> | null;
-  /** Accepted input that is not in the session yet. */
-  pending(sessionUid: string): Promise<readonly Run[]>;
-  /** The blobs that the entries of a session name. */
-  blobs(session: SessionRecord, tree: SessionTree): Promise<(sha256: string) => Uint8Array | null>;
-  readonly redactor: Redactor;
-  /** The next request of the session's model; `null` if its agent is unknown here or is an ACP agent. */
-  showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<ContextPayload | null>;
-  /** What a model would be sent for a context whose agent is unknown. */
-  contextForModel(
-    context: SessionContext,
-    model: ModelRef,
-    known: Omit<XrayOptions, "contextWindow" | "vision" | "overrides" | "tools"> & {
-      readonly settings?: ModelSettings;
-      readonly wire?: boolean;
-    },
-  ): Promise<ContextPayload>;
 }
 
-/** A folder with an open Skein. */
-export interface SkeinApp extends FolderApp, Omit<App, keyof FolderApp> {
-  readonly runs: App["runs"];
-  readonly store: App["store"];
-  readonly skein: Skein;
-}
-
-/** Only stores on disk have tokens. */
-export interface TokenApp {
-  readonly tokens: Tokens;
-  readonly clock: Clock;
-}
+/** A folder on which this process runs nothing: its tools are those of the configuration. */
+export type FolderApp = Pick<
+  MethodApp,
+  | "store"
+  | "runs"
+  | "files"
+  | "config"
+  | "loaded"
+  | "reload"
+  | "clock"
+  | "newId"
+  | "redactor"
+  | "agents"
+  | "models"
+  | "hooks"
+  | "turns"
+> & { readonly tools: Pick<App["tools"], "offered"> };
 
 /**
  * The only way to a handler: checks that the method exists, that the principal may call it, and that the params are

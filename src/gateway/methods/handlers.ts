@@ -1,9 +1,8 @@
 import type { ServiceMethod } from "../../sessions/app.ts";
-import type { UpkeepApp } from "./admin.ts";
 import { tokenHandlers, upkeepHandlers } from "./admin.ts";
 import { chatHandlers, compactHandlers } from "./chat.ts";
 import { directoryHandlers } from "./directory.ts";
-import type { FolderApp, HandledMethod, Handlers, HandlersOf, SkeinApp, TokenApp } from "./dispatch.ts";
+import type { FolderApp, HandledMethod, Handlers, HandlersOf, MethodApp } from "./dispatch.ts";
 import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
 import { importingHandlers, makingHandlers, markingHandlers, removingHandlers } from "./sessions-change.ts";
 import { contextHandlers } from "./sessions-context.ts";
@@ -33,7 +32,7 @@ export function readHandlers(app: FolderApp) {
 }
 
 /** `app` is passed on as it is, because its tokens may be opened on first use. */
-export function changeHandlers(app: UpkeepApp) {
+export function changeHandlers(app: FolderApp & Pick<MethodApp, "tokens">) {
   return { ...sessionChangeHandlers(app), ...importingHandlers(app), ...upkeepHandlers(app) };
 }
 
@@ -41,7 +40,7 @@ function sessionChangeHandlers(app: FolderApp) {
   return { ...makingHandlers(app), ...markingHandlers(app), ...removingHandlers(app) };
 }
 
-export function skeinHandlers(app: SkeinApp): HandlersOf<SkeinMethod> {
+export function skeinHandlers(app: MethodApp): HandlersOf<SkeinMethod> {
   return {
     ...chatHandlers(app),
     ...abortingHandlers(app),
@@ -52,7 +51,7 @@ export function skeinHandlers(app: SkeinApp): HandlersOf<SkeinMethod> {
   };
 }
 
-export function folderHandlers(app: UpkeepApp): HandlersOf<FolderMethod> {
+export function folderHandlers(app: FolderApp & Pick<MethodApp, "tokens">): HandlersOf<FolderMethod> {
   return { ...readHandlers(app), ...changeHandlers(app) };
 }
 
@@ -61,6 +60,6 @@ export function serviceHandlers(app: FolderApp): HandlersOf<ServiceMethod> {
   return { ...listHandlers(app), ...historyHandlers(app), ...sessionChangeHandlers(app) };
 }
 
-export function allHandlers(app: SkeinApp & TokenApp): Handlers {
+export function allHandlers(app: MethodApp): Handlers {
   return { ...folderHandlers(app), ...skeinHandlers(app), ...tokenHandlers(app) };
 }

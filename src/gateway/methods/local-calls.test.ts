@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { TestSink } from "../../../test/support/event-hub.ts";
+import { fakeApp } from "../../../test/support/fake-app.ts";
 import { answering, closeAll } from "../../../test/support/skein.ts";
 import { closeTalking, openTalking } from "../../../test/support/talking.ts";
 import { createRedactor } from "../../access/redaction/redactor.ts";
@@ -36,11 +37,11 @@ async function watching() {
   return { skein, calls: localCallsWithEvents(skeinHandlers(deps), deps) };
 }
 
-const hubDeps = {
+const hubDeps = fakeApp({
   store: { sessions: { find: async () => [], trashed: async () => [] } },
-  defaultAgentId: "main",
-  config: { session: { scope: "per-sender" as const } },
-};
+  agents: { first: "main" },
+  config: { session: { scope: "per-sender" } },
+});
 
 /** Where a hub on the same bus sends what was asked for. */
 async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {

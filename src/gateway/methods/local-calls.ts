@@ -9,7 +9,7 @@ import type { Principal } from "../auth/principal.ts";
 import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
 import type { EventSelection } from "../events/event-selection.ts";
 import { isSelected, selectEvents } from "../events/event-selection.ts";
-import type { HandledMethod, Handlers, HandlersOf, SkeinApp } from "./dispatch.ts";
+import type { HandledMethod, Handlers, HandlersOf, MethodApp } from "./dispatch.ts";
 import { checkCall, Dispatch, RequestRefusedError } from "./dispatch.ts";
 
 /** The principal of a process that has the folder itself. */
@@ -62,7 +62,7 @@ export interface LocalCallsWithEvents<M extends HandledMethod = HandledMethod> e
 
 export function localCallsWithEvents<M extends HandledMethod>(
   handlers: HandlersOf<M>,
-  app: SkeinApp,
+  app: MethodApp,
   principal: Principal = localPrincipal,
 ): LocalCallsWithEvents<M> {
   const streams = new Set<LocalEvents>();

@@ -14,7 +14,7 @@ import { approvalRow, inputText, outboxRowPayload, runRow, sentPayload } from ".
 import { noSuchRun } from "../../sessions/turn-handle.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { maskFor } from "../auth/mask.ts";
-import type { Call, HandlersOf, SkeinApp } from "./dispatch.ts";
+import type { Call, HandlersOf, MethodApp } from "./dispatch.ts";
 import { findSession, findSessionIfNamed } from "./session-lookup.ts";
 
 type Method =
@@ -29,7 +29,7 @@ type Method =
 const mostApprovals = 500;
 
 /** Runs and approvals. */
-export function runHandlers(app: SkeinApp): HandlersOf<Method> {
+export function runHandlers(app: MethodApp): HandlersOf<Method> {
   const { skein } = app;
   return {
     "runs.list": (params, call) => runList(app, call, params),
@@ -72,7 +72,7 @@ export function runHandlers(app: SkeinApp): HandlersOf<Method> {
   };
 }
 
-async function runList(app: SkeinApp, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
+async function runList(app: MethodApp, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = app;
   const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50, allUsers } = params;
   const userId = allUsers === true ? undefined : call.userId;
@@ -97,7 +97,7 @@ async function runList(app: SkeinApp, call: Call, params: Params<"runs.list">): 
 const most = 1000;
 
 /** Methods that abort runs. */
-export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs.abort"> {
+export function abortingHandlers(app: MethodApp): HandlersOf<"chat.abort" | "runs.abort"> {
   const { skein } = app;
   return {
     "chat.abort": async (params, call) => {
@@ -121,7 +121,7 @@ export function abortingHandlers(app: SkeinApp): HandlersOf<"chat.abort" | "runs
 
 /** A run of another session is not found. */
 async function runIn(
-  { skein }: SkeinApp,
+  { skein }: MethodApp,
   { userId }: Call,
   session: SessionRecord,
   runId: string,
@@ -132,7 +132,7 @@ async function runIn(
 }
 
 async function openIn(
-  { skein }: SkeinApp,
+  { skein }: MethodApp,
   { userId }: Call,
   { uid }: SessionRecord,
 ): Promise<readonly Run[]> {
@@ -140,7 +140,7 @@ async function openIn(
 }
 
 /** Messages to channels. */
-export function outboxHandlers(app: SkeinApp): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
+export function outboxHandlers(app: MethodApp): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
   const { skein } = app;
   return {
     "outbox.list": async ({ outboxId, states, limit, allUsers }, call) => {
@@ -159,7 +159,7 @@ export function outboxHandlers(app: SkeinApp): HandlersOf<"outbox.list" | "outbo
 }
 
 async function one(
-  { skein }: SkeinApp,
+  { skein }: MethodApp,
   userId: string | null | undefined,
   outboxId: string,
   states: readonly OutboxState[] | undefined,
@@ -183,7 +183,7 @@ const textsOfRun = ["preview", "reply", "output", "error"];
 const textsOfApproval = ["arguments"];
 const textsOfOutbox = ["text", "lastError", "receipt"];
 
-export function payloadsFor(app: Pick<SkeinApp, "redactor">, call: Pick<Call, "isAdmin">): Payloads {
+export function payloadsFor(app: Pick<MethodApp, "redactor">, call: Pick<Call, "isAdmin">): Payloads {
   const mask = maskFor(app, call);
   const fields = <T extends object>(payload: T, names: readonly string[]): T => {
     if (mask.isOff) return payload;

@@ -27,8 +27,11 @@ export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Sco
 }
 
 /** The agent for which short keys and labels are read. */
-export function askerOf({ defaultAgentId, config }: FolderApp, { agentId }: Reader): Asker {
-  return { agentId: parseAgentId(agentId ?? defaultAgentId), scope: config.session.scope };
+export function askerOf(
+  { agents, config }: Pick<FolderApp, "agents" | "config">,
+  { agentId }: Reader,
+): Asker {
+  return { agentId: parseAgentId(agentId ?? agents.first), scope: config.session.scope };
 }
 
 /** `null` if the user has no such session. */
@@ -81,8 +84,8 @@ export async function resolveTarget(
 }
 
 /** Throws if the store cannot list the sessions of every user. */
-export function requireEveryUser({ everyUser }: FolderApp): EveryUser {
-  if (everyUser !== null) return everyUser;
+export function requireEveryUser({ store }: FolderApp): EveryUser {
+  if (store.upkeep !== undefined) return store.upkeep;
   throw new SkeinError("unavailable", {
     problem: "This store does not list the sessions of every user",
     advice: "Open Skein with a dir, or name a user",

@@ -70,14 +70,9 @@ export function makingHandlers(
 }
 
 /** Only an admin may name a folder, so that caller acts as an operator. */
-function cwdFor(
-  { files, defaultAgentId }: FolderApp,
-  call: Call,
-  key: string,
-  wanted: string | undefined,
-): string {
+function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: string | undefined): string {
   const parsed = readKey(key);
-  const agentId = "problem" in parsed || parsed.form === "special" ? defaultAgentId : parsed.agentId;
+  const agentId = "problem" in parsed || parsed.form === "special" ? agents.first : parsed.agentId;
   const owner = { userId: call.userId, agentId };
   return chosenCwd(wanted ?? null, (path) =>
     files.resolveCwd(owner, path, call.isAdmin ? "operator" : "session"),
@@ -179,8 +174,8 @@ export function removingHandlers(
 }
 
 /** Whether erased bytes are still held by another process. */
-export function pendingErase(app: Pick<FolderApp, "isErasePending">): { readonly erasePending?: true } {
-  return app.isErasePending() ? { erasePending: true } : {};
+export function pendingErase({ store }: Pick<FolderApp, "store">): { readonly erasePending?: true } {
+  return store.upkeep?.isErasePending() === true ? { erasePending: true } : {};
 }
 
 /** Imports sessions of other programs from the contents of their files. */

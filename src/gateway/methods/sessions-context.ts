@@ -9,7 +9,7 @@ import { Slices } from "../../core/slices.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-views.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
-import { contextView, ownModel } from "../../sessions/xray.ts";
+import { contextForModel, contextView, ownModel } from "../../sessions/xray.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../../store/rules.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
@@ -29,11 +29,12 @@ export function contextHandlers(app: FolderApp): HandlersOf<"sessions.context"> 
     "sessions.context": async (params, call) => {
       const { model, baseUrl, wire } = params;
       const session = await findSession(app, call, params);
-      const agentTarget = present({ model, baseUrl, wire });
+      const options = present({ model, baseUrl, wire });
       const context = await contextInFrame(app, call, session);
+      const { showRequest } = await import("../../sessions/show-request.ts");
       const seen =
-        (await app.showRequest(session, agentTarget)) ??
-        (await viewContext(lookAt(app, session, context), agentTarget, app.contextForModel));
+        (await showRequest(app, session, options)) ??
+        (await viewContext(lookAt(app, session, context), options));
       const shown = await new Slices(call.signal).run(masked(seen, maskFor(app, call)));
       return shown as Result<"sessions.context">;
     },
@@ -109,7 +110,6 @@ export interface ContextRequest {
 export async function viewContext(
   { context, config, known }: ContextSource,
   { model: name, baseUrl, wire = false }: ContextRequest,
-  contextForModel: FolderApp["contextForModel"],
 ): Promise<ContextPayload> {
   const named = name === undefined ? null : parseModel(name);
   if (named !== null) checkReachable(named, config.models, baseUrl);

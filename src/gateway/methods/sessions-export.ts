@@ -11,6 +11,7 @@ import { wireLimits } from "../../protocol/frames.ts";
 import { exportPieces } from "../../sessions/export-session.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { scopeOfSession } from "../../store/rules.ts";
+import { loadBlobs, readTree } from "../../store/session-trees.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { FolderApp, HandlersOf } from "./dispatch.ts";
@@ -25,10 +26,10 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
       const { format = "jsonl", all = false } = params;
       const session = await findSession(app, call, params);
       const slices = new Slices(call.signal);
-      const tree = await app.readTree(session, call.signal);
+      const tree = await readWholeTree(app, session, call.signal);
       const mask = maskFor(app, call);
       const shown = mask.isOff ? tree : await maskedTree(tree, session, { app, mask, format, slices });
-      const blobs = mask.isOff ? await app.blobs(session, tree) : noBlobs;
+      const blobs = mask.isOff ? await blobsOf(app, session, tree) : noBlobs;
       const pieces = exportPieces(shown, blobs, { format, all });
       const content = await slices.run(withinFrame(pieces));
       return { key: session.key, sessionId: session.sessionId, format, content };
@@ -52,6 +53,20 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
       });
     },
   };
+}
+
+/** The whole tree of a session, including its damage if the session is in files, read in slices. */
+export function readWholeTree(
+  { store }: Pick<FolderApp, "store">,
+  session: SessionRecord,
+  signal?: AbortSignal,
+): Promise<SessionTree> {
+  return store.upkeep?.readLog(session, signal) ?? readTree(store, session, signal);
+}
+
+/** The blobs that the entries of a session name. */
+async function blobsOf({ store }: FolderApp, session: SessionRecord, tree: SessionTree) {
+  return store.upkeep?.blobReader(session) ?? loadBlobs(store, session, tree);
 }
 
 /** Text is masked as a whole before a piece is cut out; binary data stays as it is. */
@@ -82,7 +97,7 @@ async function maskedTree(
   session: SessionRecord,
   { app, mask, format, slices }: Masking,
 ): Promise<SessionTree> {
-  const lines = masking(exportJsonl(tree, await app.blobs(session, tree)), mask, format === "jsonl");
+  const lines = masking(exportJsonl(tree, await blobsOf(app, session, tree)), mask, format === "jsonl");
   const bytes = Buffer.concat(await slices.run(lines));
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }

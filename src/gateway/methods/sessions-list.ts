@@ -24,6 +24,7 @@ import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { PayloadCache } from "./payload-cache.ts";
 import type { SessionName } from "./session-lookup.ts";
 import { findSession, lookUpSession, requireEveryUser, scopeOf, throwNotFound } from "./session-lookup.ts";
+import { readWholeTree } from "./sessions-export.ts";
 
 type ListMethod =
   | "sessions.list"
@@ -43,7 +44,7 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   return {
     "sessions.list": async (params, call) => {
       // A list relative to the current time changes by itself, so it is not cached.
-      const mark = params.activeMinutes === undefined ? await app.changeMark() : null;
+      const mark = params.activeMinutes === undefined ? ((await store.upkeep?.changeMark()) ?? null) : null;
       if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
       return lists.get(name, mark, () => listFor(app, params, call));
@@ -63,11 +64,8 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
       const within =
         key === undefined ? null : await findSession(app, call, { key, ...present({ agentId }) });
       const wanted = call.isAdmin ? { text: query } : maskedSearch(query, app.redactor);
-      const agentTarget = {
-        ...wanted,
-        ...present({ sessionId: within?.sessionId, role, since, until, limit }),
-      };
-      return searchSessions(store, scopeOf(call, agentId), agentTarget);
+      const searched = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
+      return searchSessions(store, scopeOf(call, agentId), searched);
     },
     "sessions.trash": async ({ agentId }, call) =>
       listTrash(store.sessions, scopeOf(call, agentId), pathFor(app, call)),
@@ -110,12 +108,12 @@ async function parentKey(app: FolderApp, call: Call, name: string, agentId?: str
 }
 
 async function findBy(
-  { store, defaultAgentId }: FolderApp,
+  { store, agents }: FolderApp,
   call: Call,
   {
     sessionId,
     label,
-    agentId = defaultAgentId,
+    agentId = agents.first,
   }: { readonly sessionId?: string; readonly label?: string; readonly agentId?: string },
 ) {
   const agent = parseAgentId(agentId);
@@ -126,16 +124,13 @@ async function findBy(
   return firstFound(store.sessions, scopeOf(call), lookups);
 }
 
-function pathFor({ root }: FolderApp, { isAdmin }: Call): Pick<ListPlace, "path"> {
-  return present({ path: isAdmin ? root : null });
+function pathFor({ store }: FolderApp, { isAdmin }: Call): Pick<ListPlace, "path"> {
+  return present({ path: isAdmin ? store.root : null });
 }
 
 function placeFor(app: FolderApp, call: Call): ListPlace {
-  return {
-    ...pathFor(app, call),
-    ...(call.isAdmin ? { transcriptPaths: (sessions) => app.transcriptPaths(sessions) } : {}),
-    ...present({ runs: app.runs }),
-  };
+  const transcriptPaths = call.isAdmin ? app.store.upkeep?.workingSets : null;
+  return { ...pathFor(app, call), ...present({ transcriptPaths }), runs: app.runs };
 }
 
 function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPayload {
@@ -151,12 +146,12 @@ function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
 async function detailsOf(app: FolderApp, call: Call, named: Parameters<typeof findListed>[2]) {
   const session = await findListed(app, call, named);
   const { uid, agentId, version, createdAt, meta, leafId, digest, key } = session;
-  const work = (await app.runs?.work([uid]))?.get(uid);
+  const work = (await app.runs.work([uid])).get(uid);
   const children = await childrenOf(app.store.sessions, scopeOf(call), [key]);
   const mask = maskFor(app, call);
   const extras = {
     ...{ childSessions: children.get(key), work, bytes: digest.bytes },
-    transcriptPath: call.isAdmin ? app.transcriptPaths([session]).get(uid) : undefined,
+    transcriptPath: call.isAdmin ? app.store.upkeep?.workingSets([session]).get(uid) : undefined,
     details: rowDetails(session, call, mask),
   };
   return present({
@@ -190,7 +185,10 @@ export async function findListed(app: FolderApp, call: Call, named: SessionName)
   const session = await findSession(app, call, named);
   const listed = await listedSession(app.store.sessions, session);
   if (listed !== null) return listed;
-  return { ...session, digest: digestOfTree(await app.readTree(session, call.signal), session.createdAt) };
+  return {
+    ...session,
+    digest: digestOfTree(await readWholeTree(app, session, call.signal), session.createdAt),
+  };
 }
 
 /** Token usage and cost. Reports are shared by all calls, so that unchanged sessions are read once. */

@@ -52,7 +52,7 @@ describe("lists of sessions", () => {
         sessions.remove({}, "goes").then(() => sessions.purge({}, "goes")),
       ]);
       expect(listed.sessions.map(({ sessionId }) => sessionId)).toContain("stays");
-      expect(busy.deps.transcriptPaths([gone]).size).toBe(0);
+      expect(busy.store.upkeep.workingSets([gone]).size).toBe(0);
     } finally {
       await busy.close();
     }

@@ -24,7 +24,7 @@ import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { PayloadCache } from "./payload-cache.ts";
 import type { SessionName } from "./session-lookup.ts";
 import { askerOf, findSession, lookUpSession, scopeOf } from "./session-lookup.ts";
-import { contentBytes } from "./sessions-export.ts";
+import { contentBytes, readWholeTree } from "./sessions-export.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
 
@@ -48,7 +48,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
       const { limit, after } = params;
       const session = await findSession(app, call, params);
       const mask = maskFor(app, call);
-      const tree = await app.readTree(session, call.signal);
+      const tree = await readWholeTree(app, session, call.signal);
       const seen = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
       const range = present({ seen, limit, after });
       const slices = new Slices(call.signal);
@@ -200,16 +200,18 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   const pages = new PayloadCache<HistoryPayload>({ most: mostPages, mostText });
   return {
     "chat.history": async (params, call) => {
-      const work = app.workMark();
+      const { upkeep } = app.store;
+      const work = upkeep?.workMark() ?? null;
+      const logMark = (session: Found) => upkeep?.logMark(session) ?? null;
       const look = () => sessionFor(app, params, call);
       if (work === null) return pageFor(app, params, call, await look());
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
       const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
-      const log = app.logMark(session);
+      const log = logMark(session);
       // Sessions that were not read lately are not cached.
       if (log === null) return pageFor(app, params, call, session);
       const find = () => pageFor(app, params, call, session);
-      return pages.get(name, `${work} ${log}`, find, () => `${work} ${app.logMark(session)}`);
+      return pages.get(name, `${work} ${log}`, find, () => `${work} ${logMark(session)}`);
     },
   };
 }
@@ -222,7 +224,7 @@ function isOfKey({ sessionKey }: HistoryParams): boolean {
 /** Like `findSession`, but does not read the log when a key is named. */
 async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
   const key = keyMeant(params.sessionKey, askerOf(app, params));
-  const found = key === null ? null : app.sessionAt(call.userId, key);
+  const found = key === null ? null : app.store.work.find(call.userId, { key });
   return found ?? findSession(app, call, params);
 }
 
@@ -234,7 +236,7 @@ async function pageFor(
 ): Promise<HistoryPayload> {
   const mask = maskFor(app, call);
   const range = present({ limit, before, after });
-  const pending = await app.pending(session.uid);
+  const pending = await app.runs.pending(session.uid);
   const seen = <T extends object>(value: T) => mask.value(value);
   return readHistory(app.store.sessions, scopeOf(call), session, range, pending, seen);
 }

@@ -17,11 +17,11 @@ const cwd = "/home/ann";
 /** A folder with one session, and how many rows an admin's lists were made of. */
 async function watched() {
   let rows = 0;
-  const transcriptPaths = (sessions: readonly SessionRecord[]) => {
+  const workingSets = (sessions: readonly Pick<SessionRecord, "uid">[]) => {
     rows += sessions.length;
-    return new Map(sessions.map(({ uid, sessionId }) => [uid, `/${sessionId}.jsonl`]));
+    return new Map(sessions.map(({ uid }) => [uid, `/${uid}.jsonl`]));
   };
-  const made = await readingFolder({ transcriptPaths });
+  const made = await readingFolder({ workingSets });
   folder = made;
   await made.store.sessions.create({}, { key: "agent:main:session:a", sessionId: "a", cwd });
   return { ...made, rows: () => rows };

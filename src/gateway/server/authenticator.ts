@@ -6,17 +6,17 @@ import type { Principal } from "../auth/principal.ts";
 import { RequestRefusedError } from "../methods/dispatch.ts";
 import { FailedAttempts, RequestRateLimiter } from "./rate-limits.ts";
 import { noToken, rateLimited, wrongSite, wrongToken } from "./refusals.ts";
-import type { ServerApp, ServerSettings, Tuning } from "./server-options.ts";
+import type { ServerOptions, ServerSettings, Tuning } from "./server-options.ts";
 
 /** Authenticates requests, enforces the request rate of each token, and slows down clients that send wrong secrets. */
 export class Authenticator {
-  readonly #app: Pick<ServerApp, "tokens" | "log">;
+  readonly #app: Pick<ServerOptions, "tokens" | "log">;
   readonly #tuning: Tuning;
   readonly #tries: FailedAttempts;
   readonly #rate: RequestRateLimiter;
   readonly #isTrusted: (address: string) => boolean;
 
-  constructor(app: Pick<ServerApp, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
+  constructor(app: Pick<ServerOptions, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
     this.#app = app;
     this.#tuning = tuning;
     this.#tries = new FailedAttempts({ clock: app.clock });

@@ -5,11 +5,11 @@ import { checkBinding } from "../auth/allowed-hosts.ts";
 import { httpListener, refuseRaw } from "./http-server.ts";
 import type { ServerContext } from "./server-context.ts";
 import { createServerContext } from "./server-context.ts";
-import type { MountedServer, Server, ServerApp, ServerSettings, Tuning } from "./server-options.ts";
+import type { MountedServer, Server, ServerOptions, ServerSettings, Tuning } from "./server-options.ts";
 import { SocketServer } from "./socket-server.ts";
 
 /** Listens for HTTP and WebSockets on one port. Rejects with the system error if it cannot. */
-export async function createServer(app: ServerApp, tuning: Partial<Tuning> = {}): Promise<Server> {
+export async function createServer(app: ServerOptions, tuning: Partial<Tuning> = {}): Promise<Server> {
   const { settings } = app;
   checkBinding(settings.host, settings.isExposed);
   const context = createServerContext(app, tuning);
@@ -39,7 +39,7 @@ export async function createServer(app: ServerApp, tuning: Partial<Tuning> = {})
 }
 
 /** A server without a port: another server passes requests and upgrades to it. */
-export async function mountServer(app: ServerApp, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
+export async function mountServer(app: ServerOptions, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
   const context = createServerContext(app, tuning);
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? app.settings.port;
   const server = httpListener(context, { port, url: () => "http://localhost" });

@@ -3,12 +3,12 @@ import { openFileLimit } from "../../store/files/disk.ts";
 import type { Principal } from "../auth/principal.ts";
 import { Authenticator } from "./authenticator.ts";
 import { ByteBudget, OpenCounter } from "./rate-limits.ts";
-import type { ServerApp, Tuning } from "./server-options.ts";
+import type { ServerOptions, Tuning } from "./server-options.ts";
 import { connectionLimits, defaultTuning } from "./server-options.ts";
 
 /** What the HTTP and socket servers share. */
 export interface ServerContext {
-  readonly app: ServerApp;
+  readonly app: ServerOptions;
   readonly tuning: Tuning;
   readonly authenticator: Authenticator;
   readonly pendingRequests: PendingRequests;
@@ -23,7 +23,7 @@ export interface ServerContext {
   readonly unsignedBodies: ByteBudget;
 }
 
-export function createServerContext(app: ServerApp, given: Partial<Tuning>): ServerContext {
+export function createServerContext(app: ServerOptions, given: Partial<Tuning>): ServerContext {
   const tuning = { ...defaultTuning, ...connectionLimits(openFileLimit()), ...given };
   const authenticator = new Authenticator(app, tuning);
   return {

@@ -20,7 +20,7 @@ export interface ServerSettings {
 }
 
 /** What a server needs. Members that a reload may change are functions. */
-export interface ServerApp {
+export interface ServerOptions {
   readonly version: string;
   readonly settings: ServerSettings;
   readonly dispatch: Dispatch;

@@ -7,7 +7,7 @@ import type { EventSink, Subscription } from "../events/subscriber.ts";
 import { checkCall, methodFor, RequestRefusedError } from "../methods/dispatch.ts";
 import { jsonText, rateLimited, tooLarge } from "./refusals.ts";
 import type { PendingRequest, ServerContext } from "./server-context.ts";
-import type { ServerApp } from "./server-options.ts";
+import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
@@ -109,14 +109,14 @@ export interface Subscribed {
 
 /** The subscriptions of one socket. An event that several of them select is sent once. */
 export class Subscriptions {
-  readonly #app: Pick<ServerApp, "hub" | "wanted">;
+  readonly #app: Pick<ServerOptions, "hub" | "wanted">;
   readonly #target: SinkTarget;
   readonly #most: number;
   readonly #open = new Map<string, Subscription>();
   #lastSeq = -1;
   #isOver = false;
 
-  constructor(app: Pick<ServerApp, "hub" | "wanted">, target: SinkTarget, most: number) {
+  constructor(app: Pick<ServerOptions, "hub" | "wanted">, target: SinkTarget, most: number) {
     this.#app = app;
     this.#target = target;
     this.#most = most;

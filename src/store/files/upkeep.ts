@@ -1,7 +1,8 @@
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { within } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import type { SessionTree } from "../../core/tree.ts";
 import type { Scope, SessionPage, SessionQuery, SessionRecord } from "../contract.ts";
 import { decodeCursor, listPage, sessionLimit } from "../list-query.ts";
 import { inScope } from "../rules.ts";
@@ -10,11 +11,14 @@ import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
-import { appendWhole } from "./disk.ts";
+import { appendWhole, readWhole, realDisk } from "./disk.ts";
 import type { UserFigures } from "./index-lists.ts";
 import { everyUser, listSessions, userFigures } from "./index-lists.ts";
+import { readSessionFile } from "./lone-file.ts";
 import type { StoreFolder } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
+
+type SessionOwner = Pick<SessionRecord, "userId" | "sessionId">;
 
 /** Maintenance of a folder of sessions. */
 export interface FilesUpkeep {
@@ -50,6 +54,10 @@ export interface FilesUpkeep {
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** The working sets of sessions by uid; deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
+  /** The whole log of a session, including its damage, read in slices; `null`: the session is not in this folder. */
+  readLog(session: SessionOwner, signal?: AbortSignal): Promise<SessionTree> | null;
+  /** Reads the blobs of a session by their hash; `null`: the session is not in this folder. */
+  blobReader(session: SessionOwner): ((sha256: string) => Uint8Array | null) | null;
   /** Whether redacted or purged bytes remain in a database that another process is reading. */
   isErasePending(): boolean;
   /** Deletes unreferenced blobs that are older than a day. */
@@ -65,6 +73,13 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
     if ((await feed.indexAll()) > 0) return { files: 0, bytes: 0 };
     return sweepBlobs(settings.root, settings.disk, index, catalog.now());
   };
+  const files: FilesUpkeep["files"] = (scope, sessionId) => {
+    const row = work.byId(scope.userId ?? null, sessionId);
+    if (row === null || !inScope(scope, row)) return null;
+    const { log, working } = catalog.pathsOf(row);
+    return { log, working };
+  };
+  const logOf = ({ userId, sessionId }: SessionOwner) => files(present({ userId }), sessionId)?.log ?? null;
   return {
     bringUpIndex: (progress = silent) => feed.indexAll(progress),
     backup: (target, progress = silent, options = {}) => backupFiles(catalog, target, progress, options),
@@ -89,11 +104,16 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
     changeMark: listMarks(catalog),
     workMark: () => work.ledger.changeMark(),
     logMark: ({ uid }) => catalog.markOf(uid),
-    files: (scope, sessionId) => {
-      const row = work.byId(scope.userId ?? null, sessionId);
-      if (row === null || !inScope(scope, row)) return null;
-      const { log, working } = catalog.pathsOf(row);
-      return { log, working };
+    files,
+    readLog: (session, signal) => {
+      const log = logOf(session);
+      return log === null ? null : readSessionFile(log, signal);
+    },
+    blobReader: (session) => {
+      const log = logOf(session);
+      if (log === null) return null;
+      const folder = join(dirname(dirname(log)), "blobs");
+      return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
     },
     workingSets: (sessions) => {
       const rows = work.byUids(sessions.map(({ uid }) => uid));
