@@ -227,53 +227,6 @@ describe("calls", () => {
     expect(details.problems).toHaveLength(1);
   });
 
-  test("[CLT6] in flight when the socket breaks: what is idempotent is sent again, the rest may have happened", async () => {
-    const client = await open();
-    peer.answer = () => undefined;
-    const again = client.call("sessions.list", {});
-    const lost = failure(client.call("sessions.fork", { key: "main" }));
-    await unanswered("sessions.fork");
-    peer.answer = ({ ok }) => ok({ count: 0 });
-    peer.drop();
-    expect(await again).toEqual({ count: 0 });
-    expect(await lost).toMatchObject({
-      code: "unavailable",
-      retryable: true,
-      message: expect.stringContaining("may or may not have happened"),
-    });
-    expect(peer.asked("sessions.list")).toHaveLength(2);
-    expect(peer.asked("sessions.fork")).toHaveLength(1);
-  });
-
-  test("[CLT6] a call that breaks one socket after the other is given up", async () => {
-    const client = await open();
-    peer.answer = ({ socket }) => socket.terminate();
-    await expect(client.call("sessions.list", {})).rejects.toMatchObject({ code: "unavailable" });
-    expect(peer.asked("sessions.list")).toHaveLength(3);
-  });
-
-  test("[CLT6] a call made while there is no socket waits for the next one", async () => {
-    const client = await open();
-    const { promise, resolve } = Promise.withResolvers<unknown>();
-    client.onState((state) => {
-      if (state === "connecting") resolve(client.call("sessions.fork", { key: "main" }));
-    });
-    peer.drop();
-    expect(await promise).toEqual({});
-  });
-
-  test("[CLT6] closing tells calls that were sent from those that can be made again", async () => {
-    const client = await open();
-    peer.answer = () => undefined;
-    const [read, change] = [client.call("agents.list", {}), client.call("sessions.fork", { key: "x" })];
-    const ends = Promise.all([failure(read), failure(change)]);
-    await client.close();
-    const [one, other] = (await ends) as CallError[];
-    expect(one?.message).toContain("is closed");
-    expect(other?.message).toContain("may or may not have happened");
-    await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unavailable" });
-  });
-
   test("a signal ends the wait, and an answer that comes later is nobody's", async () => {
     const client = await open();
     peer.answer = () => undefined;
