@@ -55,7 +55,7 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
       ledger: work.ledger,
       attend: (attendant) => {
         work.attend(attendant);
-        attendance.attend(attendant);
+        attendance.attendant = attendant;
       },
     },
   };

@@ -3,10 +3,10 @@ import { inScope } from "./rules.ts";
 
 /** Publishes changes to subscribers in order. A listener that throws does not affect the others. */
 export class ChangeFeed implements WatchStore {
-  readonly #subscribers = new Set<{ scope: Scope | "everybody"; listener: (change: StoreChange) => void }>();
+  readonly #subscribers = new Set<{ scope: Scope | "all users"; listener: (change: StoreChange) => void }>();
 
-  /** `everybody`: sessions of all users, for the program itself. */
-  subscribe(scope: Scope | "everybody", listener: (change: StoreChange) => void): () => void {
+  /** `all users` is for the program itself. */
+  subscribe(scope: Scope | "all users", listener: (change: StoreChange) => void): () => void {
     const subscriber = { scope, listener };
     this.#subscribers.add(subscriber);
     return () => {
@@ -22,8 +22,8 @@ export class ChangeFeed implements WatchStore {
   publish(change: StoreChange): void {
     for (const subscriber of [...this.#subscribers]) {
       const { scope } = subscriber;
-      const isTheirs = scope === "everybody" || inScope(scope, change.session);
-      if (!isTheirs || !this.#subscribers.has(subscriber)) continue;
+      const isInScope = scope === "all users" || inScope(scope, change.session);
+      if (!isInScope || !this.#subscribers.has(subscriber)) continue;
       try {
         subscriber.listener(change);
       } catch (error) {

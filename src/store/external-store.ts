@@ -23,7 +23,7 @@ import type {
 import type { CreatedSession, PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
 import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
-import { checkScope, noSuchSession, scopeOfSession } from "./rules.ts";
+import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 
@@ -68,17 +68,11 @@ export class ExternalStore implements Store {
     this.#inner = store;
     this.#ledger = new ExternalLedger(runs.ledger, runs.owner, name);
     this.sessions = this.#sessionPort();
-    this.search = { search: async (scope, query) => store.search.search(this.#in(scope), query) };
-    this.state = {
-      get: async (scope, ...rest) => store.state.get(this.#in(scope), ...rest),
-      set: async (scope, ...rest) => store.state.set(this.#in(scope), ...rest),
-      delete: async (scope, ...rest) => store.state.delete(this.#in(scope), ...rest),
-      keys: async (scope, ...rest) => store.state.keys(this.#in(scope), ...rest),
-    };
-    this.blobs = {
-      put: async (scope, bytes) => store.blobs.put(this.#in(scope), bytes),
-      get: async (scope, sha256) => store.blobs.get(this.#in(scope), sha256),
-    };
+    const translate = <P extends object>(port: P): P =>
+      wrapPort(port, async (invoke, scope, rest) => invoke(this.#in(scope), ...rest));
+    this.search = translate(store.search);
+    this.state = translate(store.state);
+    this.blobs = translate(store.blobs);
     this.watch = {
       subscribe: (scope, listener) =>
         store.watch.subscribe(this.#in(scope), (change) => listener(this.#outChange(change))),
@@ -89,11 +83,13 @@ export class ExternalStore implements Store {
     const { ledger, attendance } = this.#runs;
     return {
       ledger,
-      attend: (attendant) => attendance.attend(attendant),
+      attend: (attendant) => {
+        attendance.attendant = attendant;
+      },
       find: (userId, by) => this.#ledger.find(userId, by),
       locate: async (userId, key) => (await this.#find(present({ userId }), { by: "key", key }))[0] ?? null,
       create: (scope, init, act) => this.#createWith(scope, init, act),
-      watch: (listener) => this.#feed.subscribe("everybody", listener),
+      watch: (listener) => this.#feed.subscribe("all users", listener),
       users: () => this.#ledger.users(),
       erase: () => this.#runs.erase(),
       settle: async () => {
@@ -124,11 +120,11 @@ export class ExternalStore implements Store {
 
   #sessionPort(): SessionStore {
     const { sessions } = this.#inner;
-    const kept = (record: SessionRecord) => this.#seen(this.#out(record));
-    const keptOrNull = (record: SessionRecord | null) => (record === null ? null : kept(record));
+    const keep = (record: SessionRecord) => this.#keep(this.#out(record));
+    const keepIfFound = (record: SessionRecord | null) => (record === null ? null : keep(record));
     return {
-      create: async (scope, init) => kept(await sessions.create(this.#in(scope), init)),
-      get: async (scope, sessionId) => keptOrNull(await sessions.get(this.#in(scope), sessionId)),
+      create: async (scope, init) => keep(await sessions.create(this.#in(scope), init)),
+      get: async (scope, sessionId) => keepIfFound(await sessions.get(this.#in(scope), sessionId)),
       find: (scope, lookup) => this.#find(scope, lookup),
       list: async (scope, query) => {
         const page = await sessions.list(this.#in(scope), query);
@@ -136,19 +132,19 @@ export class ExternalStore implements Store {
       },
       count: async (scope, query) => sessions.count(this.#in(scope), query),
       agentIds: async (scope) => sessions.agentIds(this.#in(scope)),
-      patch: async (scope, ...rest) => kept(await sessions.patch(this.#in(scope), ...rest)),
+      patch: async (scope, ...rest) => keep(await sessions.patch(this.#in(scope), ...rest)),
       append: (scope, ...rest) => this.#append(scope, ...rest),
       branch: (scope, ...rest) => this.#branch(scope, ...rest),
-      fork: async (scope, ...rest) => kept(await sessions.fork(this.#in(scope), ...rest)),
+      fork: async (scope, ...rest) => keep(await sessions.fork(this.#in(scope), ...rest)),
       context: async (scope, ...rest) => sessions.context(this.#in(scope), ...rest),
       entry: async (scope, ...rest) => sessions.entry(this.#in(scope), ...rest),
       page: async (scope, ...rest) => sessions.page(this.#in(scope), ...rest),
       prewarm: async (scope, ...rest) => sessions.prewarm(this.#in(scope), ...rest),
       remove: (scope, ...rest) => this.#remove(scope, ...rest),
-      restore: async (scope, sessionId) => kept(await sessions.restore(this.#in(scope), sessionId)),
+      restore: async (scope, sessionId) => keep(await sessions.restore(this.#in(scope), sessionId)),
       trashed: async (scope) => (await sessions.trashed(this.#in(scope))).map((each) => this.#out(each)),
       purge: (scope, ...rest) => this.#purge(scope, ...rest),
-      adopt: async (scope, ...rest) => kept(await sessions.adopt(this.#in(scope), ...rest)),
+      adopt: async (scope, ...rest) => keep(await sessions.adopt(this.#in(scope), ...rest)),
       reset: (scope, ...rest) => this.#reset(scope, ...rest),
       redact: (scope, ...rest) => this.#redact(scope, ...rest),
     };
@@ -157,7 +153,7 @@ export class ExternalStore implements Store {
   async #find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
     const inner = lookup.by === "uid" ? { ...lookup, uid: this.#ledger.innerUid(lookup.uid) } : lookup;
     const found = (await this.#inner.sessions.find(this.#in(scope), inner)).map((each) =>
-      this.#seen(this.#out(each)),
+      this.#keep(this.#out(each)),
     );
     if (found.length === 0 && lookup.by === "key") this.#ledger.forgetKey(scope.userId ?? null, lookup.key);
     return found;
@@ -183,7 +179,7 @@ export class ExternalStore implements Store {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
       this.#inner.sessions.branch(this.#in(scope), sessionId, targetId, { fence });
-    return this.#seen(this.#out(await this.#whileIdle(session, options, act)));
+    return this.#keep(this.#out(await this.#actIfIdle(session, options, act)));
   }
 
   async #reset(...[scope, sessionId, options = {}]: Parameters<Sessions["reset"]>): Promise<Done<"reset">> {
@@ -193,7 +189,7 @@ export class ExternalStore implements Store {
     const note = this.#ledger.note({ act: "reset", session: old, freshId, isOwner });
     const act = (fence: () => boolean) =>
       this.#inner.sessions.reset(this.#in(scope), sessionId, { sessionId: freshId, fence });
-    const done = await this.#follow(note, () => this.#whileIdle(old, options, act, "reset"));
+    const done = await this.#follow(note, () => this.#actIfIdle(old, options, act, "reset"));
     return { old: this.#out(done.old), fresh: this.#out(done.fresh) };
   }
 
@@ -250,9 +246,9 @@ export class ExternalStore implements Store {
       this.#abandon(note, error);
       throw error;
     }
-    let tell: AfterCommit;
+    let emit: AfterCommit;
     try {
-      tell = this.#ledger.change(() => {
+      emit = this.#ledger.change(() => {
         this.#ledger.keep(made);
         const later = act(sessionRefOf(made));
         this.#ledger.forget(note);
@@ -262,7 +258,7 @@ export class ExternalStore implements Store {
       await this.#settleOrLeave(note);
       throw error;
     }
-    tell();
+    emit();
     return made;
   }
 
@@ -350,12 +346,12 @@ export class ExternalStore implements Store {
 
   /** One transaction; `null`: the change did not happen. */
   #finish(note: PendingChange, follow: (() => AfterCommit | undefined) | null): void {
-    const tell = this.#ledger.change(() => {
+    const emit = this.#ledger.change(() => {
       const later = follow?.();
       this.#ledger.forget(note);
       return later;
     });
-    tell?.();
+    emit?.();
   }
 
   /**
@@ -375,7 +371,7 @@ export class ExternalStore implements Store {
   }
 
   /** Acts under the caller's fence. Without one, only while the session has no active run. */
-  async #whileIdle<T>(
+  async #actIfIdle<T>(
     session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,
     act: (fence: () => boolean) => Promise<T>,
@@ -453,7 +449,7 @@ export class ExternalStore implements Store {
     return { ...change, session: this.#out(change.session) } as StoreChange;
   }
 
-  #seen(record: SessionRecord): SessionRecord {
+  #keep(record: SessionRecord): SessionRecord {
     this.#ledger.keep(record);
     return record;
   }

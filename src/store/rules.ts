@@ -9,11 +9,14 @@ import type { Scope, SessionRecord, Store } from "./contract.ts";
 /** Checks the scope of every call before it reaches the store, because IDs become folder names. */
 export function withScopeChecks(store: Store): Store {
   return {
-    sessions: checking(store.sessions),
-    search: checking(store.search),
-    state: checking(store.state),
-    blobs: checking(store.blobs),
-    watch: checking(store.watch, throwing),
+    sessions: wrapPort(store.sessions, rejectInvalidScope),
+    search: wrapPort(store.search, rejectInvalidScope),
+    state: wrapPort(store.state, rejectInvalidScope),
+    blobs: wrapPort(store.blobs, rejectInvalidScope),
+    watch: wrapPort(store.watch, (invoke, scope, rest) => {
+      checkScope(scope);
+      return invoke(scope, ...rest);
+    }),
     purgeUser: async (userId) => {
       checkScope({ userId });
       return store.purgeUser(userId);
@@ -31,53 +34,59 @@ export function scopeOfSession({
 }
 
 /** Names that passed the check, which is the slowest part of a cheap call. */
-const rightUsers = new Set<string>();
-const rightAgents = new Set<string>();
+const validUsers = new Set<string>();
+const validAgents = new Set<string>();
 const mostNames = 10_000;
 
 /** Throws if a name in the scope is invalid. */
 export function checkScope({ userId, agentId }: Scope): void {
   const isKnown =
-    (userId === undefined || rightUsers.has(userId)) && (agentId === undefined || rightAgents.has(agentId));
+    (userId === undefined || validUsers.has(userId)) && (agentId === undefined || validAgents.has(agentId));
   if (isKnown) return;
   if (userId !== undefined) userSegment(userId);
   if (agentId !== undefined && parseAgentId(agentId) !== agentId) {
     const problem = `The scope's agent "${agentId}" is not in canonical form`;
     throw new SkeinError("invalid_arguments", { problem, advice: `Write it as ${parseAgentId(agentId)}` });
   }
-  if (rightUsers.size + rightAgents.size > mostNames) {
-    rightUsers.clear();
-    rightAgents.clear();
+  if (validUsers.size + validAgents.size > mostNames) {
+    validUsers.clear();
+    validAgents.clear();
   }
-  if (userId !== undefined) rightUsers.add(userId);
-  if (agentId !== undefined) rightAgents.add(agentId);
+  if (userId !== undefined) validUsers.add(userId);
+  if (agentId !== undefined) validAgents.add(agentId);
 }
 
+/** Handles a call of a port's method, of which `invoke` is the original. */
+type PortCall = (
+  invoke: (scope: Scope, ...rest: unknown[]) => unknown,
+  scope: Scope,
+  rest: readonly unknown[],
+  name: string,
+) => unknown;
+
 /** Asynchronous methods reject instead of throwing. */
-const rejecting = (error: unknown): unknown => Promise.reject(error);
-const throwing = (error: unknown): never => {
-  throw error;
+const rejectInvalidScope: PortCall = (invoke, scope, rest) => {
+  try {
+    checkScope(scope);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return invoke(scope, ...rest);
 };
 
-/** The scope is the first argument of every method. */
-function checking<P extends object>(port: P, refuse: (error: unknown) => unknown = rejecting): P {
-  const made = new Map<string | symbol, unknown>();
+/** A port whose calls go through `call`. The scope is the first argument of every method. */
+export function wrapPort<P extends object>(port: P, call: PortCall): P {
+  const wrappers = new Map<string | symbol, unknown>();
   return new Proxy(port, {
     get(target, name) {
-      const known = made.get(name);
+      const known = wrappers.get(name);
       if (known !== undefined) return known;
-      const method: unknown = Reflect.get(target, name, target);
-      if (typeof method !== "function") return method;
-      const checked = (scope: Scope, ...rest: unknown[]) => {
-        try {
-          checkScope(scope);
-        } catch (error) {
-          return refuse(error);
-        }
-        return Reflect.apply(method, target, [scope, ...rest]);
-      };
-      made.set(name, checked);
-      return checked;
+      const method = () => Reflect.get(target, name, target) as (...args: unknown[]) => unknown;
+      if (typeof method() !== "function") return method();
+      const invoke = (...args: unknown[]) => Reflect.apply(method(), target, args);
+      const wrapper = (scope: Scope, ...rest: unknown[]) => call(invoke, scope, rest, String(name));
+      wrappers.set(name, wrapper);
+      return wrapper;
     },
   });
 }

@@ -8,7 +8,7 @@ import type { Space, SpaceUser } from "../core/space.ts";
 import { isReservedUserId, spaceOf, userInSpace } from "../core/space.ts";
 import type { Scope, Store } from "./contract.ts";
 import type { ExternalStore } from "./external-store.ts";
-import { checkScope } from "./rules.ts";
+import { checkScope, wrapPort } from "./rules.ts";
 import type { StoreWork } from "./work.ts";
 
 /** A store that keeps the runs of its sessions. */
@@ -134,23 +134,15 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** The scope is the first argument of every method. Calls to the home store are passed on directly. */
+  /** Calls to the home store are passed on directly. */
   #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
-    const home = this.#home[port];
-    return new Proxy(home, {
-      get: (target, name) => {
-        const own: unknown = Reflect.get(target, name, target);
-        if (typeof own !== "function") return own;
-        return (scope: Scope, ...rest: unknown[]) => {
-          if (scope.userId === undefined || !isReservedUserId(scope.userId))
-            return Reflect.apply(own, target, [scope, ...rest]);
-          const act = () => {
-            const other = this.#pick(scope.userId ?? null)[port];
-            return Reflect.apply(Reflect.get(other, name) as typeof own, other, [scope, ...rest]);
-          };
-          return port === "watch" ? act() : (async () => act())();
-        };
-      },
+    return wrapPort(this.#home[port], (invoke, scope, rest, name) => {
+      if (scope.userId === undefined || !isReservedUserId(scope.userId)) return invoke(scope, ...rest);
+      const invokeOther = () => {
+        const other = this.#pick(scope.userId ?? null)[port];
+        return Reflect.apply(Reflect.get(other, name) as typeof invoke, other, [scope, ...rest]);
+      };
+      return port === "watch" ? invokeOther() : (async () => invokeOther())();
     });
   }
 
@@ -216,17 +208,11 @@ export function contextIn(
 }
 
 function viewOf<P extends object>(port: P, inSpace: (scope: Scope) => Scope): P {
-  return new Proxy(port, {
-    get: (target, name) => {
-      const method: unknown = Reflect.get(target, name, target);
-      if (typeof method !== "function") return method;
-      return (scope: Scope, ...rest: unknown[]) => {
-        const listener = rest[0];
-        if (name === "subscribe" && typeof listener === "function")
-          return method(inSpace(scope), (change: unknown) => listener(withPlainUsers(change)));
-        return Promise.resolve(method(inSpace(scope), ...rest)).then(withPlainUsers);
-      };
-    },
+  return wrapPort(port, (invoke, scope, rest, name) => {
+    const listener = rest[0];
+    if (name === "subscribe" && typeof listener === "function")
+      return invoke(inSpace(scope), (change: unknown) => listener(withPlainUsers(change)));
+    return Promise.resolve(invoke(inSpace(scope), ...rest)).then(withPlainUsers);
   });
 }
 

@@ -30,11 +30,11 @@ export interface StoreWork {
   settle(): Promise<void>;
 }
 
-const nothing: AfterCommit = () => undefined;
+export const doNothing: AfterCommit = () => undefined;
 
-const nobody: WorkAttendant = {
-  reset: () => nothing,
-  remove: () => nothing,
+const noAttendant: WorkAttendant = {
+  reset: () => doNothing,
+  remove: () => doNothing,
   branch: () => undefined,
   redact: () => undefined,
   purge: () => undefined,
@@ -43,15 +43,7 @@ const nobody: WorkAttendant = {
   isBlobInUse: () => false,
 };
 
-/** Holds the attendant of a store. */
+/** Holds the attendant of a store. Does nothing until runs are attached. */
 export class Attendance {
-  #attendant: WorkAttendant = nobody;
-
-  get attendant(): WorkAttendant {
-    return this.#attendant;
-  }
-
-  attend(attendant: WorkAttendant): void {
-    this.#attendant = attendant;
-  }
+  attendant: WorkAttendant = noAttendant;
 }

@@ -7,7 +7,7 @@ import { SessionTree } from "../../core/tree.ts";
 import type { Json, Scope } from "../contract.ts";
 import { claimsForDisplay, harmlessMeta, metaOf } from "../session-meta.ts";
 import { copyTree } from "../session-trees.ts";
-import { readOwn, replaceWhole } from "./disk.ts";
+import { parseJson, readOwn, replaceWhole } from "./disk.ts";
 import { listingName } from "./index-service.ts";
 import type { FoundAgent } from "./layout.ts";
 import { agentsIn, homeOf, namesIn, ownerOf, sessionPaths, sessionsFolder, sessionsIn } from "./layout.ts";
@@ -291,12 +291,7 @@ function listedKey({ root, disk }: StoreFolder, agent: FoundAgent, sessionId: st
   const sessions = sessionsFolder(root, agent);
   const bytes =
     readOwn(disk, join(sessions, `${listingName}.orig`)) ?? readOwn(disk, join(sessions, listingName));
-  if (bytes === null) return null;
-  try {
-    const rows: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-    const found = isRecord(rows) ? Object.entries(rows) : [];
-    return found.find(([, row]) => isRecord(row) && row.sessionId === sessionId)?.[0] ?? null;
-  } catch {
-    return null; // a damaged file of another program is ignored
-  }
+  const rows = bytes === null ? null : parseJson(bytes);
+  const found = isRecord(rows) ? Object.entries(rows) : [];
+  return found.find(([, row]) => isRecord(row) && row.sessionId === sessionId)?.[0] ?? null;
 }

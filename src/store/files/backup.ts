@@ -5,7 +5,14 @@ import { codeOf, SkeinError } from "../../core/errors.ts";
 import type { Progress } from "./check.ts";
 import { DatabaseSync } from "./database.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { appendWhole, makeFolderDurably, readOwn, removeTreeDurably, replaceWhole } from "./disk.ts";
+import {
+  appendWhole,
+  makeFolderDurably,
+  parseJson,
+  readOwn,
+  removeTreeDurably,
+  replaceWhole,
+} from "./disk.ts";
 import {
   agentFolder,
   agentsIn,
@@ -326,12 +333,8 @@ function readManifest(disk: Disk, backup: string): BackupManifest {
   const file = join(backup, manifestName);
   const bytes = readOwn(disk, file);
   if (bytes === null) throw unusableBackup(file, "it is missing, so this is not a complete backup");
-  let found: Partial<BackupManifest> | null = null;
-  try {
-    found = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<BackupManifest> | null;
-  } catch {
-    throw unusableBackup(file, "it is not JSON");
-  }
+  const found = parseJson(bytes) as Partial<BackupManifest> | null | undefined;
+  if (found === undefined) throw unusableBackup(file, "it is not JSON");
   if (found?.format !== manifestFormat || !Array.isArray(found.files))
     throw unusableBackup(file, `it is not a list of files in the format ${manifestFormat}`);
   const { files, configuration = null } = found;

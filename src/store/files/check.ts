@@ -59,40 +59,41 @@ export async function checkFiles(check: FolderCheck): Promise<void> {
   await checkIndex(check);
 }
 
-function tell(
+/** `repair` fixes the problem and returns whether it worked; `null`: not fixable. */
+function addFinding(
   { found, fix }: FolderCheck,
   finding: Omit<CheckFinding, "fixable" | "fixed">,
-  mend: (() => boolean) | null,
+  repair: (() => boolean) | null = null,
 ): void {
-  found({ ...finding, fixable: mend !== null, fixed: mend !== null && fix && mend() });
+  found({ ...finding, fixable: repair !== null, fixed: repair !== null && fix && repair() });
 }
 
 /** `false`: `work.db` is damaged. */
 function checkDatabases(check: FolderCheck): boolean {
   const { catalog, folder } = check;
   const { databases } = catalog.settings;
-  const tellOf = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
-    tell(check, { area: "databases", file: join(databases, name), ...finding }, null);
+  const addDatabase = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
+    addFinding(check, { area: "databases", file: join(databases, name), ...finding });
   const damage = catalog.work.ledger.damage ?? catalog.work.ledger.problem("integrity_check");
   if (damage !== null) {
     const remedy = "Stop every process that uses the folder, then run `skein doctor --fix`";
-    tellOf(workDbName, { severity: "error", what: `The database is damaged: ${damage}`, remedy });
+    addDatabase(workDbName, { severity: "error", what: `The database is damaged: ${damage}`, remedy });
     return false;
   }
   const indexDamage = catalog.index.db.problem();
   if (indexDamage !== null) {
     const remedy = "Move it away while no process has the folder open; it is rebuilt from the logs";
-    tellOf(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
+    addDatabase(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
   }
   for (const { at, note } of catalog.work.losses()) {
     const what = `On ${new Date(at).toISOString()}: ${note}`;
     const remedy = "Send lost messages again and create new tokens; a backup has older data";
-    tellOf(workDbName, { severity: "note", what, remedy });
+    addDatabase(workDbName, { severity: "note", what, remedy });
   }
   for (const name of folder.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
     const what = "A damaged database was set aside";
     const remedy = "Delete it when you no longer need it";
-    tellOf(name, { severity: "note", what, remedy });
+    addDatabase(name, { severity: "note", what, remedy });
   }
   return true;
 }
@@ -103,7 +104,7 @@ function checkDisk(check: FolderCheck): void {
   const free = bavail * bsize;
   if (free > leastFreeBytes) return;
   const what = `Only ${Math.round(free / 1e6)} MB are free on its disk`;
-  tell(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" }, null);
+  addFinding(check, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" });
 }
 
 /** Checks for files that belong to no session, in every agent's folder. */
@@ -157,15 +158,15 @@ function checkLocksAndLeftovers(check: FolderCheck, path: string): void {
     if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
       const what = "A process that no longer runs left its lock";
       const remedy = "Remove it; the next writer would do so too";
-      const mend = () => removeIfStale(file, lock);
-      tell(check, { area: "locks", severity: "note", file, what, remedy }, mend);
+      const repair = () => removeIfStale(file, lock);
+      addFinding(check, { area: "locks", severity: "note", file, what, remedy }, repair);
     }
     const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
     const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
     if (!isLeftover || age < leftoverMs) continue;
     const what = "A process that no longer runs left an unfinished file";
-    const mend = () => disk.unlink(file);
-    tell(check, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
+    const repair = () => disk.unlink(file);
+    addFinding(check, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, repair);
   }
 }
 
@@ -177,7 +178,7 @@ function checkAdopted(check: FolderCheck): void {
     const file = join(check.catalog.pathsOf(row).folder, from.file);
     const what = `It was adopted as ${row.key} on ${from.at}`;
     const remedy = "If you did not put the file there, remove the session";
-    tell(check, { area: "logs", severity: "note", file, what, remedy }, null);
+    addFinding(check, { area: "logs", severity: "note", file, what, remedy });
   }
 }
 
@@ -197,7 +198,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
     const bytes = readOwn(disk, file);
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
-      tell(check, { area: "logs", severity: "error", file, what: "The log is gone", remedy }, null);
+      addFinding(check, { area: "logs", severity: "error", file, what: "The log is gone", remedy });
       continue;
     }
     const session = parseSession(bytes);
@@ -205,12 +206,12 @@ async function checkLogs(check: FolderCheck): Promise<void> {
     if (session.header === null) {
       const what = "The log has no header";
       const remedy = "Its entries are still read; a backup has the header";
-      tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
+      addFinding(check, { area: "logs", severity: "warning", file, what, remedy });
     }
     if (damaged.length === 0) continue;
     const what = `${damaged.length} lines cannot be read (${damaged.slice(0, 5).join(", ")}${damaged.length > 5 ? ", …" : ""})`;
     const remedy = "They are skipped; a log is never rewritten";
-    tell(check, { area: "logs", severity: "warning", file, what, remedy }, null);
+    addFinding(check, { area: "logs", severity: "warning", file, what, remedy });
   }
   progress(rows.length, rows.length);
 }
@@ -222,7 +223,7 @@ function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boo
   const what = kind === "folder" ? "There is a folder in place of this file" : "This is not a regular file";
   const then = isWorking ? "the next request builds it from the log" : "then restore the file from a backup";
   const remedy = `Move it to another place; ${then}`;
-  tell(check, { area: "logs", severity: "error", file, what, remedy }, null);
+  addFinding(check, { area: "logs", severity: "error", file, what, remedy });
   return true;
 }
 
@@ -239,17 +240,17 @@ async function checkIndex(check: FolderCheck): Promise<void> {
   const unmarked = behind.filter(({ uid }) => !marked.has(uid));
   if (unmarked.length > 0) {
     const what = `The index does not know that ${unmarked.length} logs have changed`;
-    const mend = () => {
+    const repair = () => {
       for (const { uid } of unmarked) catalog.work.markDirty(uid);
       return true;
     };
-    tell(check, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
+    addFinding(check, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, repair);
   }
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
     const remedy = "Lists and searches update it; a fix does so now";
-    tell(check, { area: "index", severity: "note", file, what, remedy }, () => true);
+    addFinding(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.indexAll(progress);
 }

@@ -328,6 +328,15 @@ export function readOwn(disk: Disk, path: string): Uint8Array | null {
   return disk.kind(path) === "file" ? readWhole(disk, path) : null;
 }
 
+/** Parses a JSON file; `undefined`: it is damaged. */
+export function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Writes everything, or throws `ENOSPC`. */
 export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   let written = 0;

@@ -318,5 +318,5 @@ async function removeHome(
 export function eraseRemoved(work: WorkDb): void {
   work.requestErase();
   const request = work.pendingErase();
-  if (request !== null && work.ledger.scrub()) work.erased(request);
+  if (request !== null && work.ledger.scrub()) work.finishErase(request);
 }

@@ -143,7 +143,7 @@ export class IndexFeed {
     const request = this.#work.pendingErase();
     if (request === null) return;
     if (await this.service.scrub(this.#unlisted.splice(0))) {
-      this.#work.erased(request);
+      this.#work.finishErase(request);
       return;
     }
     const note = "another process is reading a database; what was removed is erased once it has ended";

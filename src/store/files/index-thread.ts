@@ -2,8 +2,8 @@ import { Worker } from "node:worker_threads";
 import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { noteDamage } from "./database.ts";
-import type { FoundEntries, WordSearch } from "./index-search.ts";
 import type { IndexInPlace, IndexService, ServiceCall } from "./index-service.ts";
+import { serviceCalls } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
@@ -60,8 +60,17 @@ export class IndexThread implements IndexService {
     number,
     { resolve: (value: unknown) => void; reject: (error: Error) => void }
   >();
+  /** Calls in the worker thread. */
+  readonly #thread = Object.fromEntries(
+    serviceCalls.map((name) => [name, (...args: unknown[]) => this.#call(name, args)]),
+  ) as unknown as Pick<IndexService, ServiceCall>;
   #worker: Worker | null = null;
   #calls = 0;
+
+  readonly search = this.#thread.search;
+  readonly withEntries = this.#thread.withEntries;
+  readonly remove = this.#thread.remove;
+  readonly scrub = this.#thread.scrub;
 
   constructor(places: ThreadPlaces, inPlace: IndexInPlace) {
     this.#places = places;
@@ -78,33 +87,16 @@ export class IndexThread implements IndexService {
       const caught = await this.#inPlace.catchUp(quickMs, { mostBytes: quickLog, least: noLeast });
       if (caught.behind === caught.unreadable) return caught;
     }
-    return this.#call("catchUp", forMs) as Promise<CaughtUp>;
+    return this.#thread.catchUp(forMs);
   }
 
   async bringUp(uid: string, bytesBehind: number): Promise<void> {
     if (bytesBehind <= quickBytes) await this.#inPlace.bringUp(uid);
-    else await this.#call("bringUp", uid, bytesBehind);
-  }
-
-  search(search: WordSearch): Promise<FoundEntries> {
-    return this.#call("search", search) as Promise<FoundEntries>;
-  }
-
-  withEntries(entryIds: readonly string[]): Promise<readonly string[]> {
-    return this.#call("withEntries", entryIds) as Promise<readonly string[]>;
-  }
-
-  async remove(uid: string): Promise<void> {
-    await this.#call("remove", uid);
-  }
-
-  scrub(places: readonly AgentPlace[]): Promise<boolean> {
-    return this.#call("scrub", places) as Promise<boolean>;
+    else await this.#thread.bringUp(uid, bytesBehind);
   }
 
   async settle(): Promise<void> {
-    if (this.#worker === null) await this.#inPlace.settle();
-    else await this.#call("settle");
+    await (this.#worker === null ? this.#inPlace : this.#thread).settle();
   }
 
   async touchListings(places: readonly AgentPlace[]): Promise<void> {
@@ -120,25 +112,25 @@ export class IndexThread implements IndexService {
       await this.#inPlace.writeListings(all);
       return;
     }
-    await this.#call("touchListings", touched);
-    await this.#call("writeListings", all);
+    await this.#thread.touchListings(touched);
+    await this.#thread.writeListings(all);
   }
 
   async finish(forMs: number): Promise<void> {
     if (this.#worker === null) return this.#inPlace.finish(forMs);
-    await this.#call("touchListings", this.#inPlace.takeTouched());
-    await this.#call("finish", forMs);
+    await this.#thread.touchListings(this.#inPlace.takeTouched());
+    await this.#thread.finish(forMs);
   }
 
   async close(): Promise<void> {
     if (this.#worker === null) return;
-    await this.#call("close");
+    await this.#thread.close();
     const worker = this.#worker;
     this.#worker = null;
     await worker.terminate();
   }
 
-  #call(name: ServiceCall, ...args: unknown[]): Promise<unknown> {
+  #call(name: ServiceCall, args: readonly unknown[]): Promise<unknown> {
     const worker = this.#start();
     this.#calls += 1;
     const id = this.#calls;
@@ -157,14 +149,14 @@ export class IndexThread implements IndexService {
       workerData: this.#places,
       name: "skein-index",
     });
-    worker.on("message", (answer: Answer) => this.#answered(answer));
-    worker.on("error", (error: Error) => this.#broken(worker, error));
-    worker.on("exit", () => this.#broken(worker, null));
+    worker.on("message", (answer: Answer) => this.#settleCall(answer));
+    worker.on("error", (error: Error) => this.#rejectCalls(worker, error));
+    worker.on("exit", () => this.#rejectCalls(worker, null));
     this.#worker = worker;
     return worker;
   }
 
-  #answered({ id, result, problem }: Answer): void {
+  #settleCall({ id, result, problem }: Answer): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#worker?.unref();
@@ -173,7 +165,7 @@ export class IndexThread implements IndexService {
   }
 
   /** Rejects pending calls; the next call starts another thread. */
-  #broken(worker: Worker, cause: Error | null): void {
+  #rejectCalls(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
     const problem = `the index thread ended${cause === null ? "" : ` (${cause.message})`}`;
     const error = new SkeinError("internal", { problem }, cause === null ? {} : { cause });

@@ -24,19 +24,17 @@ const newToken = createIdSource();
 const service = new IndexInPlace({ work, index, disk: diskInPlace(work.ledger), root, chunkBytes, newToken });
 
 let queue = Promise.resolve();
-parentPort?.on("message", (call: { id: number; name: ServiceCall; args: unknown[] }) => {
+parentPort?.on("message", (call: Call) => {
   queue = queue.then(async () => parentPort?.postMessage(await answer(call)));
 });
 
-async function answer({
-  id,
-  name,
-  args,
-}: {
-  id: number;
-  name: ServiceCall;
-  args: unknown[];
-}): Promise<Answer> {
+interface Call {
+  readonly id: number;
+  readonly name: ServiceCall;
+  readonly args: unknown[];
+}
+
+async function answer({ id, name, args }: Call): Promise<Answer> {
   try {
     if (!serviceCalls.includes(name)) throw new Error(`no such call: ${name}`);
     const method = service[name] as (...values: unknown[]) => Promise<unknown>;

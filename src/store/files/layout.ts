@@ -6,7 +6,7 @@ import { userIdOfSegment, userSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import { spaceOf } from "../../core/space.ts";
 import type { Disk } from "./disk.ts";
-import { makeFolderDurably, readOwn, writeBeside } from "./disk.ts";
+import { makeFolderDurably, parseJson, readOwn, writeBeside } from "./disk.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /** Paths under the root. IDs are checked before they get here. */
@@ -183,8 +183,6 @@ export function* trashIn(
   }
 }
 
-type Alone = Pick<LockSettings, "exclusively">;
-
 /**
  * The owner of a home: by its name for default homes, otherwise by `user.json` with `{"userId": …}`, where `null` is the
  * unnamed user. `undefined`: unknown.
@@ -196,14 +194,13 @@ export function userFile(root: string, home: string): string {
 }
 
 export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
-  const said = saidIn(userFile(root, home), disk);
+  const recorded = readUserFile(userFile(root, home), disk);
   const named = ownerByName(home);
-  if (named !== undefined || said === null) return named;
+  if (named !== undefined || recorded === null) return named;
   // A hashed name must match the user in `user.json`.
-  const isHash = isDefault(home);
-  return isHash && (said.userId === null || home !== homeOf(defaultNamespace, said.userId))
-    ? undefined
-    : said.userId;
+  const { userId } = recorded;
+  const isMismatch = isDefault(home) && (userId === null || home !== homeOf(defaultNamespace, userId));
+  return isMismatch ? undefined : userId;
 }
 
 /** Refuses another user's home, so that blobs and originals of two users are never mixed. */
@@ -221,7 +218,12 @@ function refuseShared(home: string): never {
 
 /** Writes `user.json` if the name of the home does not identify its owner, before anything else is created. */
 export async function writeOwner(
-  settings: { readonly root: string; readonly disk: Disk; readonly lock: Alone; newId(): string },
+  settings: {
+    readonly root: string;
+    readonly disk: Disk;
+    readonly lock: Pick<LockSettings, "exclusively">;
+    newId(): string;
+  },
   home: string,
   userId: string | null,
 ): Promise<void> {
@@ -234,7 +236,7 @@ export async function writeOwner(
   const temporary = await writeBeside(disk, path, bytes, newId(), true);
   // Two users at the same time must not both claim it.
   const isFirst = lock.exclusively(() => {
-    const isFree = saidIn(path, disk) === null;
+    const isFree = readUserFile(path, disk) === null;
     if (isFree) disk.rename(temporary, path);
     return isFree;
   });
@@ -257,17 +259,21 @@ function isDefault(home: string): boolean {
   return /^users\/[^/]+$/.test(home);
 }
 
-function saidIn(path: string, disk: Disk): { readonly userId: string | null } | null {
+/** `null`: missing, damaged, or with an invalid user ID. */
+function readUserFile(path: string, disk: Disk): { readonly userId: string | null } | null {
   const bytes = readOwn(disk, path);
-  if (bytes === null) return null;
+  const saved = bytes === null ? null : parseJson(bytes);
+  if (!isRecord(saved)) return null;
+  const { userId } = saved;
+  if (userId === null) return { userId };
+  return isUserId(userId) ? { userId } : null;
+}
+
+export function isUserId(user: unknown): user is string {
   try {
-    const held: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-    if (!isRecord(held)) return null;
-    if (held.userId === null) return { userId: null };
-    if (typeof held.userId !== "string") return null;
-    userSegment(held.userId); // throws for an invalid user ID
-    return { userId: held.userId };
-  } catch {
-    return null; // damaged
+    return typeof user === "string" && userSegment(user) !== "";
+  } catch (error) {
+    if (error instanceof SkeinError) return false;
+    throw error;
   }
 }

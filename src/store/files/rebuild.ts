@@ -3,7 +3,6 @@ import { SkeinError } from "../../core/errors.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { userSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { SessionMeta } from "../contract.ts";
@@ -11,7 +10,7 @@ import { metaOf } from "../session-meta.ts";
 import type { Disk } from "./disk.ts";
 import { readOwn } from "./disk.ts";
 import type { FoundAgent, HomeOwner, Namespace } from "./layout.ts";
-import { agentsIn, homeOf, sessionPaths, sessionsIn, trashIn } from "./layout.ts";
+import { agentsIn, homeOf, isUserId, sessionPaths, sessionsIn, trashIn } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
@@ -98,15 +97,6 @@ export function userFrom(
   return isOwnId(skein?.uid)
     ? { userId: null }
     : { problem: "neither its folder nor its header says whose it is" };
-}
-
-function isUserId(user: unknown): user is string {
-  try {
-    return typeof user === "string" && userSegment(user) !== "";
-  } catch (error) {
-    if (error instanceof SkeinError) return false;
-    throw error;
-  }
 }
 
 function isOwnId(uid: unknown): uid is string {

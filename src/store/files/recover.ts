@@ -10,9 +10,10 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/shape.ts";
 import { damagedError, databaseEndings, isDamage, isNoDatabase } from "./database.ts";
 import type { Disk } from "./disk.ts";
-import { readOwn } from "./disk.ts";
+import { parseJson, readOwn } from "./disk.ts";
 import type { LostRows, Salvage } from "./salvage.ts";
 
 /** Something that was repaired, or could not be. */
@@ -148,19 +149,14 @@ export const workCountsName = "work-counts.json";
 export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readonly at: number }) | null {
   const bytes = readOwn(disk, path);
   const at = disk.stat(path)?.modifiedAt;
-  if (bytes === null || at === undefined) return null;
-  try {
-    const value = JSON.parse(Buffer.from(bytes).toString("utf8")) as Record<string, unknown>;
-    const [queuedInputs, unfinishedRuns, tokens] = [
-      value.queuedInputs,
-      value.unfinishedRuns,
-      value.tokens,
-    ].map(Number);
-    const counts = { queuedInputs, unfinishedRuns, tokens } as WorkCounts;
-    return Object.values(counts).every(Number.isSafeInteger) ? { ...counts, at } : null;
-  } catch {
-    return null; // incomplete after a crash
-  }
+  const value = bytes === null ? null : parseJson(bytes);
+  if (!isRecord(value) || at === undefined) return null;
+  const counts = {
+    queuedInputs: Number(value.queuedInputs),
+    unfinishedRuns: Number(value.unfinishedRuns),
+    tokens: Number(value.tokens),
+  };
+  return Object.values(counts).every(Number.isSafeInteger) ? { ...counts, at } : null;
 }
 
 /** Describes the loss of a whole `work.db`. */

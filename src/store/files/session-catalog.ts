@@ -21,9 +21,8 @@ import {
 import { FileClosed } from "./log-file.ts";
 import type { Recovery } from "./recover.ts";
 import { removeSetAside } from "./recover.ts";
-import type { SessionFileSettings } from "./session-file.ts";
+import type { SessionFileSettings, SessionFileSource } from "./session-file.ts";
 import { SessionFile } from "./session-file.ts";
-import type { FileOwner } from "./session-files.ts";
 import { SessionMover } from "./session-files.ts";
 import type { EntryLookup } from "./session-view.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -107,16 +106,7 @@ export class SessionCatalog {
   /** Creates a session with entries. */
   create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));
-    const make = () =>
-      SessionFile.create(
-        this.pathsOf(row),
-        this.#lockOf(row),
-        tree,
-        this.#ownerOf(row),
-        this.#lookup(row.uid),
-        this.settings,
-      );
-    return this.#open.using(row.uid, make, act);
+    return this.#open.using(row.uid, () => SessionFile.create(this.#sourceOf(row), tree), act);
   }
 
   /**
@@ -189,7 +179,7 @@ export class SessionCatalog {
       if (todo !== null && file.meta.key !== todo.key) {
         await file.write((tree) => tree.plan([{ draft: metaDraft(row.uid, todo) }]), this.marking(row));
       }
-      this.work.todoDone(row.uid);
+      this.work.clearTodo(row.uid);
       return file.meta;
     });
   }
@@ -220,12 +210,11 @@ export class SessionCatalog {
 
   async #openFiles(row: SessionRow): Promise<SessionFile> {
     const first = row.state === "pending" ? headerOf(row) : null;
-    const lookup = this.#lookup(row.uid);
-    const owner = this.#ownerOf(row);
-    const lock = this.#lockOf(row);
-    const file = await SessionFile.open(this.pathsOf(row), lock, first, owner, lookup, this.settings);
+    const source = this.#sourceOf(row);
+    const file = await SessionFile.open(source, first);
     const known = this.index.knownBytes(row.uid);
-    if (known !== null && (known.logBytes !== file.size || known.identity !== file.identity)) lookup.grew();
+    const isIndexed = known === null || (known.logBytes === file.size && known.identity === file.identity);
+    if (!isIndexed) source.lookup.grew();
     if (row.state === "pending") this.#markCreated(row.uid);
     return file;
   }
@@ -239,19 +228,21 @@ export class SessionCatalog {
     }
   }
 
-  #ownerOf({ uid, state }: SessionRow): FileOwner {
-    return {
-      uid,
-      isWanted: () => {
-        const now = this.work.byUid(uid);
-        // The claim of a fork may have been released by another process; it is claimed again once the files exist.
-        return now === null ? state === "forking" : now.state !== "trashed";
-      },
+  #sourceOf(row: SessionRow): SessionFileSource {
+    const { uid, state } = row;
+    const isWanted = () => {
+      const now = this.work.byUid(uid);
+      // The claim of a fork may have been released by another process; it is claimed again once the files exist.
+      return now === null ? state === "forking" : now.state !== "trashed";
     };
-  }
-
-  #lockOf(row: SessionRow): WriteLock {
-    return new WriteLock(this.pathsOf(row).lock, this.settings.lock);
+    const paths = this.pathsOf(row);
+    return {
+      paths,
+      lock: new WriteLock(paths.lock, this.settings.lock),
+      owner: { uid, isWanted },
+      lookup: this.#lookup(uid),
+      settings: this.settings,
+    };
   }
 
   #lookup(uid: string): EntryLookup {
@@ -274,7 +265,7 @@ export class SessionCatalog {
   }
 }
 
-interface Held {
+interface OpenFile {
   readonly opening: Promise<SessionFile>;
   file: SessionFile | null;
   users: number;
@@ -288,7 +279,7 @@ const smallBytes = 1024 * 1024;
 export class OpenFiles {
   readonly #most: number;
   /** Least recently used first. */
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, OpenFile>();
   readonly #closing = new Map<string, Promise<void>>();
 
   constructor(most: number) {
@@ -376,7 +367,7 @@ export class OpenFiles {
     }
   }
 
-  #close(uid: string, held: Held, closed = held.opening.then((file) => file.close())): void {
+  #close(uid: string, held: OpenFile, closed = held.opening.then((file) => file.close())): void {
     this.#forget(uid, held);
     const closing = closed
       // It never opened, or its lock could not be released. Nothing is lost.
@@ -387,7 +378,7 @@ export class OpenFiles {
     this.#closing.set(uid, closing);
   }
 
-  #forget(uid: string, held: Held): void {
+  #forget(uid: string, held: OpenFile): void {
     if (this.#held.get(uid) === held) this.#held.delete(uid);
   }
 }

@@ -16,19 +16,24 @@ import { replaceWhole } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { FileClosed, LogFile } from "./log-file.ts";
-import type { FileOwner } from "./session-files.ts";
-import { beginFiles, goneLog, moveSession } from "./session-files.ts";
+import type { NewSessionFiles } from "./session-files.ts";
+import { beginFiles, missingLog, moveSession } from "./session-files.ts";
 import type { EntryLookup, ViewSettings } from "./session-view.ts";
 import { SessionView } from "./session-view.ts";
 import type { LogSummary } from "./work-db.ts";
 import { cutWorkingSet, WorkingFile } from "./working-set.ts";
-import type { WriteLock } from "./write-lock.ts";
 import { BurstLock } from "./write-lock.ts";
 
 export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
   /** `full`: acknowledged when on disk. `os`: acknowledged when in the kernel. */
   readonly durability: "full" | "os";
+}
+
+/** A session's files, with the claim on them and the index that knows their entries. */
+export interface SessionFileSource extends NewSessionFiles {
+  readonly lookup: EntryLookup;
+  readonly settings: SessionFileSettings;
 }
 
 interface WriteOptions {
@@ -64,13 +69,7 @@ export class SessionFile {
   /** No write since the lock was taken. */
   #isFirst = true;
 
-  private constructor(
-    paths: SessionPaths,
-    lock: WriteLock,
-    log: DiskFile,
-    lookup: EntryLookup,
-    settings: SessionFileSettings,
-  ) {
+  private constructor({ paths, lock, lookup, settings }: SessionFileSource, log: DiskFile) {
     this.#paths = paths;
     this.#settings = settings;
     this.#lock = new BurstLock(lock, (note) => this.#find("lock_kept", note));
@@ -81,25 +80,19 @@ export class SessionFile {
   }
 
   /** Opens a session's files. `first`: the header of a session whose files do not exist yet. */
-  static async open(
-    paths: SessionPaths,
-    lock: WriteLock,
-    first: SessionHeader | null,
-    owner: FileOwner,
-    lookup: EntryLookup,
-    settings: SessionFileSettings,
-  ): Promise<SessionFile> {
+  static async open(source: SessionFileSource, first: SessionHeader | null): Promise<SessionFile> {
+    const { paths, settings } = source;
     const { disk } = settings;
     let handle = disk.openExisting(paths.log);
     if (handle === null || handle.size() === 0) {
       handle?.close();
       const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
-      await beginFiles(paths, lock, bytes, owner, settings);
+      await beginFiles(source, bytes);
       handle = disk.openExisting(paths.log);
     }
-    if (handle === null) throw goneLog(paths.log);
+    if (handle === null) throw missingLog(paths.log);
     try {
-      const file = new SessionFile(paths, lock, handle, lookup, settings);
+      const file = new SessionFile(source, handle);
       await file.#view.load();
       if (!file.#working.isInLine() || file.#isUncut()) await file.#bringInLine();
       return file;
@@ -110,16 +103,9 @@ export class SessionFile {
   }
 
   /** Creates a session with entries. */
-  static async create(
-    paths: SessionPaths,
-    lock: WriteLock,
-    tree: SessionTree,
-    owner: FileOwner,
-    lookup: EntryLookup,
-    settings: SessionFileSettings,
-  ): Promise<SessionFile> {
-    await beginFiles(paths, lock, await new Slices().run(encoding(tree)), owner, settings);
-    return SessionFile.open(paths, lock, null, owner, lookup, settings);
+  static async create(source: SessionFileSource, tree: SessionTree): Promise<SessionFile> {
+    await beginFiles(source, await new Slices().run(encoding(tree)));
+    return SessionFile.open(source, null);
   }
 
   /** At least the model's context, including what other processes have written. */

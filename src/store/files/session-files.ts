@@ -8,8 +8,8 @@ import { FileClosed } from "./log-file.ts";
 import { isGone, isKnownToLive } from "./process-identity.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { leftOutOf } from "./working-set.ts";
-import type { LockSettings } from "./write-lock.ts";
-import { WriteLock } from "./write-lock.ts";
+import type { LockSettings, WriteLock } from "./write-lock.ts";
+import { underLock } from "./write-lock.ts";
 
 /** The session that owns the files. */
 export interface FileOwner {
@@ -18,10 +18,12 @@ export interface FileOwner {
   isWanted(): boolean;
 }
 
-interface MakeSettings {
-  readonly disk: Disk;
-  readonly durability: "full" | "os";
-  newId(): string;
+/** What is needed to create the files of a session. */
+export interface NewSessionFiles {
+  readonly paths: SessionPaths;
+  readonly lock: WriteLock;
+  readonly owner: FileOwner;
+  readonly settings: { readonly disk: Disk; readonly durability: "full" | "os"; newId(): string };
 }
 
 /**
@@ -29,11 +31,8 @@ interface MakeSettings {
  * its log must exist.
  */
 export async function beginFiles(
-  paths: SessionPaths,
-  lock: WriteLock,
+  { paths, lock, owner, settings }: NewSessionFiles,
   bytes: Uint8Array | null,
-  owner: FileOwner,
-  settings: MakeSettings,
 ): Promise<void> {
   const { disk } = settings;
   await makeFolderDurably(disk, paths.folder);
@@ -41,11 +40,11 @@ export async function beginFiles(
   try {
     // Another process may have moved it to the trash while we waited.
     if (!owner.isWanted()) throw new FileClosed();
-    if (bytes !== null) refuseAnothers(paths, disk, owner.uid);
+    if (bytes !== null) refuseOtherOwner(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
-    if (bytes === null) throw goneLog(paths.log);
+    if (bytes === null) throw missingLog(paths.log);
     await writeFirst(paths, bytes, settings);
   } finally {
     lock.releaseSoon();
@@ -56,7 +55,7 @@ export async function beginFiles(
 async function writeFirst(
   paths: SessionPaths,
   bytes: Uint8Array,
-  { disk, durability, newId }: MakeSettings,
+  { disk, durability, newId }: NewSessionFiles["settings"],
 ): Promise<void> {
   const isDurable = durability === "full";
   const temporary = await writeBeside(disk, paths.log, bytes, newId(), isDurable);
@@ -72,7 +71,7 @@ async function writeFirst(
 }
 
 /** `conflict` when a file under the session's name belongs to another one. */
-export function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
+export function refuseOtherOwner(paths: SessionPaths, disk: Disk, uid: string): void {
   for (const path of [paths.log, paths.working]) {
     const bytes = readWhole(disk, path);
     if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
@@ -88,7 +87,7 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   const bytes = readWhole(disk, paths.working);
   if (bytes === null || bytes.length === 0) return false;
   if (leftOutOf(parseSession(bytes).header) !== null) {
-    throw goneLog(paths.log, "it is missing, and the working set has only a part of it");
+    throw missingLog(paths.log, "it is missing, and the working set has only a part of it");
   }
   disk.unlink(paths.log);
   disk.link(paths.working, paths.log);
@@ -97,7 +96,7 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
 }
 
 /** The log of an existing session is missing. */
-export function goneLog(file: string, problem = "it is gone"): SkeinError {
+export function missingLog(file: string, problem = "it is gone"): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice: "Restore it from a backup" });
 }
 
@@ -186,14 +185,7 @@ export class SessionMover {
 
   async underLock(row: SessionRow, timeoutMs: number | undefined, act: () => Promise<void>): Promise<void> {
     const paths = sessionPaths(this.#settings.root, row, row.sessionId);
-    await makeFolderDurably(this.#settings.disk, paths.folder);
-    const lock = new WriteLock(paths.lock, this.#settings.lock);
-    await lock.acquire(timeoutMs);
-    try {
-      await act();
-    } finally {
-      lock.releaseSoon();
-    }
+    await underLock(paths.lock, this.#settings.lock, act, timeoutMs);
   }
 
   #endFork(row: SessionRow, isWritten: boolean): void {

@@ -18,7 +18,12 @@ import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 
 /** What a session file asks the index. */
-export interface EntryLookup extends TailIndex {
+export interface EntryLookup {
+  known(): Known | null;
+  /** Where an entry is in the log; `null`: unknown. */
+  placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
+  /** The context state after an entry; `null`: unknown. */
+  stateBehind(entryId: string): ContextState | null;
   /** Whether an entry is among the first `amongFirst` of the log; `null`: unknown. */
   has(entryId: string, amongFirst: number): boolean | null;
   /** Another program has written to the log. */
@@ -218,9 +223,10 @@ export class SessionView {
   /** Loads the end of the log; `false`: the index does not know enough about the rest. */
   #readTail(bytes: number): boolean {
     const { clock, newId } = this.#settings;
+    // One snapshot: the log may grow while its end is read.
     const { size, identity } = this.#log.stat();
-    const source = { size, identity, read: (at: number, length: number) => this.#log.read(at, length) };
-    const session = readTail(source, this.#lookup, bytes);
+    const read = (from: number) => this.#log.read(from, size - from);
+    const session = readTail({ size, identity, read }, this.#lookup, bytes);
     const left = leftOutOf(session?.header ?? null);
     if (session === null || left === null) return false;
     const tree = SessionTree.from(session, { clock, newId });
@@ -285,16 +291,8 @@ function isMeta(entry: Entry): boolean {
 interface TailSource {
   readonly size: number;
   readonly identity: string;
-  read(offset: number, length: number): Uint8Array;
-}
-
-/** What reading the end of a log asks the index. */
-interface TailIndex {
-  known(): Known | null;
-  /** Where an entry is in the log; `null`: unknown. */
-  placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
-  /** The context state after an entry; `null`: unknown. */
-  stateBehind(entryId: string): ContextState | null;
+  /** Reads up to `size`. */
+  read(from: number): Uint8Array;
 }
 
 const lineBreak = 0x0a;
@@ -303,7 +301,7 @@ const lineBreak = 0x0a;
  * Reads at least `bytesWanted` from the end of a log as a session of its own. What the index knows of the rest goes into a
  * header like that of a cut working set. `null`: the whole log is needed.
  */
-function readTail(log: TailSource, index: TailIndex, bytesWanted: number): ParsedSession | null {
+function readTail(log: TailSource, index: EntryLookup, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;
   const known = index.known();
   if (known === null || !isUsable(known, log, bytesWanted)) return null;
@@ -327,7 +325,7 @@ function isUsable({ fold, identity, logBytes }: Known, log: TailSource, bytesWan
 }
 
 function wholeFrom(log: TailSource, from: number, isBegin: boolean): { bytes: Uint8Array; offset: number } {
-  const bytes = log.read(from, log.size - from);
+  const bytes = log.read(from);
   const skip = isBegin ? 0 : bytes.indexOf(lineBreak) + 1;
   return { bytes: bytes.subarray(skip), offset: from + skip };
 }
@@ -342,7 +340,7 @@ function baseOf(
   session: ParsedSession,
   offset: number,
   logBytes: number,
-  index: TailIndex,
+  index: EntryLookup,
 ): string | null | undefined {
   const [first] = session.lines;
   if (first === undefined || isCorrupt(first)) return undefined;
@@ -359,7 +357,7 @@ function baseOf(
 }
 
 /** Whether the index has the first lines of the tail at their positions: a repeated line has no position of its own. */
-function isAsKnown(session: ParsedSession, offset: number, known: number, index: TailIndex): boolean {
+function isAsKnown(session: ParsedSession, offset: number, known: number, index: EntryLookup): boolean {
   const positionOf = (at: number) => {
     const [line, place] = [session.lines[at], session.places[at]];
     if (line === undefined || place === undefined || isCorrupt(line)) return null;

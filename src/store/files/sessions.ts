@@ -45,7 +45,7 @@ import type { HomeFor } from "./layout.ts";
 import { thisProcess } from "./process-identity.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
-import { refuseAnothers } from "./session-files.ts";
+import { refuseOtherOwner } from "./session-files.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
 import { isVisible, recordOf } from "./work-db.ts";
 
@@ -91,9 +91,9 @@ export class FileSessions implements SessionStore {
     const row = await this.#rowFor(scope, init, "pending");
     const { work, settings } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
-    const tell = await this.#claimed(() =>
+    const emit = await this.#claimed(() =>
       work.claim(row, () => {
-        refuseAnothers(paths, settings.disk, row.uid);
+        refuseOtherOwner(paths, settings.disk, row.uid);
         return act(sessionRefOf(row));
       }),
     );
@@ -103,7 +103,7 @@ export class FileSessions implements SessionStore {
       return recordOf(row);
     });
     this.#feed.publish({ type: "created", session: record });
-    tell();
+    emit();
     return record;
   }
 
@@ -263,7 +263,7 @@ export class FileSessions implements SessionStore {
         { ...this.#catalog.marking(row), ...(fence === undefined ? {} : { fence }) },
       );
       await writing.then(
-        () => work.todoDone(row.uid),
+        () => work.clearTodo(row.uid),
         (error: unknown) => {
           if (decided === null) throw error;
         },

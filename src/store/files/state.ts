@@ -6,12 +6,12 @@ import { isRecord } from "../../core/shape.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
 import { checkStateKey, inScope, nextVersion, noSuchSession, stateText } from "../rules.ts";
 import type { Disk } from "./disk.ts";
-import { makeFolderDurably, readWhole, replaceWhole } from "./disk.ts";
+import { parseJson, readWhole, replaceWhole } from "./disk.ts";
 import { stateFolder } from "./layout.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isVisible } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
-import { WriteLock } from "./write-lock.ts";
+import { underLock } from "./write-lock.ts";
 
 /** `context/<sessionId>/<key>.json` with `{version, value}`, replaced atomically. */
 export class FileState implements StateStore {
@@ -73,15 +73,8 @@ export class FileState implements StateStore {
     return this.#mutex.run(name, async () => {
       const row = this.#row(scope, sessionId);
       if (row === null || sessionIdProblem(key) !== null) return act(row);
-      const folder = stateFolder(this.#root, row, row.sessionId);
-      await makeFolderDurably(this.#disk, folder);
-      const lock = new WriteLock(join(folder, ".lock"), this.#lock);
-      await lock.acquire();
-      try {
-        return await act(this.#row(scope, sessionId));
-      } finally {
-        lock.releaseSoon();
-      }
+      const path = join(stateFolder(this.#root, row, row.sessionId), ".lock");
+      return underLock(path, this.#lock, () => act(this.#row(scope, sessionId)));
     });
   }
 
@@ -108,19 +101,11 @@ export class FileState implements StateStore {
     const path = this.#path(row, key);
     const bytes = readWhole(this.#disk, path);
     if (bytes === null) return null;
-    const held = parse(bytes);
-    if (!isRecord(held) || typeof held.version !== "number" || held.value === undefined) {
+    const saved = parseJson(bytes);
+    if (!isRecord(saved) || typeof saved.version !== "number" || saved.value === undefined) {
       const advice = "Repair it by hand, or delete it to start without this state";
       throw new SkeinError("unreadable_file", { file: path, problem: "it is not a saved state", advice });
     }
-    return { value: held.value as Json, version: held.version };
-  }
-}
-
-function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
-  } catch {
-    return null;
+    return { value: saved.value as Json, version: saved.version };
   }
 }

@@ -207,19 +207,21 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     close: () => catalog.close(),
   });
   const find: StoreWork["find"] = (userId, by) => {
-    const row = "key" in by ? work.byKey(userId, by.key) : work.thereById(userId, by.sessionId);
+    const row = "key" in by ? work.byKey(userId, by.key) : work.visibleById(userId, by.sessionId);
     return row === null ? null : sessionRefOf(row);
   };
   const handle: StoreWork = {
     ledger: work.ledger,
-    attend: (attendant) => work.attendance.attend(attendant),
+    attend: (attendant) => {
+      work.attendance.attendant = attendant;
+    },
     find,
     locate: async (userId, key) => find(userId, { key }),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);
     },
-    watch: (listener) => watch.subscribe("everybody", listener),
+    watch: (listener) => watch.subscribe("all users", listener),
     users: () => work.users(),
     erase: () => eraseRemoved(work),
     settle: async () => undefined,

@@ -8,7 +8,7 @@ import type { AfterCommit, RemovedEntries, WorkAttendant } from "../../runs/cont
 import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
 import { throwTaken } from "../rules.ts";
-import { Attendance } from "../work.ts";
+import { Attendance, doNothing } from "../work.ts";
 import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
@@ -118,7 +118,6 @@ interface Loss {
   readonly isTold: boolean;
 }
 
-const doNothing: AfterCommit = () => undefined;
 const mostLosses = 10;
 const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
@@ -149,20 +148,20 @@ export class WorkDb {
    * returns what to call after the commit.
    */
   claim(row: SessionRow, act: () => AfterCommit = () => doNothing): AfterCommit {
-    let tell = doNothing;
+    let emit = doNothing;
     this.#claiming([row.uid], () => {
       this.#insert(row);
-      tell = act();
+      emit = act();
     });
-    return tell;
+    return emit;
   }
 
   /** Moves the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
-    let tell = doNothing;
+    let emit = doNothing;
     this.#claiming([uid, fresh.uid], () => {
       const old = this.byUid(uid);
-      if (old !== null) tell = this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner);
+      if (old !== null) emit = this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner);
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
         this.ledger.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
@@ -175,18 +174,18 @@ export class WorkDb {
       }
       this.#insert(fresh);
     });
-    tell();
+    emit();
   }
 
   /** Moves a session to the trash. Unread messages of other sessions go to the session that spawned it. */
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
-    let tell = doNothing;
+    let emit = doNothing;
     this.exclusively(() => {
       const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
-      tell = this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent));
+      emit = this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent));
       this.move(row.uid, "live", "trashed", time);
     });
-    tell();
+    emit();
   }
 
   /** Rows with a change that is not in their log yet. */
@@ -194,7 +193,7 @@ export class WorkDb {
     return this.#many("todo IS NOT NULL");
   }
 
-  todoDone(uid: string): void {
+  clearTodo(uid: string): void {
     this.#claiming([uid], () => this.ledger.run("UPDATE sessions SET todo = NULL WHERE uid = ?", uid));
   }
 
@@ -316,7 +315,7 @@ export class WorkDb {
   }
 
   /** The bytes are gone, unless something else was removed in the meantime. */
-  erased(request: string): void {
+  finishErase(request: string): void {
     this.ledger.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }
 
@@ -339,7 +338,7 @@ export class WorkDb {
   }
 
   /** As the current transaction sees it. Not cached, because the transaction may be rolled back. */
-  thereById(userId: string | null, sessionId: string): SessionRow | null {
+  visibleById(userId: string | null, sessionId: string): SessionRow | null {
     const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
     return this.#one(where, userId ?? "", sessionId);
   }

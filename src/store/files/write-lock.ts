@@ -1,8 +1,9 @@
+import { dirname } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
-import { appendWhole, isFileExists, readWhole } from "./disk.ts";
+import { appendWhole, isFileExists, makeFolderDurably, parseJson, readWhole } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 import { isGone, thisProcess } from "./process-identity.ts";
 
@@ -180,15 +181,10 @@ export class WriteLock {
     return true;
   }
 
-  /** Shows other machines that we are alive. `false`: the disk refused; the next time is soon enough. */
-  #touch(): boolean {
-    try {
-      const isOurs = this.#read()?.token === this.#token;
-      if (isOurs) this.#settings.disk.touch(this.#path, this.#settings.clock.now());
-      return isOurs;
-    } catch {
-      return false;
-    }
+  /** Shows other machines that we are alive. If the disk refuses, the next time is soon enough. */
+  #touch(): void {
+    const { disk, clock } = this.#settings;
+    quietly(() => this.#read()?.token === this.#token && disk.touch(this.#path, clock.now()));
   }
 
   #leaveMark(): void {
@@ -204,29 +200,22 @@ export class WriteLock {
   #read(): LockHolder | null {
     const bytes = readWhole(this.#settings.disk, this.#path);
     if (bytes === null) return null;
-    try {
-      const holder: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
-      return isHolder(holder) ? holder : unreadable;
-    } catch {
-      return unreadable;
-    }
+    const holder = parseJson(bytes);
+    return isHolder(holder) ? holder : unreadable;
   }
 
   #isStale(holder: LockHolder): boolean {
     const me = thisProcess();
     // A lock file is never half-written: an empty one was left by a power cut.
     if (holder === unreadable) return true;
-    if (holder.host !== me.host) {
-      return this.#age() > foreignStaleMs;
-    }
-    return isGone(holder);
+    return holder.host === me.host ? isGone(holder) : this.#age() > foreignStaleMs;
   }
 
   #age(): number {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Removes our mark, so that nobody yields to us any more. */
+  /** Removes our mark, so that no process yields to us any more. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -237,9 +226,26 @@ export class WriteLock {
     const holder = this.#read();
     const who =
       holder === null || holder === unreadable
-        ? "somebody"
+        ? "an unknown process"
         : `process ${holder.pid} on ${holder.host}, since ${new Date(holder.createdAt).toISOString()}`;
     return new SkeinError("locked", { file: this.#path, holder: who });
+  }
+}
+
+/** Runs `act` under a lock. Creates its folder. */
+export async function underLock<T>(
+  path: string,
+  settings: LockSettings,
+  act: () => Promise<T>,
+  timeoutMs?: number,
+): Promise<T> {
+  await makeFolderDurably(settings.disk, dirname(path));
+  const lock = new WriteLock(path, settings);
+  await lock.acquire(timeoutMs);
+  try {
+    return await act();
+  } finally {
+    lock.releaseSoon();
   }
 }
 
@@ -255,10 +261,11 @@ export function removeIfStale(path: string, settings: LockSettings): boolean {
 /** Releases the locks of this process at its exit. */
 const held = new Set<WriteLock>();
 process.on("exit", () => {
-  for (const lock of held) isReleased(lock);
+  // If the disk refuses, other processes take over the lock of a dead process.
+  for (const lock of held) quietly(() => lock.release());
 });
 
-/** Ignores errors. */
+/** `false`: it failed, which is ignored. */
 function quietly(act: () => unknown): boolean {
   try {
     act();
@@ -266,11 +273,6 @@ function quietly(act: () => unknown): boolean {
   } catch {
     return false;
   }
-}
-
-/** If the disk refuses, others take over the lock of a dead process. */
-function isReleased(lock: WriteLock): boolean {
-  return quietly(() => lock.release());
 }
 
 function isHolder(value: unknown): value is LockHolder {

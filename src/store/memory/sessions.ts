@@ -112,17 +112,17 @@ export class MemorySessions implements SessionStore {
     init: SessionInit,
     act: (session: SessionRef) => AfterCommit,
   ): Promise<SessionRecord> {
-    const { record, tell } = this.#work.inLedger(() => {
+    const { record, emit } = this.#work.inLedger(() => {
       const session = this.#put(scope, init, () => this.#emptyTree(init));
       try {
-        return { record: session.record, tell: act(sessionRefOf(session.record)) };
+        return { record: session.record, emit: act(sessionRefOf(session.record)) };
       } catch (error) {
         this.#table.delete(session);
         throw error;
       }
     });
     this.#feed.publish({ type: "created", session: record });
-    tell();
+    emit();
     return record;
   }
 
@@ -254,9 +254,9 @@ export class MemorySessions implements SessionStore {
     checkUpdatedAt(record, options.ifUpdatedAt);
     const { spawnedBy } = record.meta;
     const parent = spawnedBy === undefined ? null : this.refAt(record.userId, { key: spawnedBy });
-    const tell = this.#work.together((attendant) => attendant.remove(sessionRefOf(record), parent));
+    const emit = this.#work.together((attendant) => attendant.remove(sessionRefOf(record), parent));
     session.removedAt = this.#clock.now();
-    tell();
+    emit();
     this.#feed.publish({ type: "removed", session: record });
     return true;
   }
@@ -315,7 +315,7 @@ export class MemorySessions implements SessionStore {
       ...{ uid: this.#newId(), userId, agentId, key },
       sessionId: fresh.sessionId ?? this.#newId(),
     };
-    const tell = this.#work.together((attendant) =>
+    const emit = this.#work.together((attendant) =>
       attendant.reset(sessionRefOf(record), begun, fence !== undefined),
     );
     const meta = { ...kept, resetFrom: key } as SessionMeta;
@@ -327,7 +327,7 @@ export class MemorySessions implements SessionStore {
     const init = { ...fresh, sessionId: begun.sessionId };
     const made = this.#add(scope, init, () => this.#emptyTree(init), begun.uid);
     this.#feed.publish({ type: "reset", session: old, fresh: made });
-    tell();
+    emit();
     return { old, fresh: made };
   }
 

@@ -73,14 +73,16 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     get ledger() {
       return work.ledger;
     },
-    attend: (attendant) => work.attend(attendant),
+    attend: (attendant) => {
+      work.attendant = attendant;
+    },
     find: (userId, by) => sessions.refAt(userId, by),
     locate: async (userId, key) => sessions.refAt(userId, { key }),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);
     },
-    watch: (listener) => watch.subscribe("everybody", listener),
+    watch: (listener) => watch.subscribe("all users", listener),
     users: () => table.users(),
     erase: () => undefined,
     settle: async () => undefined,
