@@ -31,9 +31,11 @@ async function openSkein(
   {
     format = "openai",
     tools = [],
+    window = 200_000,
   }: {
     readonly format?: "openai" | "google";
     readonly tools?: readonly ToolDefinition[];
+    readonly window?: number;
   } = {},
 ): Promise<{ skein: Skein; standIn: StandIn }> {
   standIn = await startStandIn(format, reply);
@@ -41,7 +43,7 @@ async function openSkein(
   const type = format === "google" ? "google" : "openai-compatible";
   writeFileSync(
     config,
-    `models: { providers: { desk: { type: ${type}, baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { contextWindow: 200000 } } } } }\n`,
+    `models: { providers: { desk: { type: ${type}, baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { contextWindow: ${window} } } } } }\n`,
   );
   const agent = defineAgent({ id: "main", model: "desk/m", tools: [...tools] });
   skein = await createSkein({ memory: true, config, env: {}, agents: [agent], quiet: true });
@@ -556,5 +558,38 @@ describe("[OVF9] a summary that fails for good ends no turn that a shorter way c
     );
     const { result } = await sendAndWatch(skein, "Read the page");
     expect(result).toMatchObject({ reply: "Noted." });
+  });
+});
+
+describe("compactions of a run", () => {
+  test("[CMP1] one starts once the context exceeds the window minus the reserve, and not before", async () => {
+    // A quarter of a small window is the reserve.
+    const { skein } = await openSkein((request) => ({ text: request.isSummary ? goodSummary : "Noted." }), {
+      window: 20_000,
+    });
+    const parts = (count: number) => Array.from({ length: count }, (_, turn) => words(turn));
+    const one = await estimateTokens([words(0)]);
+    await appendTurns(skein, parts(Math.floor(13_000 / one)));
+    expect((await sendAndWatch(skein, "Still below?")).measures).toEqual([]);
+    await appendTurns(skein, parts(Math.ceil(2500 / one)));
+    const { result, measures } = await sendAndWatch(skein, "And now?");
+    expect(measures).toMatchObject([{ phase: "started" }, { phase: "done" }]);
+    expect(result).toMatchObject({ reply: "Noted." });
+  });
+
+  test("[CMP15] a request that never fits is compacted three times at most", async () => {
+    let limit = Number.POSITIVE_INFINITY;
+    const { skein } = await openSkein((request) =>
+      request.isSummary ? { text: goodSummary } : overflow(limit)(request),
+    );
+    await appendTurns(
+      skein,
+      Array.from({ length: 60 }, (_, turn) => words(turn)),
+    );
+    limit = 100;
+    const { result, measures } = await sendAndWatch(skein, "Does it fit?");
+    const compactions = measures.filter(({ measure, phase }) => measure === "compact" && phase === "done");
+    expect(compactions).toHaveLength(3);
+    expect(result).toMatchObject({ code: "context_overflow" });
   });
 });

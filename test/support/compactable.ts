@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SessionRecord, Store } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
-import { openFilesStore } from "../../src/store/files/store.ts";
-import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { textOfTokens } from "./conversation.ts";
 import { assistantMessage } from "./session-text.ts";
 
@@ -27,11 +26,11 @@ export const tenTurns = Array.from({ length: 10 }, (_, index) => [
 
 export const roots: string[] = [];
 export const stores: Record<string, () => Promise<Store>> = {
-  memory: async () => createMemoryStore(),
+  memory: () => createStore({ memory: true }),
   files: async () => {
     const root = mkdtempSync(join(tmpdir(), "skein-compact-"));
     roots.push(root);
-    return openFilesStore({ root, durability: "os" });
+    return createStore({ dir: root, durability: "os" });
   },
 };
 /** Takes away what the stores left on the disk. */

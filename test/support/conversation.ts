@@ -1,12 +1,16 @@
 import fc from "fast-check";
-import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../src/core/messages.ts";
 import type { ContextMessage, SessionContext } from "../../src/index.ts";
-import { textTokens } from "../../src/transcript/text-tokens.ts";
+import type { AssistantMessage, ToolResultMessage, UserMessage } from "./text.ts";
+import { estimateTokens } from "./text.ts";
 
 /** Conversations for the tests of what makes them shorter. */
 
 const words = 1000;
-const tokensPerWord = textTokens("word ".repeat(words)) / words;
+const [once, twice] = [
+  await estimateTokens(["word ".repeat(words)]),
+  await estimateTokens(["word ".repeat(2 * words)]),
+];
+const tokensPerWord = (twice - once) / words;
 
 /** A text of about so many tokens, whatever the estimate is made by. */
 export function textOfTokens(tokens: number): string {

@@ -1,6 +1,6 @@
 import type { SummaryRequest } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
-import { sections } from "../../src/transcript/compaction/check-summary.ts";
+import { summaryHeadings } from "./provider-stand-in.ts";
 import { assistantMessage } from "./session-text.ts";
 
 /**
@@ -107,10 +107,10 @@ export function marksIn(text: string): Set<string> {
 /** Notes with every heading, and what the user asked last under the right one. */
 export function goodNotes(prompt: string, text = "As before."): string {
   const ask = prompt.split("\n[User]: ").at(-1)?.slice(0, 400).split("\n")[0] ?? "";
-  return sections
+  return summaryHeadings
     .map(
-      ({ id, heading }) =>
-        `## ${heading}\n${id === "pendingAsks" ? ask.replaceAll(/(mark|tail)-\d+\./g, "") : text}`,
+      (heading) =>
+        `## ${heading}\n${heading === "Pending asks" ? ask.replaceAll(/(mark|tail)-\d+\./g, "") : text}`,
     )
     .join("\n\n");
 }

@@ -28,7 +28,7 @@ export interface StandIn {
 }
 
 /** A summary with every section that a compaction asks for. */
-export const goodSummary = [
+export const summaryHeadings = [
   "Goal",
   "Decisions",
   "Open work",
@@ -36,9 +36,8 @@ export const goodSummary = [
   "Pending asks",
   "Exact identifiers",
   "Files touched",
-]
-  .map((heading) => `## ${heading}\n- A trip to Kyoto.`)
-  .join("\n");
+];
+export const goodSummary = summaryHeadings.map((heading) => `## ${heading}\n- A trip to Kyoto.`).join("\n");
 
 export async function startStandIn(
   format: "openai" | "google",

@@ -1,19 +1,31 @@
-import { describe, expect, test } from "vitest";
-import { allIds, answered, base, begin, said, scope, stores } from "../../test/support/compactable.ts";
-import { textOfTokens } from "../../test/support/conversation.ts";
-import { diligent, goodNotes } from "../../test/support/long-story.ts";
-import { assistantMessage } from "../../test/support/session-text.ts";
-import type { EntryDraft } from "../core/seal.ts";
-import type { Store } from "../store/contract.ts";
-import { createMemoryStore } from "../store/memory/store.ts";
-import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
-import { textTokens } from "../transcript/text-tokens.ts";
-import { compactSession } from "./compact.ts";
-import type { CompactionOptions } from "./compaction-summary.ts";
-import { HookRegistry, HookStop } from "./hooks.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { CompactionOptions, Store, Summarize } from "../../src/entry-store.ts";
+import { compactSession, createStore } from "../../src/entry-store.ts";
+import type { Entry, EntryDraft } from "../../src/index.ts";
+import { HookRegistry, HookStop, isCorrupt, parseSession } from "../../src/index.ts";
+import {
+  allIds,
+  answered,
+  base,
+  begin,
+  bound,
+  removeRoots,
+  roots,
+  said,
+  scope,
+  stores,
+} from "../support/compactable.ts";
+import { textOfTokens } from "../support/conversation.ts";
+import { diligent, goodNotes } from "../support/long-story.ts";
+import { assistantMessage } from "../support/session-text.ts";
+import { estimateTokens } from "../support/text.ts";
+
+afterAll(removeRoots);
 
 async function memory(hooks?: HookRegistry) {
-  const store = createMemoryStore();
+  const store = await createStore({ memory: true });
   const session = await begin(store);
   const compact = (options: Partial<CompactionOptions> & Pick<CompactionOptions, "summarize">) =>
     compactSession({ store, ...(hooks === undefined ? {} : { hooks }) }, scope, session, {
@@ -60,7 +72,7 @@ describe("compacting a session", () => {
     const manual = await compact({ summarize, contextWindow: 200_000, trigger: "manual" });
     expect(manual).toMatchObject({ done: false, reason: "all_recent" });
     expect(requests).toEqual([]);
-    const store = createMemoryStore();
+    const store = await createStore({ memory: true });
     await expect(
       compactSession({ store }, scope, { sessionId: "none" }, { ...base, summarize }),
     ).rejects.toMatchObject({
@@ -255,7 +267,7 @@ describe("options that cannot be meant", () => {
     const { requests, summarize } = diligent();
     expect(await compact({ summarize, contextWindow: 2000 })).toMatchObject({ done: true });
     expect(requests.map(({ prompt }) => prompt).join("\n")).toContain("[User]: ask 0 ");
-    const sizes = requests.map(({ system, prompt }) => textTokens(system) + textTokens(prompt));
+    const sizes = await Promise.all(requests.map(({ system, prompt }) => estimateTokens([system, prompt])));
     expect(Math.max(...sizes)).toBeLessThan(2000);
   });
 });
@@ -297,3 +309,251 @@ describe("a summary that fails", () => {
     }
   });
 });
+
+describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
+  async function opened() {
+    const store = await (stores[kind] as () => Promise<Store>)();
+    const session = await begin(store);
+    const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
+    const compact = (summarize: Summarize) =>
+      compactSession({ store }, scope, session, { ...base, summarize });
+    /** Answers once something else is done. */
+    const onceDone = (act: () => Promise<unknown>): Summarize => {
+      let acted = false;
+      return async ({ prompt }) => {
+        if (!acted) await act();
+        acted = true;
+        return goodNotes(prompt);
+      };
+    };
+    return { store, ids, compact, onceDone };
+  }
+
+  test("[CMP17] what is said meanwhile stays, behind what is kept", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(
+      onceDone(() => store.sessions.append(scope, "s", [{ id: "new", draft: said("and now?") }])),
+    );
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(await ids()).toEqual([outcome.entryId, ...allIds.slice(12), "new"]);
+    expect(await store.sessions.entry(scope, "s", outcome.entryId)).toMatchObject({ parentId: "new" });
+    await store.close();
+  });
+
+  test("[CMP17] of two compactions one is kept, the other is a conflict, and nothing is lost", async () => {
+    const { store, ids, compact } = await opened();
+    const both = Promise.withResolvers<void>();
+    let waiting = 0;
+    const summarize: Summarize = async ({ prompt }) => {
+      waiting += 1;
+      if (waiting === 2) both.resolve();
+      await both.promise;
+      return goodNotes(prompt);
+    };
+    const outcomes = await Promise.all([compact(summarize), compact(summarize)]);
+    const [won] = outcomes.filter(({ done }) => done);
+    expect(outcomes.filter(({ done }) => !done)).toMatchObject([
+      { reason: "conflict", note: "another compaction came first" },
+    ]);
+    expect(await ids()).toEqual([won?.done === true ? won.entryId : "", ...allIds.slice(12)]);
+    const page = await store.sessions.page(scope, "s", { along: "all", limit: 1000 });
+    expect(page?.entries.filter(({ type }) => type === "compaction")).toHaveLength(1);
+    await store.close();
+  });
+
+  test.each<[string, string | null, boolean]>([
+    ["before the kept part", "a3", false],
+    ["before the root", null, false],
+    ["within the kept part", "a7", true],
+  ])("[CMP17] a branch that moved to %s", async (_, target, holds) => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.branch(scope, "s", target)));
+    if (!holds) {
+      expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+      expect(await ids()).toEqual(target === null ? [] : allIds.slice(0, 8));
+    } else {
+      expect(outcome).toMatchObject({ done: true });
+      expect((await ids()).slice(1)).toEqual(["u6", "a6", "u7", "a7"]);
+    }
+    await store.close();
+  });
+
+  test("[CMP17] what was redacted meanwhile is not brought back by a summary", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.redact(scope, "s", ["u2"])));
+    expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+
+  test("[CMP17] a stream of other writes does not keep it from being written", async () => {
+    const { store, ids, compact } = await opened();
+    let count = 0;
+    let isDone = false;
+    const others = (async () => {
+      while (!isDone && count < 2000) {
+        await store.sessions.append(scope, "s", [{ id: `n${count++}`, draft: said("x") }]);
+        if (count % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const outcome = await compact(async ({ prompt }) => goodNotes(prompt));
+    isDone = true;
+    await others;
+    const names = Array.from({ length: count }, (_, index) => `n${index}`);
+    const kept = (await ids()).filter((id) => !outcome.done || id !== outcome.entryId);
+    if (outcome.done) expect(kept).toEqual([...allIds.slice(12), ...names]);
+    else expect([outcome.reason, kept]).toEqual(["conflict", [...allIds, ...names]]);
+    await store.close();
+  });
+
+  const late = (draft: EntryDraft) => (store: Store) =>
+    store.sessions.append(scope, "s", [{ id: "late", draft }]);
+  test.each<[string, (store: Store) => Promise<unknown>, object, readonly string[]]>([
+    ["a word", late(said("and now?")), { done: true }, [...allIds.slice(12), "late"]],
+    [
+      "another compaction",
+      late({ type: "compaction", summary: "x", firstKeptEntryId: "u7", tokensBefore: 1 }),
+      { done: false, reason: "conflict" },
+      ["late", ...allIds.slice(14)],
+    ],
+    [
+      "a move",
+      (store) => store.sessions.branch(scope, "s", "a1"),
+      { done: false, reason: "conflict" },
+      allIds.slice(0, 4),
+    ],
+  ])("[CMP17] %s at the last moment, between the look and the write", async (_, act, expected, context) => {
+    const { store, ids } = await opened();
+    let isFirst = true;
+    const sessions: Store["sessions"] = Object.create(store.sessions, {
+      append: {
+        value: async (...args: Parameters<Store["sessions"]["append"]>) => {
+          if (isFirst) await act(store);
+          isFirst = false;
+          return store.sessions.append(...args);
+        },
+      },
+      ...bound(store.sessions, ["page", "context", "entry"]),
+    });
+    const options = { ...base, summarize: diligent().summarize };
+    const outcome = await compactSession({ store: { sessions } }, scope, { sessionId: "s" }, options);
+    expect(outcome).toMatchObject(expected);
+    expect(await ids()).toEqual(outcome.done ? [outcome.entryId, ...context] : context);
+    await store.close();
+  });
+
+  test("[CMP17] a run that lost its session writes nothing", async () => {
+    const { store, ids } = await opened();
+    const { summarize } = diligent();
+    const options = { ...base, summarize, fence: () => false };
+    await expect(compactSession({ store }, scope, { sessionId: "s" }, options)).rejects.toMatchObject({
+      code: "fenced",
+    });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+});
+
+describe("the cut of a compaction", () => {
+  let calls = 0;
+  const step = (tokens = 500): EntryDraft[] => {
+    const id = `c${calls++}`;
+    const call = { type: "toolCall" as const, id, name: "look", arguments: {} };
+    const content = [{ type: "text" as const, text: textOfTokens(tokens) }];
+    return [
+      { type: "message", message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" } },
+      {
+        type: "message",
+        message: { role: "toolResult", toolCallId: id, toolName: "look", content, isError: false },
+      },
+    ];
+  };
+  const steps = (count: number, tokens?: number) => Array.from({ length: count }, () => step(tokens)).flat();
+
+  async function compactAfter(...drafts: EntryDraft[]) {
+    const store = await createStore({ memory: true });
+    const session = await store.sessions.create(scope, {
+      key: "agent:main:session:s",
+      sessionId: "s",
+      cwd: "/",
+    });
+    await store.sessions.append(
+      scope,
+      "s",
+      drafts.map((draft) => ({ draft })),
+    );
+    const outcome = await compactSession({ store }, scope, session, { ...base, ...diligent() });
+    if (!outcome.done) throw new Error(outcome.note);
+    return { outcome, messages: (await store.sessions.context(scope, "s"))?.messages ?? [] };
+  }
+
+  test.each([50, 130, 350, 700, 1100])(
+    "[CMP4] calls with results of %i tokens stay together",
+    async (tokens) => {
+      const { messages } = await compactAfter(said("old"), ...steps(20, tokens), ...steps(20, tokens / 2));
+      const kept = messages.slice(1);
+      const called = kept.flatMap((message) =>
+        message.role === "assistant"
+          ? message.content.flatMap((block) => (block.type === "toolCall" ? [block.id] : []))
+          : [],
+      );
+      const answeredIds = kept.flatMap((message) =>
+        message.role === "toolResult" ? [message.toolCallId] : [],
+      );
+      expect(answeredIds.length).toBeGreaterThan(0);
+      expect(answeredIds).toEqual(called);
+    },
+  );
+
+  test("[CMP3] the last user turn is kept whole", async () => {
+    const before = Array.from({ length: 10 }, (_, index) => [
+      said(`ask ${index}`),
+      answered(textOfTokens(900)),
+    ]);
+    const { messages } = await compactAfter(...before.flat(), said("LAST"), ...steps(5), answered("done"));
+    expect(messages.find(({ role }) => role === "user")).toBeDefined();
+    expect(messages.filter(({ role }) => role === "toolResult")).toHaveLength(5);
+    expect(messages).toContainEqual(expect.objectContaining({ role: "user", content: "LAST" }));
+  });
+
+  test("[CMP16] a turn that is cut in two keeps its request in the summary, word for word", async () => {
+    const request = "REQUEST: find the quiet gardens, **all** of them.";
+    const { outcome, messages } = await compactAfter(said(request), ...steps(20));
+    expect(outcome.summary).toContain(request);
+    expect(messages.some(({ role }) => role === "user")).toBe(false);
+  });
+});
+
+test("[CMP20] the log gives pi the same context after a compaction", async () => {
+  const store = await (stores.files as () => Promise<Store>)();
+  const session = await begin(store);
+  for (const contextWindow of [base.contextWindow, 4000])
+    expect(
+      await compactSession({ store }, scope, session, { ...base, ...diligent(), contextWindow }),
+    ).toMatchObject({
+      done: true,
+    });
+  const context = await store.sessions.context(scope, "s");
+  await store.close();
+  const root = roots.at(-1) ?? "";
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".jsonl"),
+  );
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) {
+    const session = parseSession(readFileSync(join(root, file)));
+    const entries = session.lines.filter((line): line is Entry => !isCorrupt(line));
+    expect({ file, ids: contextIdsByPi(entries) }).toEqual({ file, ids: context?.entryIds });
+  }
+});
+
+/** The rule of pi: the last compaction, the entries that it kept, and the entries after it. */
+function contextIdsByPi(path: readonly Entry[]): string[] {
+  const last = path.findLastIndex((entry) => entry.type === "compaction");
+  const compaction = path[last];
+  if (compaction?.type !== "compaction") throw new Error("no compaction");
+  const before = path.slice(0, last);
+  const kept = before.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const chosen = [...before.slice(kept), ...path.slice(last + 1)];
+  return [compaction.id, ...chosen.flatMap(({ id, type }) => (type === "message" ? [id] : []))];
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { resolveTranscriptPolicy } from "./policy.ts";
+import { resolveTranscriptPolicy } from "../../src/index.ts";
 
 const row = (provider: string, api?: string) =>
   resolveTranscriptPolicy({ provider, model: "m", ...(api === undefined ? {} : { api }) });

@@ -1,9 +1,8 @@
 import { APICallError } from "@ai-sdk/provider";
 import { generateText } from "ai";
 import { describe, expect, test } from "vitest";
-import { asked, collected, streamed, told, user } from "../../../test/support/rehearsal.ts";
-import { testClock } from "../../testing/support/test-clock.ts";
-import { scriptedModel } from "./scripted-model.ts";
+import { scriptedModel, testClock } from "../../src/entry-testing.ts";
+import { asked, collected, streamed, told, user } from "../support/rehearsal.ts";
 
 const hello = asked("hello");
 

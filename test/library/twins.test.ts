@@ -1,11 +1,14 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
+import { createMistral } from "@ai-sdk/mistral";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModel, ModelMessage } from "ai";
 import { APICallError, generateText, isStepCount, jsonSchema, streamText, tool } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
-import type { ScriptedReply } from "../twins/contract.ts";
-import type { Twin, TwinOptions } from "./start-twin.ts";
-import { startTwin } from "./start-twin.ts";
+import type { ScriptedReply, Twin, TwinApi, TwinOptions, TwinRequest } from "../../src/entry-testing.ts";
+import { checkRequest, startTwin } from "../../src/entry-testing.ts";
+import { generateRequest, messagesRequest, send } from "../support/twins.ts";
 
 const twins: Twin[] = [];
 afterEach(() => Promise.all(twins.splice(0).map((twin) => twin.close())));
@@ -22,13 +25,20 @@ const tools = {
   }),
 };
 
+type Settings = { readonly baseURL: string; readonly apiKey: string };
+const models: Readonly<Record<TwinApi, (settings: Settings, name: string) => LanguageModel>> = {
+  "anthropic-messages": (settings, name) => createAnthropic(settings)(name),
+  "google-generative-ai": (settings, name) => createGoogle(settings)(name),
+  "openai-responses": (settings, name) => createOpenAI(settings).responses(name),
+  "openai-completions": (settings, name) =>
+    createOpenAICompatible({ ...settings, name: "local", includeUsage: true })(name),
+  "mistral-conversations": (settings, name) => createMistral(settings)(name),
+};
+
 async function begin(options: TwinOptions, name: string): Promise<{ twin: Twin; model: LanguageModel }> {
   const twin = await startTwin(options);
   twins.push(twin);
-  const settings = { baseURL: twin.url, apiKey: "any" };
-  const model =
-    options.api === "anthropic-messages" ? createAnthropic(settings)(name) : createGoogle(settings)(name);
-  return { twin, model };
+  return { twin, model: models[options.api]({ baseURL: twin.url, apiKey: "any" }, name) };
 }
 
 const thinkingOf = {
@@ -120,5 +130,93 @@ describe.each([
     await expect(generateText({ model: second.model, messages, tools, maxRetries: 0 })).rejects.toThrow(
       /ignature/,
     );
+  });
+});
+
+describe.each([
+  ["openai-responses", "gpt-5"],
+  ["openai-completions", "qwen3"],
+  ["mistral-conversations", "mistral-large-latest"],
+] as const)("the AI SDK and a twin of %s as %s", (api, name) => {
+  const calls: ScriptedReply = { ...looks, content: looks.content.filter(({ type }) => type !== "thinking") };
+
+  test("[TWA10] text, parallel calls and usage come through, and are accepted in the history", async () => {
+    const { twin, model } = await begin(
+      { api, replies: [calls, again, { content: [{ type: "text", text: "Three days will do." }] }] },
+      name,
+    );
+    const stream = streamText({ model, prompt: "Plan", tools, stopWhen: isStepCount(5) });
+    expect(await stream.text).toBe("Three days will do.");
+    const [first] = await stream.steps;
+    expect(first?.text).toBe("I will look into both.");
+    expect(first?.toolCalls.map(({ input }) => input)).toEqual([{ what: "gardens" }, { what: "food" }]);
+    expect(first?.usage).toMatchObject({ inputTokens: 120, outputTokens: 50 });
+    expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null, null, null]);
+  });
+});
+
+describe("a twin rejects what its provider rejects", () => {
+  const posted = (path: string, body: object): TwinRequest => ({ method: "POST", path, headers: {}, body });
+  const hello = { role: "user", content: "Hello" };
+  const part = { text: "Hello" };
+  const requests: readonly (readonly [TwinApi, valid: TwinRequest, broken: TwinRequest, rule: string])[] = [
+    [
+      "anthropic-messages",
+      messagesRequest(),
+      messagesRequest({
+        messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "none", content: "x" }] }],
+      }),
+      "tools_missing",
+    ],
+    ["anthropic-messages", messagesRequest(), messagesRequest({ max_tokens: 0 }), "max_tokens"],
+    [
+      "google-generative-ai",
+      generateRequest(),
+      generateRequest({
+        contents: [
+          { role: "user", parts: [part] },
+          { role: "system", parts: [part] },
+        ],
+      }),
+      "unknown_role",
+    ],
+    [
+      "openai-completions",
+      posted("/v1/chat/completions", { model: "m", messages: [hello] }),
+      posted("/v1/chat/completions", {
+        model: "m",
+        messages: [hello, { role: "tool", tool_call_id: "none", content: "x" }],
+      }),
+      "tool_result_without_call",
+    ],
+    [
+      "openai-responses",
+      posted("/v1/responses", { model: "gpt-5", input: [hello] }),
+      posted("/v1/responses", {
+        model: "gpt-5",
+        input: [hello, { type: "function_call_output", call_id: "none", output: "x" }],
+      }),
+      "tool_result_without_call",
+    ],
+    [
+      "mistral-conversations",
+      posted("/v1/chat/completions", { model: "mistral-large-latest", messages: [hello] }),
+      posted("/v1/chat/completions", {
+        model: "mistral-large-latest",
+        messages: [hello, { role: "assistant", content: "Hi." }],
+      }),
+      "last_message_assistant",
+    ],
+  ];
+
+  test.each(requests)("[TWA1] %s", async (api, valid, broken, rule) => {
+    const { twin } = await begin({ api, otherwise: () => ({ content: [{ type: "text", text: "Hi." }] }) }, "any");
+    expect((await send(twin, valid)).status).toBe(200);
+    const refused = await send(twin, broken);
+    const refusal = checkRequest(api, broken);
+    expect(refusal).toMatchObject({ rule, status: refused.status, body: await refused.json() });
+    expect(refused.status).toBe(400);
+    expect(twin.requests.map((request) => request.refusal?.rule ?? null)).toEqual([null, rule]);
+    expect(checkRequest(api, valid)).toBeNull();
   });
 });
