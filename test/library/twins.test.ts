@@ -210,7 +210,10 @@ describe("a twin rejects what its provider rejects", () => {
   ];
 
   test.each(requests)("[TWA1] %s", async (api, valid, broken, rule) => {
-    const { twin } = await begin({ api, otherwise: () => ({ content: [{ type: "text", text: "Hi." }] }) }, "any");
+    const { twin } = await begin(
+      { api, otherwise: () => ({ content: [{ type: "text", text: "Hi." }] }) },
+      "any",
+    );
     expect((await send(twin, valid)).status).toBe(200);
     const refused = await send(twin, broken);
     const refusal = checkRequest(api, broken);
