@@ -11,7 +11,7 @@ let home = "";
 let count = 0;
 
 beforeAll(() => {
-  base = mkdtempSync(join(tmpdir(), "skein-config-"));
+  base = mkdtempSync(join(tmpdir(), "cfg-"));
 });
 beforeEach(() => {
   home = join(base, String(++count));

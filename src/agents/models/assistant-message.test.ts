@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AssistantMessage } from "../../core/messages.ts";
 import { sealEntry } from "../../core/seal.ts";
-import { assistantMessageOf, finishReasonOf } from "./assistant-message.ts";
+import { assistantMessageOf } from "./assistant-message.ts";
 
 const about = { provider: "openai", api: "openai-responses", model: "gpt-5", timestamp: 7 };
 const call = { type: "tool-call" as const, toolCallId: "c", toolName: "read", input: "{}" };
@@ -71,20 +71,11 @@ describe("usage and the reason for stopping", () => {
     ["interrupted", false, "error"],
     ["other", false, "stop"],
     ["other", true, "toolUse"],
-  ])("%s, with calls %s, is %s, and comes back as it was told", (unified, calls, stopReason) => {
+  ])("%s, with calls %s, is %s, and the finish reason is kept", (unified, calls, stopReason) => {
     const message = answer(undefined, { unified, raw: "word" }, calls);
     expect(message.stopReason).toBe(stopReason);
     expect(message.errorMessage?.includes("(word)") ?? false).toBe(stopReason === "error");
-    expect(finishReasonOf(message)).toEqual({ unified, raw: "word" });
-  });
-
-  test.each([
-    ["toolUse", "tool-calls"],
-    ["aborted", "interrupted"],
-    ["later", "other"],
-  ])("a message of others that ended in %s is %s to the SDK", (stopReason, unified) => {
-    expect(finishReasonOf({ role: "assistant", content: [], stopReason })).toEqual({ unified });
-    expect(finishReasonOf({ role: "assistant", content: [] })).toBeUndefined();
+    expect(message.skein?.finishReason).toEqual({ unified, raw: "word" });
   });
 
   test("the response's id, model, time and metadata are kept, and the cost where it is known", () => {

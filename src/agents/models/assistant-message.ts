@@ -204,7 +204,6 @@ type OutputCounts = LanguageModelV4Usage["outputTokens"];
 const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
 
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
-type Unified = LanguageModelV4FinishReason["unified"];
 
 /** Some servers report `stop`, or nothing, when a tool should be called. */
 function stopReasonOf({ unified }: LanguageModelV4FinishReason, hasCalls: boolean): StopReason {
@@ -233,23 +232,4 @@ export function errorMessageOf({ unified, raw }: LanguageModelV4FinishReason): s
     default:
       return undefined;
   }
-}
-
-const unifiedOf: Readonly<Record<string, Unified>> = {
-  stop: "stop",
-  length: "length",
-  toolUse: "tool-calls",
-  error: "error",
-  aborted: "interrupted",
-};
-
-/** The finish reason of a stored answer; `undefined`: unknown. */
-export function finishReasonOf(message: AssistantMessage): LanguageModelV4FinishReason | undefined {
-  const { unified, raw } = message.skein?.finishReason ?? {};
-  const isKept = typeof unified === "string" && (raw === undefined || typeof raw === "string");
-  if (isKept) return { unified: unified as Unified, raw };
-  const { stopReason } = message;
-  if (stopReason === undefined) return undefined;
-  const known = Object.hasOwn(unifiedOf, stopReason) ? unifiedOf[stopReason] : undefined;
-  return { unified: known ?? "other", raw: undefined };
 }

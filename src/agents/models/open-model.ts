@@ -38,19 +38,17 @@ export function packageFor(
   type?: ModelType,
 ): ModelPackage {
   const api = named === undefined && type !== undefined ? apiOf(type) : apiOf(provider, named);
-  switch (api) {
-    case "anthropic-messages":
-      return { package: "anthropic", api };
-    case "google-generative-ai":
-      return { package: "google", api };
-    case "mistral-conversations":
-      return { package: "mistral", api };
-    case "openai-responses":
-      return { package: "openai", api };
-    case "openai-completions":
-      return { package: (type ?? provider) === "openai" ? "openai" : "openai-compatible", api };
-  }
+  if (api === "openai-completions" && (type ?? provider) === "openai") return { package: "openai", api };
+  return { package: packages[api], api };
 }
+
+const packages: Readonly<Record<Api, ModelType>> = {
+  "anthropic-messages": "anthropic",
+  "google-generative-ai": "google",
+  "mistral-conversations": "mistral",
+  "openai-responses": "openai",
+  "openai-completions": "openai-compatible",
+};
 
 /** Opens a model. Loads only the package of its provider. */
 export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): Promise<LanguageModelV4> {

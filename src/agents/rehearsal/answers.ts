@@ -1,7 +1,7 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
-import type { Conversation, Language, ToolResult } from "./conversation.ts";
+import { isRecord } from "../../core/shape.ts";
+import type { Choose, Conversation, ToolResult } from "./conversation.ts";
 import { quote, shorten } from "./conversation.ts";
-import { isJsonObject } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
 import { callTools, say } from "./play-reply.ts";
 
@@ -10,20 +10,21 @@ import { callTools, say } from "./play-reply.ts";
 const maxRows = 20;
 
 /** A turn ends after the results of its tools, or sleeps once for the helpers that it spawned. */
-export function answerResults({ results, rounds, tools }: Conversation, language: Language): Reply {
+export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
   const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
   const isRunning = (result: ToolResult) =>
     result.name === "sessions_spawn" && !hasFailed(result) && fieldsOf(result.value).outcome === undefined;
   if (canYield && results.some(isRunning)) return callTools({ name: "sessions_yield", arguments: {} });
-  return say(results.map((result) => describeResult(result, language)).join("\n"));
+  return say(results.map((result) => describeResult(result, choose)).join("\n"));
 }
 
-function describeResult(result: ToolResult, language: Language): string {
-  if (hasFailed(result)) return describeFailure(result, language);
-  const describe = Object.hasOwn(descriptions, result.name) ? descriptions[result.name] : undefined;
-  if (describe !== undefined && isJsonObject(result.value)) return describe[language](result.value);
-  const short = shorten(result.text, 1000);
-  return language === "zh" ? `${result.name} 的回答：${short}` : `${result.name} answered: ${short}`;
+function describeResult(result: ToolResult, choose: Choose): string {
+  if (hasFailed(result)) return describeFailure(result, choose);
+  const { name, value, text } = result;
+  const describe = Object.hasOwn(descriptions, name) ? descriptions[name] : undefined;
+  if (describe !== undefined && isRecord(value)) return describe(value, choose);
+  const short = shorten(text, 1000);
+  return choose(`${name} answered: ${short}`, `${name} 的回答：${short}`);
 }
 
 function hasFailed({ isError, value }: ToolResult): boolean {
@@ -31,13 +32,13 @@ function hasFailed({ isError, value }: ToolResult): boolean {
   return isError || status === "error" || status === "forbidden";
 }
 
-function describeFailure({ name, text, value }: ToolResult, language: Language): string {
+function describeFailure({ name, text, value }: ToolResult, choose: Choose): string {
   const why = shorten(textOf(fieldsOf(value).error) || text, 500);
-  return language === "zh" ? `工具 ${name} 没有成功：${why}` : `The tool ${name} did not succeed: ${why}`;
+  return choose(`The tool ${name} did not succeed: ${why}`, `工具 ${name} 没有成功：${why}`);
 }
 
 function fieldsOf(value: JSONValue | undefined): JSONObject {
-  return isJsonObject(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 function textOf(value: JSONValue | undefined): string {
@@ -47,7 +48,7 @@ function textOf(value: JSONValue | undefined): string {
 
 /** `title`, then one line for each object of a list. */
 function listRows(title: string, list: JSONValue | undefined, describe: (row: JSONObject) => string): string {
-  const rows = (Array.isArray(list) ? list : []).filter(isJsonObject);
+  const rows = (Array.isArray(list) ? list : []).filter((row): row is JSONObject => isRecord(row));
   return [title, ...rows.slice(0, maxRows).map((row) => `- ${describe(row)}`)].join("\n");
 }
 
@@ -63,77 +64,51 @@ function describeMessage({ role, content }: JSONObject): string {
     : textOf(content);
   return `${textOf(role)}: ${shorten(text, 200)}`;
 }
-const helperName = (value: JSONObject) => textOf(value.label) || textOf(value.childSessionKey);
-const helperProblem = (value: JSONObject) => shorten(joinTexts(value.error, value.result), 500);
-
-type Describe = Readonly<Record<Language, (value: JSONObject) => string>>;
 
 /** The results of the session tools in words. */
-const descriptions: Readonly<Record<string, Describe>> = {
-  sessions_list: {
-    en: ({ sessions }) => {
-      const count = countOf(sessions);
-      if (count === 0) return "There is no session that I may see.";
-      const title = count === 1 ? "There is one session:" : `There are ${count} sessions:`;
-      return listRows(title, sessions, describeSession);
-    },
-    zh: ({ sessions }) =>
-      countOf(sessions) === 0
-        ? "没有看得到的会话。"
-        : listRows(`有 ${countOf(sessions)} 个会话：`, sessions, describeSession),
+const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) => string>> = {
+  sessions_list: ({ sessions }, choose) => {
+    const count = countOf(sessions);
+    if (count === 0) return choose("There is no session that I may see.", "没有看得到的会话。");
+    const title = count === 1 ? "There is one session:" : `There are ${count} sessions:`;
+    return listRows(choose(title, `有 ${count} 个会话：`), sessions, describeSession);
   },
-  sessions_history: {
-    en: ({ sessionKey, messages }) =>
-      listRows(`${textOf(sessionKey)} has ${countOf(messages)} messages:`, messages, describeMessage),
-    zh: ({ sessionKey, messages }) =>
-      listRows(`${textOf(sessionKey)} 有 ${countOf(messages)} 条消息：`, messages, describeMessage),
+  sessions_history: ({ sessionKey, messages }, choose) => {
+    const [key, count] = [textOf(sessionKey), countOf(messages)];
+    const title = choose(`${key} has ${count} messages:`, `${key} 有 ${count} 条消息：`);
+    return listRows(title, messages, describeMessage);
   },
-  sessions_send: {
-    en: ({ sessionKey, status, reply }) => {
-      const key = textOf(sessionKey);
-      if (status === "ok") return `${key} answered: ${textOf(reply)}`;
-      return status === "sent" ? `I have told ${key}.` : `${key} has not answered (${textOf(status)}).`;
-    },
-    zh: ({ sessionKey, status, reply }) => {
-      const key = textOf(sessionKey);
-      if (status === "ok") return `${key} 回答：${textOf(reply)}`;
-      return status === "sent" ? `已告诉 ${key}。` : `${key} 没有回答（${textOf(status)}）。`;
-    },
+  sessions_send: ({ sessionKey, status, reply }, choose) => {
+    const key = textOf(sessionKey);
+    if (status === "ok") return choose(`${key} answered: ${textOf(reply)}`, `${key} 回答：${textOf(reply)}`);
+    if (status === "sent") return choose(`I have told ${key}.`, `已告诉 ${key}。`);
+    return choose(`${key} has not answered (${textOf(status)}).`, `${key} 没有回答（${textOf(status)}）。`);
   },
-  sessions_spawn: {
-    en: (value) => {
-      const name = helperName(value);
-      const outcome = textOf(value.outcome);
-      const problem = helperProblem(value);
-      if (outcome === "ok") return `${name} is done: ${textOf(value.result)}`;
-      if (outcome !== "") return `${name} is not done (${outcome})${problem === "" ? "" : `: ${problem}`}`;
-      return `The helper ${name} has started, and will report when it is done.`;
-    },
-    zh: (value) => {
-      const name = helperName(value);
-      const outcome = textOf(value.outcome);
-      const problem = helperProblem(value);
-      if (outcome === "ok") return `${name} 的结果：${textOf(value.result)}`;
-      if (outcome !== "") return `${name} 没有做完（${outcome}）${problem === "" ? "" : `：${problem}`}`;
-      return `助手 ${name} 已经开始，结束时会报告。`;
-    },
+  sessions_spawn: (value, choose) => {
+    const name = textOf(value.label) || textOf(value.childSessionKey);
+    const outcome = textOf(value.outcome);
+    const result = textOf(value.result);
+    const problem = shorten(joinTexts(value.error, value.result), 500);
+    if (outcome === "ok") return choose(`${name} is done: ${result}`, `${name} 的结果：${result}`);
+    if (outcome === "")
+      return choose(
+        `The helper ${name} has started, and will report when it is done.`,
+        `助手 ${name} 已经开始，结束时会报告。`,
+      );
+    const failure = choose(`${name} is not done (${outcome})`, `${name} 没有做完（${outcome}）`);
+    return problem === "" ? failure : `${failure}${choose(": ", "：")}${problem}`;
   },
-  sessions_yield: { en: () => "I wait for the helpers.", zh: () => "我等待助手们。" },
-  session_search: {
-    en: ({ hits }) =>
-      countOf(hits) === 0 ? "Nothing was found." : listRows(`Found ${countOf(hits)}:`, hits, describeHit),
-    zh: ({ hits }) =>
-      countOf(hits) === 0 ? "没有找到。" : listRows(`找到 ${countOf(hits)} 处：`, hits, describeHit),
+  sessions_yield: (_, choose) => choose("I wait for the helpers.", "我等待助手们。"),
+  session_search: ({ hits }, choose) => {
+    const count = countOf(hits);
+    if (count === 0) return choose("Nothing was found.", "没有找到。");
+    return listRows(choose(`Found ${count}:`, `找到 ${count} 处：`), hits, describeHit);
   },
-  session_status: {
-    en: ({ sessionKey, model, context }) => {
-      const { tokens = null } = fieldsOf(context);
-      return `Status: ${joinTexts(sessionKey, model, tokens === null ? "" : `${tokens} tokens in the context`)}`;
-    },
-    zh: ({ sessionKey, model, context }) => {
-      const { tokens = null } = fieldsOf(context);
-      return `状态：${joinTexts(sessionKey, model, tokens === null ? "" : `上下文 ${tokens} 个 token`)}`;
-    },
+  session_status: ({ sessionKey, model, context }, choose) => {
+    const { tokens = null } = fieldsOf(context);
+    const size =
+      tokens === null ? "" : choose(`${tokens} tokens in the context`, `上下文 ${tokens} 个 token`);
+    return `${choose("Status: ", "状态：")}${joinTexts(sessionKey, model, size)}`;
   },
 };
 
@@ -143,13 +118,13 @@ const announceWish = /\bannounce\b|\bpublish\b|宣布|公布/iu;
 const isNote = (text: string) => /^(?:Noted: “|收到：「)/.test(text);
 
 /** The answer to a late reply, an announce step, or the second turn of an exchange. `null`: none of these. */
-export function answerExchange(conversation: Conversation, language: Language): Reply | null {
+export function answerExchange(conversation: Conversation, choose: Choose): Reply | null {
   const { request, source, system, before } = conversation;
   const announced = source === null || source.isQuoted ? null : replyAnnounced.exec(request);
   if (announced !== null) {
     const session = announced.groups?.replied ?? announced.groups?.exchanged;
     const reply = shorten(fencedTexts(request)[0] ?? "");
-    return say(language === "zh" ? `${session} 后来回答：${reply}` : `${session} has answered: ${reply}`);
+    return say(choose(`${session} has answered: ${reply}`, `${session} 后来回答：${reply}`));
   }
   if (request.includes("ANNOUNCE_SKIP") || system.includes("ANNOUNCE_SKIP")) {
     const isWished = before.some(
@@ -183,15 +158,15 @@ export function isReport({ source, before, isWoken }: Conversation, isUnderstood
 }
 
 /** Puts the results of helpers together, with the reasons why some were not spawned. */
-export function summarizeReports({ request, spawned }: Conversation, language: Language): Reply {
+export function summarizeReports({ request, spawned }: Conversation, choose: Choose): Reply {
   const found = fencedTexts(request);
   const count = found.length;
-  const title =
-    language === "zh"
-      ? `总结：收到 ${count} 份结果。`
-      : `In summary, ${count === 1 ? "one result is" : `${count} results are`} in:`;
+  const title = choose(
+    `In summary, ${count === 1 ? "one result is" : `${count} results are`} in:`,
+    `总结：收到 ${count} 份结果。`,
+  );
   const lines = found.slice(0, maxRows).map((result, index) => `${index + 1}. ${shorten(result)}`);
-  const refusals = new Set(spawned.filter(hasFailed).map((result) => describeFailure(result, language)));
+  const refusals = new Set(spawned.filter(hasFailed).map((result) => describeFailure(result, choose)));
   return say([title, ...lines, ...refusals].join("\n"));
 }
 
@@ -212,6 +187,6 @@ function fencedTexts(text: string): readonly string[] {
 }
 
 /** The answer to a message of another session that is not understood. */
-export function noteMessage(text: string, language: Language): Reply {
-  return say(language === "zh" ? `收到：${quote(text, "zh")}。` : `Noted: ${quote(text, "en")}.`);
+export function noteMessage(text: string, choose: Choose): Reply {
+  return say(choose(`Noted: ${quote(text, "en")}.`, `收到：${quote(text, "zh")}。`));
 }

@@ -162,6 +162,13 @@ function readTask(text: string): string {
 /** Requests are understood in two languages, and answered in their own. */
 export type Language = "en" | "zh";
 
+/** Returns the text in the language of the answer. */
+export type Choose = (en: string, zh: string) => string;
+
+export function chooseIn(language: Language): Choose {
+  return (en, zh) => (language === "zh" ? zh : en);
+}
+
 export function languageOf(text: string): Language {
   const head = text.slice(0, 2000);
   const han = head.match(/\p{Script=Han}/gu)?.length ?? 0;

@@ -1,8 +1,5 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
-
-export function isJsonObject(value: JSONValue | undefined): value is JSONObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+import { isRecord } from "../../core/shape.ts";
 
 /** `undefined`: not JSON. */
 export function parseJson(text: string): JSONValue | undefined {
@@ -33,7 +30,7 @@ interface Place {
 }
 
 function fitValue(given: unknown, place: Place): JSONValue {
-  if (!isObject(given) || place.depth > maxDepth) return null;
+  if (!isRecord(given) || place.depth > maxDepth) return null;
   const schema = resolveSchema(given, place);
   if ("const" in schema) return schema.const as JSONValue;
   if ("default" in schema && place.index === 0) return schema.default as JSONValue;
@@ -58,10 +55,6 @@ function fitValue(given: unknown, place: Place): JSONValue {
   }
 }
 
-function isObject(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Follows `$ref`, and merges the first of `anyOf` and `oneOf` and all of `allOf`. */
 function resolveSchema(given: Schema, place: Place): Schema {
   let schema = given;
@@ -72,7 +65,7 @@ function resolveSchema(given: Schema, place: Place): Schema {
       Array.isArray(anyOf) ? anyOf[0] : null,
       Array.isArray(oneOf) ? oneOf[0] : null,
       ...(Array.isArray(allOf) ? allOf : []),
-    ].filter(isObject);
+    ].filter(isRecord);
     if (more.length === 0) return rest;
     schema = more.reduce(mergeSchemas, rest);
   }
@@ -90,7 +83,7 @@ function mergeSchemas(one: Schema, other: Schema): Schema {
   };
 }
 
-const asObject = (value: unknown): Schema => (isObject(value) ? value : {});
+const asObject = (value: unknown): Schema => (isRecord(value) ? value : {});
 const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 function followReference(reference: string, root: unknown): unknown {
@@ -98,7 +91,7 @@ function followReference(reference: string, root: unknown): unknown {
   const names = reference.slice(1).split("/").slice(1);
   return names.reduce<unknown>((value, name) => {
     const key = name.replaceAll("~1", "/").replaceAll("~0", "~");
-    return isObject(value) && Object.hasOwn(value, key) ? value[key] : null;
+    return isRecord(value) && Object.hasOwn(value, key) ? value[key] : null;
   }, root);
 }
 
@@ -191,10 +184,10 @@ function boundOf(value: unknown): number | null {
  */
 export function readArguments(text: string, schema: unknown): JSONObject | null {
   const fitted = fitSchema(schema);
-  const required = isJsonObject(fitted) ? fitted : {};
+  const required = isRecord(fitted) ? fitted : {};
   if (text === "") return required;
   const given = text.startsWith("{") ? parseJson(text) : (readPairs(text) ?? readOnlyText(text, schema));
-  return isJsonObject(given) ? { ...required, ...given } : null;
+  return isRecord(given) ? { ...required, ...given } : null;
 }
 
 const pair = /([\w.-]{1,64})=("(?:[^"\\]|\\.){0,4000}"|[^\s"，,]{1,4000})[\s,，]{0,9}/uy;

@@ -5,7 +5,7 @@ import { readSections, sections } from "../../transcript/compaction/check-summar
 import { textTokens } from "../../transcript/text-tokens.ts";
 import { answerExchange, answerResults, isReport, noteMessage, summarizeReports } from "./answers.ts";
 import type { Conversation, Language } from "./conversation.ts";
-import { languageOf, readConversation } from "./conversation.ts";
+import { chooseIn, languageOf, readConversation } from "./conversation.ts";
 import { fitSchema } from "./fit-schema.ts";
 import type { ModelClock, Reply, StreamParts } from "./play-reply.ts";
 import {
@@ -115,12 +115,12 @@ function answerConversation(
   isFirstTime: () => boolean,
 ): Reply {
   const { request, results, source } = conversation;
-  const language = languageFor(conversation);
-  if (results.length > 0) return answerResults(conversation, language);
-  const exchange = answerExchange(conversation, language);
+  const choose = chooseIn(languageFor(conversation));
+  if (results.length > 0) return answerResults(conversation, choose);
+  const exchange = answerExchange(conversation, choose);
   if (exchange !== null) return exchange;
   const matched = matchRequests(request, source);
-  if (isReport(conversation, matched.length > 0)) return summarizeReports(conversation, language);
+  if (isReport(conversation, matched.length > 0)) return summarizeReports(conversation, choose);
   for (const { answer, ...found } of matched) {
     const reply = answer({ ...found, conversation, isFirstTime });
     if (reply !== null) return reply;
@@ -148,10 +148,10 @@ const childSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?age
 
 /** A helper does any task; a message of another session is noted. */
 function answerOther({ request, source, system }: Conversation): Reply {
-  const language = languageOf(request);
+  const choose = chooseIn(languageOf(request));
   const isChild = source?.tool === "sessions_spawn" || childSystem.test(system.slice(0, 20_000));
-  if (isChild) return doTask({ language, rest: request }) ?? explainItself(request, language);
-  return source === null ? explainItself(request, language) : noteMessage(request, language);
+  if (isChild) return doTask({ choose, rest: request }) ?? explainItself(request, choose);
+  return source === null ? explainItself(request, choose) : noteMessage(request, choose);
 }
 
 /** The summary that a compaction asks for, made of lines of the conversation: every section, within the requested size. */

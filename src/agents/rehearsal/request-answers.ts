@@ -1,5 +1,5 @@
 import type { JSONObject } from "@ai-sdk/provider";
-import type { Conversation, Language } from "./conversation.ts";
+import type { Choose, Conversation, Language } from "./conversation.ts";
 import { quote } from "./conversation.ts";
 import { readArguments } from "./fit-schema.ts";
 import type { Reply } from "./play-reply.ts";
@@ -10,6 +10,7 @@ import { callTools, ProviderFailure, say } from "./play-reply.ts";
 /** A request of the table as it was found in a text. */
 export interface FoundRequest {
   readonly language: Language;
+  readonly choose: Choose;
   /** The text after the beginning. */
   readonly rest: string;
   readonly groups: Readonly<Record<string, string | undefined>>;
@@ -18,23 +19,20 @@ export interface FoundRequest {
   readonly isFirstTime: () => boolean;
 }
 
-export function inLanguage({ language }: Pick<FoundRequest, "language">, en: string, zh: string): string {
-  return language === "zh" ? zh : en;
+export function introduce(choose: Choose): string {
+  return choose(
+    "I am the rehearsal model: offline, without a key, and I always answer the same.",
+    "我是排练模型：离线、不需要密钥，而且总是给出同样的回答。",
+  );
 }
 
-export const introduction = {
-  en: "I am the rehearsal model: offline, without a key, and I always answer the same.",
-  zh: "我是排练模型：离线、不需要密钥，而且总是给出同样的回答。",
-};
-
 /** The answer to a request that is not understood. */
-export function explainItself(request: string, language: Language): Reply {
-  const said = quote(request, language);
-  const advice = {
-    en: `You said: ${said}. Say “what can you do” to see what I understand; for a real model, set a key such as ANTHROPIC_API_KEY or agents.<id>.model in skein.yaml.`,
-    zh: `你说：${said}。说「你能做什么」可以看到我懂得什么；要用真正的模型，请设置密钥（例如 ANTHROPIC_API_KEY）或 skein.yaml 中的 agents.<id>.model。`,
-  };
-  return say(`${introduction[language]} ${advice[language]}`);
+export function explainItself(request: string, choose: Choose): Reply {
+  const advice = choose(
+    `You said: ${quote(request, "en")}. Say “what can you do” to see what I understand; for a real model, set a key such as ANTHROPIC_API_KEY or agents.<id>.model in skein.yaml.`,
+    `你说：${quote(request, "zh")}。说「你能做什么」可以看到我懂得什么；要用真正的模型，请设置密钥（例如 ANTHROPIC_API_KEY）或 skein.yaml 中的 agents.<id>.model。`,
+  );
+  return say(`${introduce(choose)} ${advice}`);
 }
 
 export function targetOf({ groups }: FoundRequest): string | null {
@@ -48,8 +46,7 @@ export function useSessionTool(found: FoundRequest, name: string, ...each: reado
   if (offered.includes(name)) return callTools(...each.map((given) => ({ name, arguments: given })));
   const names = offered.slice(0, 40).join(", ");
   return say(
-    inLanguage(
-      found,
+    found.choose(
       `I need the tool ${name} for this, and it is not offered to me here. ${names === "" ? "No tool is." : `Offered are: ${names}.`} Give the agent one of this name, or see agents.<id>.tools for what is allowed.`,
       `这需要工具 ${name}，但这里没有提供给我。${names === "" ? "现在没有任何工具。" : `现有的工具：${names}。`}请给代理这个名字的工具，或查看 agents.<id>.tools 允许了什么。`,
     ),
@@ -67,7 +64,7 @@ export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | nu
   if (name === null) return null;
   const isAsked = defaultWaitSeconds !== null;
   const [message, ending] = isAsked ? splitEnding(found, waitEnding, zhWaitEnding) : [found.rest.trim(), {}];
-  if (message === "") return say(inLanguage(found, `What should I tell ${name}?`, `要告诉 ${name} 什么？`));
+  if (message === "") return say(found.choose(`What should I tell ${name}?`, `要告诉 ${name} 什么？`));
   const address = name.includes(":") || name === "main" ? { sessionKey: name } : { label: name };
   if (!isAsked) return useSessionTool(found, "sessions_send", { ...address, message });
   const count = readNumber(ending.number) ?? defaultWaitSeconds;
@@ -110,7 +107,7 @@ export function spawnHelpers(found: FoundRequest): Reply | null {
   if (found.groups.number !== undefined && given === null) return null;
   const count = Math.min(maxHelpers, Math.max(1, given ?? 1));
   const [task] = splitEnding(found, spawnEnding, zhSpawnEnding);
-  if (task === "") return say(inLanguage(found, "What should the helpers do?", "助手要做什么？"));
+  if (task === "") return say(found.choose("What should the helpers do?", "助手要做什么？"));
   const tasks = task.split(/[;；]/, maxHelpers + 1).map((each) => each.trim());
   const isSplit = tasks.length === count && tasks.every((each) => each !== "");
   const spawns = Array.from({ length: count }, (_, index) => ({
@@ -127,8 +124,7 @@ export function useTool(found: FoundRequest): Reply {
   const given = readArguments(found.rest.trim(), tool.inputSchema);
   if (given !== null) return callTools({ name, arguments: given });
   return say(
-    inLanguage(
-      found,
+    found.choose(
       `I cannot read ${quote(found.rest, "en")} as arguments. Give a JSON object, or key=value.`,
       `我无法把${quote(found.rest, "zh")}读作参数。请给出 JSON 对象，或者 key=value。`,
     ),
@@ -142,8 +138,7 @@ export function answerSlowly(found: FoundRequest): Reply {
   const unitMs = /^(?:ms|milli|毫)/i.test(unit) ? 1 : /^(?:min|分)/i.test(unit) ? 60_000 : 1000;
   const spreadMs = Math.min(maxSlowMs, Number(count) * unitMs);
   const seconds = spreadMs / 1000;
-  const text = inLanguage(
-    found,
+  const text = found.choose(
     `This answer was spread evenly over ${seconds} seconds, word by word, so that there was time to watch it, or to stop it.`,
     `这个回答均匀地用了 ${seconds} 秒，一个词一个词地说出来，这样就有时间看着它，或者让它停下。`,
   );
@@ -153,15 +148,12 @@ export function answerSlowly(found: FoundRequest): Reply {
 export function fail(found: FoundRequest): Reply {
   const { number: status = "400", once } = found.groups;
   if (once === undefined) {
-    const message = inLanguage(found, "The rehearsal model was asked to fail.", "排练模型按要求失败了。");
+    const message = found.choose("The rehearsal model was asked to fail.", "排练模型按要求失败了。");
     throw new ProviderFailure({ status: Number(status), message });
   }
   if (!found.isFirstTime())
-    return say(
-      inLanguage(found, "The first attempt failed, and this one did not.", "第一次失败了，这一次没有。"),
-    );
-  const message = inLanguage(
-    found,
+    return say(found.choose("The first attempt failed, and this one did not.", "第一次失败了，这一次没有。"));
+  const message = found.choose(
     "The rehearsal model was asked to fail once; try again.",
     "排练模型按要求失败一次，请重试。",
   );
@@ -169,18 +161,16 @@ export function fail(found: FoundRequest): Reply {
 }
 
 /** A result that follows from the text of the task alone. */
-export function doTask(found: Pick<FoundRequest, "language" | "rest">): Reply | null {
-  const { language } = found;
-  const task = found.rest.trim();
+export function doTask({ rest, choose }: Pick<FoundRequest, "rest" | "choose">): Reply | null {
+  const task = rest.trim();
   if (task === "") return null;
   const runs = task.slice(0, 2000).match(/\p{Script=Han}{2,8}|[\p{L}\p{N}_-]{4,64}/gu) ?? [];
   const points = [...new Set(runs)].slice(0, 5).join(", ");
   const count = (task.match(/\p{Script=Han}|[\p{L}\p{N}_'’-]{1,64}/gu) ?? []).length;
   return say(
-    inLanguage(
-      found,
-      `Done: ${quote(task, language, 120)}. It comes down to ${points || "very little"}, from ${count} ${count === 1 ? "word" : "words"}.`,
-      `完成：${quote(task, language, 120)}。要点：${points || "很少"}，共 ${count} 个词。`,
+    choose(
+      `Done: ${quote(task, "en", 120)}. It comes down to ${points || "very little"}, from ${count} ${count === 1 ? "word" : "words"}.`,
+      `完成：${quote(task, "zh", 120)}。要点：${points || "很少"}，共 ${count} 个词。`,
     ),
   );
 }

@@ -1,5 +1,5 @@
 import type { Conversation, Language } from "./conversation.ts";
-import { quote } from "./conversation.ts";
+import { chooseIn, quote } from "./conversation.ts";
 import type { Reply } from "./play-reply.ts";
 import { say } from "./play-reply.ts";
 import type { FoundRequest } from "./request-answers.ts";
@@ -7,8 +7,7 @@ import {
   answerSlowly,
   doTask,
   fail,
-  inLanguage,
-  introduction,
+  introduce,
   sendMessage,
   spawnHelpers,
   targetOf,
@@ -126,7 +125,7 @@ export const requests: readonly Request[] = [
     tool: "session_search",
     answer: (found) => {
       const query = found.rest.trim();
-      if (query === "") return say(inLanguage(found, "What should I search for?", "要搜索什么？"));
+      if (query === "") return say(found.choose("What should I search for?", "要搜索什么？"));
       return useSessionTool(found, "session_search", { query });
     },
   },
@@ -185,12 +184,11 @@ export const requests: readonly Request[] = [
     examples: { en: "think about the gardens of Kyoto", zh: "想一想京都的花园" },
     begins: { en: pattern(`think${gap}about[\\s:]{1,9}`), zh: pattern("(?:想一想|想想)", separator) },
     tool: null,
-    answer: (found) => {
-      const subject = quote(found.rest, found.language);
+    answer: ({ rest, language, choose }) => {
+      const subject = quote(rest, language);
       return {
-        ...say(inLanguage(found, `I have thought about ${subject}.`, `我想过了${subject}。`)),
-        thinking: inLanguage(
-          found,
+        ...say(choose(`I have thought about ${subject}.`, `我想过了${subject}。`)),
+        thinking: choose(
           `I am asked to think about ${subject}. That is enough for an answer.`,
           `要我想一想${subject}。这足够回答了。`,
         ),
@@ -220,10 +218,11 @@ export const requests: readonly Request[] = [
 ];
 
 const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{0,9}/iu;
-/** A hook can put context before a request; so many paragraphs of it are skipped. */
+/** A hook can put context before a request; at most this many paragraphs of it are skipped. */
 const maxParagraphs = 100;
 
-export type MatchedRequest = Pick<FoundRequest, "language" | "rest" | "groups"> & Pick<Request, "answer">;
+export type MatchedRequest = Pick<FoundRequest, "language" | "choose" | "rest" | "groups"> &
+  Pick<Request, "answer">;
 
 /** The requests that a text may mean, best first; without a match at its beginning, those of the first paragraph with one. */
 export function matchRequests(text: string, source: Conversation["source"]): readonly MatchedRequest[] {
@@ -241,20 +240,19 @@ function matchBeginning(given: string): readonly MatchedRequest[] {
     (["en", "zh"] as const).flatMap((language) => {
       const found = begins[language].exec(text);
       if (found === null) return [];
-      return [{ answer, language, rest: text.slice(found[0].length), groups: found.groups ?? {} }];
+      const rest = text.slice(found[0].length);
+      return [{ answer, language, choose: chooseIn(language), rest, groups: found.groups ?? {} }];
     }),
   );
 }
 
 /** The examples of the table that the offered tools allow. */
-function help({ language, conversation }: FoundRequest): Reply {
+function help({ language, choose, conversation }: FoundRequest): Reply {
   const offered = conversation.tools.map(({ name }) => name);
   const isPossible = ({ id, tool }: Request) =>
     tool === null ? id !== "use" || offered.length > 0 : offered.includes(tool);
   const lines = requests
     .filter((request) => request.id !== "help" && isPossible(request))
     .map(({ examples }) => `- ${examples[language]}`);
-  return say(
-    [`${introduction[language]} ${language === "zh" ? "我懂得：" : "I understand:"}`, ...lines].join("\n"),
-  );
+  return say([`${introduce(choose)} ${choose("I understand:", "我懂得：")}`, ...lines].join("\n"));
 }

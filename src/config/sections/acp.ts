@@ -1,6 +1,6 @@
 import { choice, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Misfit, Table, ValueKind } from "../settings/setting.ts";
-import { group, list, setting } from "../settings/setting.ts";
+import type { Misfit } from "../settings/setting.ts";
+import { group, list, setting, table } from "../settings/setting.ts";
 import { acpPresets } from "./acp-presets.ts";
 import { environment, keysLike } from "./tables.ts";
 
@@ -9,8 +9,9 @@ import { environment, keysLike } from "./tables.ts";
 const permissionWords = ["allow", "ask", "deny"] as const;
 export type AcpPermissions = (typeof permissionWords)[number];
 
-const agentName: ValueKind<string> = textLike(
-  "^[a-z0-9][a-z0-9_-]{0,63}$",
+const agentPattern = "^[a-z0-9][a-z0-9_-]{0,63}$";
+const agentName = textLike(
+  agentPattern,
   "the name of an ACP agent: small letters, digits, underscore and hyphen, at most 64",
 );
 
@@ -40,14 +41,11 @@ const agent = group(
   },
 );
 
-const agents: Table<typeof agent> = {
-  node: "table",
-  about: "ACP agents that sessions may spawn, by name.",
-  keyName: "<agent>",
-  keyExpected: agentName.expected,
-  ...keysLike("^[a-z0-9][a-z0-9_-]{0,63}$"),
-  of: agent,
-};
+const agents = table(
+  "ACP agents that sessions may spawn, by name.",
+  keysLike("<agent>", agentName.expected, agentPattern),
+  agent,
+);
 
 const allowedAgents = list(
   "Which of them may be spawned, by name; empty: all that are configured.",

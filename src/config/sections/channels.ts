@@ -1,6 +1,6 @@
 import { choice, optional, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Setting, Table } from "../settings/setting.ts";
-import { group, setting } from "../settings/setting.ts";
+import type { Setting } from "../settings/setting.ts";
+import { group, setting, table } from "../settings/setting.ts";
 import { anyName } from "./tables.ts";
 
 const limit = (about: string, meaning: string) => optional(about, wholeNumber(1), meaning);
@@ -12,14 +12,7 @@ const dm = group("Direct sessions with one user.", {
   ),
 });
 
-const dms: Table<typeof dm> = {
-  node: "table",
-  about: "Direct sessions, by user.",
-  keyName: "<user>",
-  keyExpected: "the id of a user on the channel",
-  ...anyName,
-  of: dm,
-};
+const dms = table("Direct sessions, by user.", anyName("<user>", "the id of a user on the channel"), dm);
 
 type ChannelType = "webhook" | "cli" | "console";
 
@@ -41,14 +34,11 @@ const userOfPeer = setting(
   "The user of this peer; null: the unnamed user.",
   orNone(text, "the unnamed user"),
 );
-const users: Table<typeof userOfPeer> = {
-  node: "table",
-  about: "The users of peers, by peer.",
-  keyName: "<peer>",
-  keyExpected: "the id of a peer on the channel",
-  ...anyName,
-  of: userOfPeer,
-};
+const users = table(
+  "The users of peers, by peer.",
+  anyName("<peer>", "the id of a peer on the channel"),
+  userOfPeer,
+);
 
 const channel = group("A channel.", {
   type,
@@ -75,11 +65,8 @@ const channel = group("A channel.", {
   dms,
 });
 
-export const channels: Table<typeof channel> = {
-  node: "table",
-  about: "Connections to people and programs outside, by the channel's name in session keys.",
-  keyName: "<channel>",
-  keyExpected: "the name of a channel",
-  ...anyName,
-  of: channel,
-};
+export const channels = table(
+  "Connections to people and programs outside, by the channel's name in session keys.",
+  anyName("<channel>", "the name of a channel"),
+  channel,
+);

@@ -1,6 +1,6 @@
 import { filePath, flag, httpAddress, optional, text, wholeNumber } from "../settings/kinds.ts";
-import type { Table, Unused } from "../settings/setting.ts";
-import { group, list, setting } from "../settings/setting.ts";
+import type { Unused } from "../settings/setting.ts";
+import { group, list, setting, table } from "../settings/setting.ts";
 import { environment, headers, keysLike } from "./tables.ts";
 
 /** MCP servers: a program that is started (`command`), or one that is reached (`url`). */
@@ -45,11 +45,12 @@ const server = group(
   { unused, oneOf: ["command", "url"] },
 );
 
-export const mcpServers: Table<typeof server> = {
-  node: "table",
-  about: "MCP servers whose tools agents may use, by a name that you choose.",
-  keyName: "<server>",
-  keyExpected: "a name: letters, digits, underscore and hyphen, at most 64, beginning with a letter or digit",
-  ...keysLike("^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"),
-  of: server,
-};
+export const mcpServers = table(
+  "MCP servers whose tools agents may use, by a name that you choose.",
+  keysLike(
+    "<server>",
+    "a name: letters, digits, underscore and hyphen, at most 64, beginning with a letter or digit",
+    "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+  ),
+  server,
+);

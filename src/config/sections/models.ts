@@ -1,7 +1,7 @@
 import type { Api, TranscriptPolicy } from "../../transcript/contract.ts";
 import { choice, flag, httpAddress, numberBetween, optional, text, wholeNumber } from "../settings/kinds.ts";
-import type { Setting, Table, ValueKind } from "../settings/setting.ts";
-import { group } from "../settings/setting.ts";
+import type { Setting, ValueKind } from "../settings/setting.ts";
+import { group, table } from "../settings/setting.ts";
 import { anyName, headers, keysLike } from "./tables.ts";
 
 /** What of a transcript policy a model may have otherwise; images are `vision`. */
@@ -75,14 +75,11 @@ const model = group("A model, if its properties differ from the known ones.", {
   price,
   policy,
 });
-const models: Table<typeof model> = {
-  node: "table",
-  about: "Models, by their names at the provider.",
-  keyName: "<model>",
-  keyExpected: "the name of a model",
-  ...anyName,
-  of: model,
-};
+const models = table(
+  "Models, by their names at the provider.",
+  anyName("<model>", "the name of a model"),
+  model,
+);
 
 const provider = group("A provider of models.", {
   type,
@@ -108,13 +105,14 @@ const provider = group("A provider of models.", {
   models,
 });
 
-const providers: Table<typeof provider> = {
-  node: "table",
-  about: "Providers, by the name before the slash of a model.",
-  keyName: "<provider>",
-  keyExpected: "the name of a provider: letters, digits, dot, underscore and hyphen",
-  ...keysLike("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-  of: provider,
-};
+const providers = table(
+  "Providers, by the name before the slash of a model.",
+  keysLike(
+    "<provider>",
+    "the name of a provider: letters, digits, dot, underscore and hyphen",
+    "^[A-Za-z0-9][A-Za-z0-9._-]*$",
+  ),
+  provider,
+);
 
 export const modelsSection = group("The available models.", { providers });

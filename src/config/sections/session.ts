@@ -11,23 +11,20 @@ import {
   textLike,
   wholeNumber,
 } from "../settings/kinds.ts";
-import type { Table, Unused, ValueKind } from "../settings/setting.ts";
-import { group, list, rows, setting } from "../settings/setting.ts";
-import { anyName, keysLike, noProto } from "./tables.ts";
+import type { Unused, ValueKind } from "../settings/setting.ts";
+import { group, list, rows, setting, table } from "../settings/setting.ts";
+import { anyName, keysLike } from "./tables.ts";
 
 const peers = list(
   "One person's IDs on channels, each as channel:peer; they share this name.",
   textLike("^[^:]+:.+$", "a channel and a peer, as channel:peer"),
 );
 
-export const identityLinks: Table<typeof peers> = {
-  node: "table",
-  about: "People who are known on several channels, by a name for each.",
-  keyName: "<name>",
-  keyExpected: "a name without colons",
-  ...keysLike("^[^:\\s][^:]*$", noProto),
-  of: peers,
-};
+export const identityLinks = table(
+  "People who are known on several channels, by a name for each.",
+  keysLike("<name>", "a name without colons", "^[^:\\s][^:]*$", { canBeProto: true }),
+  peers,
+);
 
 const actions = choice("allow", "deny");
 
@@ -82,25 +79,20 @@ const resetRule = group("A separate rule.", { mode: requiredMode, atHour, minute
 
 const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
 
-const byKind: Table<typeof resetRule> = {
-  node: "table",
-  about: "Rules for sessions of a kind, instead of the general one.",
+const kindKeys = {
   keyName: "<kind>",
   keyExpected: alternatives(kinds),
   keySchema: { enum: kinds },
-  readKey: (text) => kinds.find((kind) => kind === text) ?? null,
-  of: resetRule,
+  readKey: (key: string) => kinds.find((kind) => kind === key) ?? null,
   fallbackKeys: [],
 };
+const byKind = table("Rules for sessions of a kind, instead of the general one.", kindKeys, resetRule);
 
-const byChannel: Table<typeof resetRule> = {
-  node: "table",
-  about: "Rules for sessions of a channel, instead of all others.",
-  keyName: "<channel>",
-  keyExpected: "the name of a channel",
-  ...anyName,
-  of: resetRule,
-};
+const byChannel = table(
+  "Rules for sessions of a channel, instead of all others.",
+  anyName("<channel>", "the name of a channel"),
+  resetRule,
+);
 
 export const reset = group(
   "When a key moves to a new session; the old one stays readable.",

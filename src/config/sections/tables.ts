@@ -1,58 +1,59 @@
 import { text, textLike } from "../settings/kinds.ts";
 import type { Setting, Table } from "../settings/setting.ts";
+import { table } from "../settings/setting.ts";
 
-type Keys = Pick<Table, "keySchema" | "readKey" | "fallbackKeys">;
+type Keys = Pick<Table, "keyName" | "keyExpected" | "keySchema" | "readKey" | "fallbackKeys">;
 
 /** Tables inherit nothing, but JavaScript treats this name specially. */
-export const noProto = { not: { const: "__proto__" } };
+const noProto = { not: { const: "__proto__" } };
 
-/** Keys of a form. */
-export function keysLike(pattern: string, more: Keys["keySchema"] = {}): Keys {
+/** Keys that match a pattern. `canBeProto`: the pattern also matches `__proto__`, which is refused. */
+export function keysLike(
+  keyName: string,
+  keyExpected: string,
+  pattern: string,
+  { canBeProto = false } = {},
+): Keys {
   const expression = new RegExp(pattern);
   return {
-    keySchema: { pattern, ...more },
+    keyName,
+    keyExpected,
+    keySchema: { pattern, ...(canBeProto ? noProto : {}) },
     readKey: (key) => (expression.test(key) && key !== "__proto__" ? key : null),
     fallbackKeys: [],
   };
 }
 
-/** How a name of the user's own is read: any text. */
-export const anyName: Keys = {
-  keySchema: { minLength: 1, ...noProto },
-  readKey: (text) => (text === "" || text === "__proto__" ? null : text),
-  fallbackKeys: [],
-};
-
-const header: Setting<string> = {
-  node: "setting",
-  about: "A header of every request; never shown.",
-  kind: text,
-  secret: true,
-};
-
-export const headers: Table<typeof header> = {
-  node: "table",
-  about: "Headers of every request.",
-  keyName: "<header>",
-  keyExpected: "the name of a header",
-  ...keysLike("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", noProto),
-  of: header,
-};
-
-/** Variables of the environment of a program that is started. Their values are secrets. */
-export function environment(about: string, aboutOne: string): Table<Setting<string>> {
+/** Keys that are any text. */
+export function anyName(keyName: string, keyExpected: string): Keys {
   return {
-    node: "table",
-    about,
-    keyName: "<variable>",
-    keyExpected: "the name of a variable: letters, digits and underscore",
-    ...keysLike("^[A-Za-z_][A-Za-z0-9_]*$", noProto),
-    of: {
-      node: "setting",
-      about: aboutOne,
-      kind: textLike("^[^\\u0000]*$", "text"),
-      secret: true,
-    },
+    keyName,
+    keyExpected,
+    keySchema: { minLength: 1, ...noProto },
+    readKey: (key) => (key === "" || key === "__proto__" ? null : key),
+    fallbackKeys: [],
+  };
+}
+
+const secretText = (about: string, kind = text): Setting<string> => ({
+  node: "setting",
+  about,
+  kind,
+  secret: true,
+});
+
+export const headers = table(
+  "Headers of every request.",
+  keysLike("<header>", "the name of a header", "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", { canBeProto: true }),
+  secretText("A header of every request; never shown."),
+);
+
+/** Environment variables of a program that is started. Their values are secrets. */
+export function environment(about: string, aboutOne: string): Table<Setting<string>> {
+  const expected = "the name of a variable: letters, digits and underscore";
+  const keys = keysLike("<variable>", expected, "^[A-Za-z_][A-Za-z0-9_]*$", { canBeProto: true });
+  return {
+    ...table(about, keys, secretText(aboutOne, textLike("^[^\\u0000]*$", "text"))),
     keepsCase: true,
   };
 }

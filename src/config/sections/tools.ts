@@ -2,8 +2,6 @@ import { choice, flag, orNone, textLike } from "../settings/kinds.ts";
 import type { Setting } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
-/** Who may see whom. An agent may say otherwise for itself. */
-
 export type VisibilityWord = "self" | "tree" | "agent" | "all";
 
 const words = choice<VisibilityWord>("self", "tree", "agent", "all");
@@ -22,43 +20,37 @@ const visibility = group(
   { forAll: words },
 );
 
-const seenUnlessSaid = (whose: string, elsewhere: string): Setting<VisibilityWord | null> =>
-  setting(
-    `${whose}: ${meaning}; null: the value of ${elsewhere}.`,
-    orNone(words, `what ${elsewhere} says`),
-    null,
+/** Visibility that falls back to another setting. */
+const inheritedVisibility = (about: string, whose: string, elsewhere: string) => {
+  const inherited = (what: string): Setting<VisibilityWord | null> => {
+    const text = `${what}: ${meaning}; null: the value of ${elsewhere}.`;
+    return setting(text, orNone(words, `what ${elsewhere} says`), null);
+  };
+  return group(
+    about,
+    {
+      list: inherited(
+        `Which sessions ${whose} may list; a single value for visibility applies to all four actions`,
+      ),
+      history: inherited("Which sessions' history they may read"),
+      send: inherited("Which sessions they may send to"),
+      status: inherited("Which sessions' status they may read"),
+    },
+    { forAll: words },
   );
+};
 
-/** The same for an agent. */
-export const agentVisibility = group(
+export const agentVisibility = inheritedVisibility(
   "Which sessions those of the agent may see: one value for all actions, or one for each.",
-  {
-    list: seenUnlessSaid(
-      "Which sessions its own may list; a single value for visibility applies to all four actions",
-      "defaults",
-    ),
-    history: seenUnlessSaid("Which sessions' history they may read", "defaults"),
-    send: seenUnlessSaid("Which sessions they may send to", "defaults"),
-    status: seenUnlessSaid("Which sessions' status they may read", "defaults"),
-  },
-  { forAll: words },
+  "its own",
+  "defaults",
 );
 
-const elsewhere = "tools.sessions.visibility";
-
-/** For all agents that say nothing. */
-export const generalVisibility = group(
+/** For all agents that do not set their own. */
+export const generalVisibility = inheritedVisibility(
   "Which sessions those of agents may see: one value for all actions, or one for each.",
-  {
-    list: seenUnlessSaid(
-      "Which sessions those of agents may list; a single value for visibility applies to all four actions",
-      elsewhere,
-    ),
-    history: seenUnlessSaid("Which sessions' history they may read", elsewhere),
-    send: seenUnlessSaid("Which sessions they may send to", elsewhere),
-    status: seenUnlessSaid("Which sessions' status they may read", elsewhere),
-  },
-  { forAll: words },
+  "those of agents",
+  "tools.sessions.visibility",
 );
 
 const pattern = "[A-Za-z0-9*][A-Za-z0-9_*-]{0,63}";

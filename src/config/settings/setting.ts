@@ -122,6 +122,15 @@ export function rows<G extends Group>(about: string, of: G): Rows<G> {
   return { node: "rows", about, of };
 }
 
+/** `keys`: how keys are named and read, from `sections/tables.ts`. */
+export function table<N extends Node>(
+  about: string,
+  keys: Omit<Table, "node" | "about" | "of" | "keepsCase">,
+  of: N,
+): Table<N> {
+  return { node: "table", about, ...keys, of };
+}
+
 type GroupRules = Pick<Group, "unused" | "misfits" | "oneOf" | "forAll">;
 
 export function group<F extends Fields, R extends GroupRules = GroupRules>(
