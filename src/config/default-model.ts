@@ -3,10 +3,10 @@ import { providerType } from "./model-settings.ts";
 import type { Config } from "./sections/all.ts";
 import type { Environment } from "./variables.ts";
 
-/** A provider that everybody may have a key to. */
+/** A provider that gives API keys to anyone. */
 export interface KeyedProvider {
   readonly provider: string;
-  /** Where its key is looked for, the first one first. */
+  /** The variables that may hold its key, in order. */
   readonly variables: readonly string[];
   /** The model of an agent without a configured one. */
   readonly model: string;
@@ -27,15 +27,15 @@ export const keyedProviders: readonly KeyedProvider[] = [
 /** The model that needs no key. */
 export const rehearsalModel = "rehearsal/basic";
 
-/** The variable that holds the key to a provider; `null`: none does. A blank one is none. */
+/** The variable that holds the API key of a provider; `null`: none does. A blank value does not count. */
 export function keyVariable({ variables }: KeyedProvider, env: Environment): string | null {
   return variables.find((name) => isKey(env(name))) ?? null;
 }
 
 /**
- * The model of an agent for which none is named: of the provider whose key is in the environment or the configuration,
- * else the rehearsal model, which is never chosen where a key is. A key to a provider whose models nobody knows is an
- * `invalid_arguments` that says so.
+ * The model of an agent without a configured one: a model of the first provider with a key in the environment or the
+ * configuration. Without any key it is the rehearsal model. Throws `invalid_arguments` if the only key belongs to a provider
+ * whose models are not known.
  */
 export function defaultModel(env: Environment, { models }: Pick<Config, "models">): string {
   const configured = Object.entries(models.providers).flatMap(([name, { apiKey }]) =>
@@ -56,7 +56,7 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
   });
 }
 
-/** The usual model of its type, else the first configured one; `null` if none is known. */
+/** The default model of its type, otherwise the first configured one; `null`: none is known. */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
   const type = providerType(provider, settings?.type);

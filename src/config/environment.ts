@@ -6,7 +6,7 @@ import type { Group, Node, Table } from "./settings/setting.ts";
 import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
 import { pathText } from "./tree.ts";
 
-/** A variable that is set; `file` is the `.env` that sets it, `null` the real environment. */
+/** A variable that is set. `file` is the `.env` that sets it; `null`: the real environment. */
 export interface Variable {
   readonly name: string;
   readonly value: string;
@@ -20,7 +20,7 @@ export interface EnvironmentLayer {
 
 /** The root folder. */
 export const rootVariable = "SKEIN_DIR";
-/** Variables of ours that are no settings. */
+/** Variables that start with our prefix but are not settings. */
 const otherVariables = [rootVariable];
 const prefix = "SKEIN_";
 
@@ -31,8 +31,8 @@ export function variableOf(path: readonly string[]): string {
 }
 
 /**
- * The settings that the environment overrides. `__` stands between levels; case and single underscores of known keys
- * do not count; a key of the user's own is looked for in the file first, where it may have capitals and hyphens.
+ * The settings that the environment overrides. `__` separates levels. Case and single underscores of known keys are ignored. A
+ * key that the user chose is looked up in the file first, where it may have capitals and hyphens.
  */
 export function environmentLayer(
   variables: readonly Variable[],
@@ -43,17 +43,17 @@ export function environmentLayer(
   const leaves = new Map<string, PlacedLeaf>();
   for (const variable of variables.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     const { name, value, file: from } = variable;
-    // An empty one is as good as none: that is how a variable of .env is taken back.
+    // An empty variable counts as not set, so that the environment can unset a variable of .env.
     if (!name.startsWith(prefix) || otherVariables.includes(name) || value === "") continue;
     const at: Origin = { from: "environment", variable: name, file: from };
     const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
-    if (found === "not ours") continue;
+    if (found === "unrelated") continue;
     const before = "path" in found ? leaves.get(JSON.stringify(found.path)) : undefined;
     const shown = name.split("__").some(isSecretKey) ? "a value that is not shown" : shownValue(value);
     if (!("path" in found)) problems.push({ at, found: shown, ...found, path: [] });
     else if (before !== undefined) {
       const expected = `one variable for it (${(before.leaf.at as { variable: string }).variable} is set too)`;
-      problems.push({ at, path: found.path, found: shown, expected, meant: null });
+      problems.push({ at, path: found.path, found: shown, expected, suggestion: null });
     } else leaves.set(JSON.stringify(found.path), { path: found.path, leaf: leafOf(value, at) });
   }
   const at: Origin = { from: "environment", variable: prefix, file: null };
@@ -65,7 +65,10 @@ interface PlacedLeaf {
   readonly leaf: WrittenLeaf;
 }
 
-type Found = { readonly path: readonly string[] } | Pick<ConfigProblem, "expected" | "meant"> | "not ours";
+type Found =
+  | { readonly path: readonly string[] }
+  | Pick<ConfigProblem, "expected" | "suggestion">
+  | "unrelated";
 
 function findSetting(segments: readonly string[], sections: Group, file: WrittenNode | null): Found {
   const path: string[] = [];
@@ -74,7 +77,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   for (const segment of segments) {
     if (node.node === "rows") break;
     if (node.node === "setting" || node.node === "list")
-      return { expected: `${variableOf(path)}, without more behind it`, meant: null };
+      return { expected: `${variableOf(path)}, without more behind it`, suggestion: null };
     const key: string | null =
       node.node === "group" ? knownKey(segment, node) : ownKey(segment, node, written);
     if (node.node === "group" && key === null) return unknownKey(segment, node, path);
@@ -82,20 +85,21 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
     path.push(key ?? "");
     written = childOf(written, key ?? "");
   }
-  if (node.node === "rows") return { expected: `${pathText(path)} in the configuration file`, meant: null };
+  if (node.node === "rows")
+    return { expected: `${pathText(path)} in the configuration file`, suggestion: null };
   if (node.node === "setting" || node.node === "list") return { path };
   if (node.node === "group" && node.forAll !== undefined) return { path };
   const next = node.node === "group" ? Object.keys(node.fields) : [node.keyName];
-  return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };
+  return { expected: next.map((key) => variableOf([...path, key])).join(", "), suggestion: null };
 }
 
 /** A variable whose top level resembles none of our keys belongs to another program. */
 function unknownKey(segment: string, group: Group, path: readonly string[]): Found {
   const known = Object.keys(group.fields);
-  const meant = nearest(folded(segment), known);
-  if (path.length === 0 && meant === null) return "not ours";
+  const suggestion = nearest(folded(segment), known);
+  if (path.length === 0 && suggestion === null) return "unrelated";
   const expected = `one of ${known.map((key) => variableOf([...path, key])).join(", ")}`;
-  return { expected, meant: meant === null ? null : variableOf([...path, meant]) };
+  return { expected, suggestion: suggestion === null ? null : variableOf([...path, suggestion]) };
 }
 
 function knownKey(segment: string, { fields }: Group): string | null {
@@ -138,7 +142,7 @@ function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
     ];
     const below = deeper.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
     const keyAt = below[0]?.leaf.at ?? at;
-    // A value for all keys of a group comes first, so that the one for a single key counts.
+    // A value for all keys of a group comes first, so that the value of a single key wins.
     return [
       ...lone.map(({ leaf }) => ({ key, keyAt: leaf.at, value: leaf })),
       ...(below.length === 0 ? [] : [{ key, keyAt, value: mapOf(below, keyAt) }]),

@@ -14,7 +14,7 @@ export function findConfigFile(from: string, root: string): string | null {
   }
 }
 
-/** Which of two files counts would be a guess, so neither does. */
+/** Throws if a folder has two configuration files: which one applies would be a guess. */
 function configIn(folder: string): string | null {
   const [found, second] = configNames.map((name) => join(folder, name)).filter(isFile);
   if (found === undefined) return null;
@@ -26,7 +26,7 @@ function configIn(folder: string): string | null {
   });
 }
 
-/** The text of a file; `null` when it is not there. */
+/** The text of a file; `null`: it does not exist. */
 export async function readTextFile(path: string): Promise<string | null> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));

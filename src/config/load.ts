@@ -7,7 +7,7 @@ import { findConfigFile, readTextFile } from "./find-file.ts";
 import type { ParsedFile } from "./parse-yaml.ts";
 import { parseConfigObject, parseConfigText } from "./parse-yaml.ts";
 import type { ConfigProblem } from "./problems.ts";
-import { byPlace, configError } from "./problems.ts";
+import { compareProblems, configError } from "./problems.ts";
 import { readTree } from "./read-tree.ts";
 import type { LoadOptions } from "./root.ts";
 import { homeOf, rootOf, storeInRoot } from "./root.ts";
@@ -19,19 +19,19 @@ import type { Environment } from "./variables.ts";
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** `null`: there is none, and the defaults hold. */
+  /** `null`: there is none, and the defaults apply. */
   readonly file: string | null;
   /** The root folder, absolute. */
   readonly root: string;
   /** For each setting, by its path (`session.maintenance.mode`), where its value comes from. */
   readonly sources: ReadonlyMap<string, Source>;
-  /** A variable of the environment or of the `.env` beside the file. A function, so that no log prints them all. */
+  /** A variable of the environment or of the `.env` next to the file. A function, so that no log prints them all. */
   readonly variable: Environment;
   /** MCP servers and ACP agents, by path, whose new command waits for an operator; absent if there are none. */
   readonly waiting?: readonly string[];
 }
 
-/** Reads the configuration; `invalid_config` for any mistake in it. */
+/** Reads the configuration. Throws `invalid_config` if it has a problem. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { loaded, problems } = await checkConfig(options);
   const [first, ...others] = problems;
@@ -39,7 +39,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return loaded;
 }
 
-/** The same with every mistake as a value; where one is, `loaded` has the default. */
+/** Like `loadConfig`, but returns the problems. A value with a problem is replaced by its default. */
 export async function checkConfig(
   given: LoadOptions,
 ): Promise<{ readonly loaded: LoadedConfig; readonly problems: readonly ConfigProblem[] }> {
@@ -61,7 +61,7 @@ export async function checkConfig(
   const { config, sources } = storeInRoot(read.value as Config, read.sources, root);
   return {
     loaded: { config, file: found?.path ?? null, root: root.path, sources, variable },
-    problems: [...parsed.problems, ...read.problems, ...environment.problems].toSorted(byPlace),
+    problems: [...parsed.problems, ...read.problems, ...environment.problems].toSorted(compareProblems),
   };
 }
 
@@ -95,7 +95,7 @@ async function findFile(options: LoadOptions): Promise<{ path: string; text: str
   throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
 }
 
-/** Those of the real environment win over those of the `.env` beside the file. */
+/** Variables of the real environment win over those of the `.env` next to the file. */
 async function variablesOf(
   options: LoadOptions,
   file: string | null,

@@ -13,9 +13,9 @@ export interface ModelSettings {
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
   readonly vision: boolean | null;
-  /** Dollars for a million tokens; `null`: what is known of the model. */
+  /** Dollars per million tokens; `null`: the known price. */
   readonly price: PriceSettings;
-  /** What its transcripts are to be otherwise than its wire format asks, as `resolveTranscriptPolicy` takes it. */
+  /** Changes to the transcript policy of its wire format, for `resolveTranscriptPolicy`. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
 
@@ -28,7 +28,7 @@ export interface PriceSettings {
 
 const noPrice: PriceSettings = { input: null, output: null, cacheRead: null, cacheWrite: null };
 
-/** The settings of `provider/model`, whether anything is written of them or not. Keys and headers are not among them. */
+/** The settings of `provider/model`, without keys and headers. A model that is not configured has the defaults. */
 export function modelSettings({ providers }: Models, provider: string, model: string): ModelSettings {
   const settings = own(providers, provider);
   const its = own(settings?.models ?? {}, model);
@@ -49,7 +49,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
   };
 }
 
-/** `reasoning_content` is plain thinking on its way back. */
+/** `reasoningContent` decides whether thinking is sent back as plain text. */
 function returned(
   name: string,
   settings: Models["providers"][string] | undefined,
@@ -68,7 +68,7 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
   mistral: "mistral",
 };
 
-/** The configured type, else that of the provider's name; an unknown name is an OpenAI-compatible server. */
+/** The configured type, otherwise that of the provider's name. An unknown name is an OpenAI-compatible server. */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {
   return given ?? own(typeOfName, name) ?? "openai-compatible";
 }

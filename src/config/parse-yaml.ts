@@ -2,19 +2,19 @@ import type { Node, Pair, YAMLError } from "yaml";
 import { Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type { ConfigProblem } from "./problems.ts";
 import type { Written } from "./settings/setting.ts";
-import type { Origin, WrittenEntry, WrittenItem, WrittenLeaf, WrittenNode, WrittenTold } from "./tree.ts";
+import type { Origin, ReportedNode, WrittenEntry, WrittenItem, WrittenLeaf, WrittenNode } from "./tree.ts";
 import type { Environment } from "./variables.ts";
 import { replaceVariables } from "./variables.ts";
 
 export interface ParsedFile {
-  /** `null`: there is nothing in it, or nothing that can be read. */
+  /** `null`: the file is empty or cannot be parsed. */
   readonly root: WrittenNode | null;
   readonly problems: readonly ConfigProblem[];
 }
 
 const mostCharacters = 1_000_000;
 
-/** Takes a file apart, YAML or JSON, with the place of everything in it, and puts in the variables. */
+/** Parses a YAML or JSON file, keeps the position of each node, and replaces variables. */
 export function parseConfigText(given: string, file: string, env: Environment): ParsedFile {
   const text = given.replace(/^\ufeff/, "");
   const lines = new LineCounter();
@@ -34,7 +34,7 @@ export function parseConfigText(given: string, file: string, env: Environment): 
   return { root, problems: builder.problems };
 }
 
-/** The same of an object in code. Variables are replaced as in a file. */
+/** Like `parseConfigText`, for an object in code. */
 export function parseConfigObject(config: object, env: Environment): ParsedFile {
   const document = new Document(config, { aliasDuplicateObjects: false });
   const builder = new TreeBuilder("", () => ({ from: "code" }), env);
@@ -42,7 +42,7 @@ export function parseConfigObject(config: object, env: Environment): ParsedFile 
   return { root, problems: builder.problems };
 }
 
-/** What a text is as a plain YAML scalar; `undefined` when it is none. */
+/** Reads a text as a plain YAML scalar; `undefined`: it is not one. */
 export function scalarOf(text: string): Written | undefined {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   if (document.errors.length > 0 || document.warnings.length > 0 || !isScalar(document.contents))
@@ -56,7 +56,7 @@ export function replaceStore(text: string, address: string): string | null {
   const written = isMap(document.contents) ? document.contents.get("store", true) : null;
   if (document.errors.length > 0 || !isScalar(written) || !written.range) return null;
   const [begin, end] = written.range;
-  // A JSON string is a YAML string as well.
+  // Every JSON string is a YAML string.
   return text.slice(0, begin) + JSON.stringify(address) + text.slice(end);
 }
 
@@ -77,7 +77,7 @@ class TreeBuilder {
     if (isScalar(node)) return this.#leaf(node.value, node.range, at, path);
     if (isMap(node)) return { is: "map", at, entries: this.#entries(node.items, path) };
     if (isSeq(node)) return { is: "list", at, items: this.#items(node.items, path) };
-    return this.#told({ at, path, found: foundOf(node), expected: aliasExpected, meant: null });
+    return this.#reportNode({ at, path, found: foundOf(node), expected: aliasExpected, suggestion: null });
   }
 
   /** Values and keys. Other list items are reported where the list belongs, and a misplaced list is reported once. */
@@ -99,7 +99,7 @@ class TreeBuilder {
       const name = isScalar(key) ? (key.source ?? String(key.value)) : null;
       const problem = keyProblem(name, name === null ? undefined : first.get(name));
       if (name === null || problem !== null) {
-        this.problems.push({ at: keyAt, path, meant: null, ...(problem ?? notAKey) });
+        this.problems.push({ at: keyAt, path, suggestion: null, ...(problem ?? notAKey) });
         return [];
       }
       first.set(name, keyAt);
@@ -114,19 +114,31 @@ class TreeBuilder {
     range: Node["range"],
     at: Origin,
     path: readonly string[],
-  ): WrittenLeaf | WrittenTold {
+  ): WrittenLeaf | ReportedNode {
     const written = asWritten(value);
     if (written === undefined) {
       const found = "a value with a tag of its own";
-      return this.#told({ at, path, found, expected: "text, a number, true, false or null", meant: null });
+      return this.#reportNode({
+        at,
+        path,
+        found,
+        expected: "text, a number, true, false or null",
+        suggestion: null,
+      });
     }
     if (typeof written !== "string") return plainLeaf(at, written);
     const replaced = replaceVariables(written, this.#env);
     if (replaced.missing.length > 0) {
       for (const { found, expected, nth } of replaced.missing) {
-        this.problems.push({ at: this.#placeOfDollar(range, nth) ?? at, path, found, expected, meant: null });
+        this.problems.push({
+          at: this.#placeOfDollar(range, nth) ?? at,
+          path,
+          found,
+          expected,
+          suggestion: null,
+        });
       }
-      return { is: "told", at };
+      return { is: "reported", at };
     }
     if (replaced.variables.length === 0) return plainLeaf(at, replaced.text);
     const scalar = scalarOf(replaced.text);
@@ -134,16 +146,16 @@ class TreeBuilder {
     return { is: "leaf", at, readings, variables: replaced.variables };
   }
 
-  /** The nth `${` of a scalar: of one that goes over many lines, the line that is meant. */
+  /** The position of the nth `${` in a scalar, which may span several lines. */
   #placeOfDollar(range: Node["range"], nth: number): Origin | null {
     const [from = 0, to = 0] = range ?? [];
     const match = [...this.#text.slice(from, to).matchAll(/\$\{/g)][nth];
     return match === undefined ? null : this.#placeOf(from + match.index);
   }
 
-  #told(problem: ConfigProblem): WrittenTold {
+  #reportNode(problem: ConfigProblem): ReportedNode {
     this.problems.push(problem);
-    return { is: "told", at: problem.at };
+    return { is: "reported", at: problem.at };
   }
 }
 
@@ -201,10 +213,10 @@ function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): 
   const inQuotes = /\$\{/.test(line) ? '"${NAME}" in quotes' : null;
   const said = message.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
   const found = `what is no YAML (${said})`;
-  return { at, path: [], found, expected: "valid YAML or JSON", meant: inQuotes };
+  return { at, path: [], found, expected: "valid YAML or JSON", suggestion: inQuotes };
 }
 
 /** A problem with the file as a whole. */
 export function problemOfFile(at: Origin, found: string, expected: string): ConfigProblem {
-  return { at, path: [], found, expected, meant: null };
+  return { at, path: [], found, expected, suggestion: null };
 }

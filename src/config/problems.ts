@@ -3,7 +3,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { Origin } from "./tree.ts";
 import { originText, pathText } from "./tree.ts";
 
-/** A mistake in a configuration. */
+/** A problem in a configuration. */
 export interface ConfigProblem {
   readonly at: Origin;
   /** The keys that lead there; empty for the whole file. */
@@ -11,8 +11,8 @@ export interface ConfigProblem {
   /** The value that was found, for people. */
   readonly found: string;
   readonly expected: string;
-  /** The probable intention. */
-  readonly meant: string | null;
+  /** The value that was probably intended. */
+  readonly suggestion: string | null;
 }
 
 /** The maximum length of a one-line message. */
@@ -21,21 +21,21 @@ const longestText = 250;
 /** The problem as one line. If the list of allowed values is too long, only the suggestion is shown. */
 function shortText(problem: ConfigProblem): string {
   const whole = problemText(problem);
-  const { meant } = problem;
-  return whole.length <= longestText || meant === null
+  const { suggestion } = problem;
+  return whole.length <= longestText || suggestion === null
     ? whole
-    : problemText({ ...problem, expected: meant, meant: null });
+    : problemText({ ...problem, expected: suggestion, suggestion: null });
 }
 
 /** One sentence: the place, what was found, and what was expected. */
-export function problemText({ at, path, found, expected, meant }: ConfigProblem): string {
+export function problemText({ at, path, found, expected, suggestion }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
-  const guess = meant === null ? "" : ` (did you mean ${meant}?)`;
+  const guess = suggestion === null ? "" : ` (did you mean ${suggestion}?)`;
   return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
 }
 
 /** In the order of the file or object, then the environment. */
-export function byPlace({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
+export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
   if (a.from === "file" && b.from === "file") return a.line - b.line || a.column - b.column;
   if (a.from === "environment" && b.from === "environment") return a.variable < b.variable ? -1 : 1;
   return Number(a.from === "environment") - Number(b.from === "environment");
@@ -43,7 +43,7 @@ export function byPlace({ at: a }: ConfigProblem, { at: b }: ConfigProblem): num
 
 const mostPlaces = 5;
 
-/** All mistakes as one error: the first in full, the others by their places. */
+/** All problems as one error: the first in full, the others by their places. */
 export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): SkeinError {
   const [first, ...others] = problems;
   const places = [...new Set(problems.map(({ at }) => originText(at)))];
@@ -68,7 +68,7 @@ export function withoutPassword<T>(value: T): T | string {
   return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
 }
 
-/** The known word that a mistyped one is nearest to, if it is near at all. */
+/** The known word that is closest to a mistyped one; `null`: none is close. */
 export function nearest(text: string, known: readonly string[]): string | null {
   const word = text.toLowerCase();
   const near = known
@@ -78,7 +78,7 @@ export function nearest(text: string, known: readonly string[]): string | null {
   return near[0]?.each ?? null;
 }
 
-/** How many letters must be put in, taken out, replaced or swapped with their neighbour. */
+/** The edit distance: letters inserted, deleted, replaced or swapped with their neighbor. */
 function distance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];

@@ -24,7 +24,7 @@ export interface ReadResult {
 /** The base of relative paths written at this origin. */
 export type PlaceOf = (origin: Origin) => Place;
 
-/** Reads what was written by the sections. If several layers set a value, the last one wins. */
+/** Reads the layers of a configuration by its sections. If several layers set a value, the last one wins. */
 export function readTree(
   node: Node,
   layers: readonly WrittenNode[],
@@ -65,9 +65,9 @@ class TreeReader {
   #setting(setting: Setting<unknown>, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     let read: { readonly value: unknown; readonly source: Source } | null = null;
     for (const layer of layers) {
-      if (layer.is === "told") continue;
+      if (layer.is === "reported") continue;
       const value =
-        layer.is === "leaf" ? this.#leaf(setting, layer, path) : this.#misplaced(setting, layer, path);
+        layer.is === "leaf" ? this.#leaf(setting, layer, path) : this.#reportMisplaced(setting, layer, path);
       if (value !== null) read = value;
     }
     if (read === null && setting.fallback !== undefined) {
@@ -85,7 +85,7 @@ class TreeReader {
     const isHidden = isSecret(setting, path) && !isVariable;
     const word = isVariable || isHidden ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
     const found = isHidden ? "a value that is not shown" : foundIn(leaf);
-    this.#tell(leaf.at, path, found, kind.expected, word === null ? null : `"${word}"`);
+    this.#report(leaf.at, path, found, kind.expected, word === null ? null : `"${word}"`);
     return null;
   }
 
@@ -101,11 +101,11 @@ class TreeReader {
     let values: readonly unknown[] = [];
     let source: Source = { from: "default" };
     for (const layer of layers) {
-      if (layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
+      if (layer.is === "reported" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
       const items = layer.is === "leaf" ? partsOf(layer) : layer.is === "list" ? layer.items : null;
       if (items === null) {
         const found = layer.is === "leaf" ? foundIn(layer) : "keys";
-        this.#tell(layer.at, path, found, `a list, each ${list.of.expected}`);
+        this.#report(layer.at, path, found, `a list, each ${list.of.expected}`);
       } else {
         const secret = items.some((item) => item.is === "leaf" && item.variables.length > 0);
         [values, source] = [this.#items(list, items, path), { ...layer.at, secret }];
@@ -117,10 +117,10 @@ class TreeReader {
 
   #items({ of: kind }: List, items: readonly WrittenItem[], path: readonly string[]): unknown[] {
     return items.flatMap((item, index) => {
-      if (item.is === "told") return [];
+      if (item.is === "reported") return [];
       const read = item.is === "leaf" ? this.#firstReading(kind, item) : null;
       if (read !== null) return [read.value];
-      this.#tell(item.at, [...path, String(index)], foundAt(item), kind.expected);
+      this.#report(item.at, [...path, String(index)], foundAt(item), kind.expected);
       return [];
     });
   }
@@ -131,17 +131,17 @@ class TreeReader {
     let source: Source = { from: "default" };
     const expected = `keys (${Object.keys(group.fields).join(", ")})`;
     for (const layer of layers) {
-      if (layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
+      if (layer.is === "reported" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
       if (layer.is !== "list") {
         const found = layer.is === "leaf" ? foundIn(layer) : "keys";
-        this.#tell(layer.at, path, found, `a list, each ${expected}`);
+        this.#report(layer.at, path, found, `a list, each ${expected}`);
         continue;
       }
       source = { ...layer.at, secret: false };
       values = layer.items.flatMap((item, index) => {
         const at = [...path, String(index)];
         if (item.is === "map") return [this.#group(group, [item], at)];
-        if (item.is !== "told") this.#tell(item.at, at, foundAt(item), expected);
+        if (item.is !== "reported") this.#report(item.at, at, foundAt(item), expected);
         return [];
       });
     }
@@ -149,13 +149,13 @@ class TreeReader {
     return Object.freeze(values);
   }
 
-  #misplaced({ kind }: Setting<unknown>, { is, at }: WrittenNode, path: readonly string[]): null {
-    this.#tell(at, path, is === "map" ? "keys" : "a list", kind.expected);
+  #reportMisplaced({ kind }: Setting<unknown>, { is, at }: WrittenNode, path: readonly string[]): null {
+    this.#report(at, path, is === "map" ? "keys" : "a list", kind.expected);
     return null;
   }
 
   #group(group: Group, layers: readonly WrittenNode[], path: readonly string[]): unknown {
-    const told = this.problems.length;
+    const problemCount = this.problems.length;
     const known = Object.keys(group.fields);
     const expected = `keys (${known.join(", ")})`;
     const maps =
@@ -170,8 +170,8 @@ class TreeReader {
     for (const { key, keyAt } of maps.flatMap(({ entries }) => entries)) {
       const isNote = path.length === 0 && key === "$schema";
       if (known.includes(key) || isNote) continue;
-      const meant = nearest(key, known);
-      this.#tell(keyAt, path, `the key ${shownValue(key)}`, `one of ${known.join(", ")}`, meant);
+      const suggestion = nearest(key, known);
+      this.#report(keyAt, path, `the key ${shownValue(key)}`, `one of ${known.join(", ")}`, suggestion);
     }
     const entriesOf = (key: string) =>
       maps.flatMap(({ entries }) => entries.filter((each) => each.key === key));
@@ -180,18 +180,19 @@ class TreeReader {
         const field = group.fields[key] as Node;
         const written = entriesOf(key).map(({ value }) => value);
         if (field.node === "setting" && field.fallback === undefined && written.length === 0) {
-          this.#missing(maps, path, key);
+          this.#reportMissing(maps, path, key);
         }
         return [key, this.read(field, written, [...path, key])];
       }),
     );
-    if (this.problems.length === told) this.#unused(group, values, entriesOf, path);
+    if (this.problems.length === problemCount) this.#reportUnused(group, values, entriesOf, path);
     const given = (key: string) =>
-      values[key] !== null || entriesOf(key).some(({ value }) => value.is === "told");
-    if (this.problems.length === told && group.oneOf?.some(given) === false) {
-      this.#noneOf(group.oneOf, layers, path);
+      values[key] !== null || entriesOf(key).some(({ value }) => value.is === "reported");
+    if (this.problems.length === problemCount && group.oneOf?.some(given) === false) {
+      this.#reportNoneOf(group.oneOf, layers, path);
     }
-    if (this.problems.length === told && !layers.some(holdsTold)) this.#misfits(group, values, layers, path);
+    if (this.problems.length === problemCount && !layers.some(holdsReported))
+      this.#reportConflicts(group, values, layers, path);
     return Object.freeze(values);
   }
 
@@ -205,19 +206,19 @@ class TreeReader {
     });
   }
 
-  #noneOf(keys: readonly string[], layers: readonly WrittenNode[], path: readonly string[]): void {
+  #reportNoneOf(keys: readonly string[], layers: readonly WrittenNode[], path: readonly string[]): void {
     const last = layers.at(-1);
     const needed = keys.join(" or ");
-    if (last !== undefined && last.is !== "told") this.#tell(last.at, path, `no ${needed}`, needed);
+    if (last !== undefined && last.is !== "reported") this.#report(last.at, path, `no ${needed}`, needed);
   }
 
-  #missing(maps: readonly WrittenMap[], path: readonly string[], key: string): void {
+  #reportMissing(maps: readonly WrittenMap[], path: readonly string[], key: string): void {
     const at = maps.at(-1)?.at;
     const article = /^[aeiou]/.test(key) ? "an" : "a";
-    if (at !== undefined) this.#tell(at, path, `no ${key}`, `${article} ${key}`);
+    if (at !== undefined) this.#report(at, path, `no ${key}`, `${article} ${key}`);
   }
 
-  #unused(
+  #reportUnused(
     group: Group,
     values: Readonly<Record<string, unknown>>,
     entriesOf: (key: string) => readonly WrittenEntry[],
@@ -226,25 +227,25 @@ class TreeReader {
     for (const { field, because, expected } of group.unused?.(values) ?? []) {
       const given = entriesOf(field).at(-1);
       const reason = entriesOf(because).at(-1)?.value;
-      const isExcused = reason?.is === "told" || reason?.at.from === "environment";
-      if (given !== undefined && !isExcused) this.#tell(given.keyAt, path, field, expected);
+      const isExcused = reason?.is === "reported" || reason?.at.from === "environment";
+      if (given !== undefined && !isExcused) this.#report(given.keyAt, path, field, expected);
     }
   }
 
-  #misfits(
+  #reportConflicts(
     group: Group,
     values: Readonly<Record<string, unknown>>,
     layers: readonly WrittenNode[],
     path: readonly string[],
   ): void {
-    for (const { at, found, expected, words } of group.misfits?.(values) ?? []) {
+    for (const { at, found, expected, words } of group.conflicts?.(values) ?? []) {
       const item = layers.flatMap((layer) => itemAt(layer, at) ?? []).at(-1);
-      if (item === undefined || item.is === "told") continue;
+      if (item === undefined || item.is === "reported") continue;
       const isVariable = item.is === "leaf" && item.variables.length > 0;
       const written =
         item.is === "leaf" && found === undefined ? String(item.readings[0]) : (at.at(-1) ?? "");
       const word = isVariable ? null : nearest(written, words);
-      this.#tell(item.at, [...path, ...at], found ?? foundAt(item), expected, word);
+      this.#report(item.at, [...path, ...at], found ?? foundAt(item), expected, word);
     }
   }
 
@@ -269,9 +270,9 @@ class TreeReader {
       const key = table.readKey(entry.key);
       const before = key === null ? undefined : byKey.get(key);
       const found = `the key ${shownValue(entry.key)}`;
-      if (key === null) this.#tell(entry.keyAt, path, found, table.keyExpected);
+      if (key === null) this.#report(entry.keyAt, path, found, table.keyExpected);
       else if (before === undefined) byKey.set(key, entry);
-      else this.#tell(entry.keyAt, path, found, `it once ("${before.key}" is the same)`);
+      else this.#report(entry.keyAt, path, found, `it once ("${before.key}" is the same)`);
     }
     return byKey;
   }
@@ -286,24 +287,24 @@ class TreeReader {
     return layers.flatMap((layer) => {
       if (layer.is === "map") return [layer];
       const isEmpty = layer.is === "leaf" && layer.readings[0] === null;
-      if (!isEmpty && layer.is !== "told") {
+      if (!isEmpty && layer.is !== "reported") {
         const isShown = layer.is === "leaf" && layer.variables.length === 0;
         const word = isShown ? nearest(String(layer.readings[0]), words) : null;
         const found = layer.is === "leaf" ? foundIn(layer) : "a list";
-        this.#tell(layer.at, path, found, expected, word === null ? null : `"${word}"`);
+        this.#report(layer.at, path, found, expected, word === null ? null : `"${word}"`);
       }
       return [];
     });
   }
 
-  #tell(
+  #report(
     at: Origin,
     path: readonly string[],
     found: string,
     expected: string,
-    meant: string | null = null,
+    suggestion: string | null = null,
   ): void {
-    this.problems.push({ at, path, found, expected, meant });
+    this.problems.push({ at, path, found, expected, suggestion });
   }
 }
 
@@ -312,16 +313,16 @@ type Written = WrittenNode | WrittenItem;
 /** What was written at a path; for a list from a variable, the whole list. */
 function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
   if (key === undefined || node.is === "leaf") return node;
-  if (node.is === "list") return node.items.filter(({ is }) => is !== "told")[Number(key)] ?? null;
+  if (node.is === "list") return node.items.filter(({ is }) => is !== "reported")[Number(key)] ?? null;
   if (node.is !== "map") return null;
   const entry = node.entries.find((each) => each.key === key);
   return entry === undefined ? null : itemAt(entry.value, rest);
 }
 
 /** Whether a problem inside of it has been reported already. */
-function holdsTold(node: Written): boolean {
-  if (node.is === "map") return node.entries.some(({ value }) => holdsTold(value));
-  return node.is === "told" || (node.is === "list" && node.items.some(holdsTold));
+function holdsReported(node: Written): boolean {
+  if (node.is === "map") return node.entries.some(({ value }) => holdsReported(value));
+  return node.is === "reported" || (node.is === "list" && node.items.some(holdsReported));
 }
 
 /** The parts of a variable's text between commas; `null` for other text, which is not a list. */
@@ -339,7 +340,7 @@ function foundIn({ readings, variables }: WrittenLeaf): string {
   return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;
 }
 
-function foundAt(item: Exclude<Written, { is: "told" }>): string {
+function foundAt(item: Exclude<Written, { is: "reported" }>): string {
   if (item.is === "leaf") return foundIn(item);
   if (item.is === "list") return "a list";
   return item.is === "map" ? "keys" : item.found;

@@ -8,13 +8,13 @@ import { resolvePath } from "./settings/kinds.ts";
 import type { Source } from "./tree.ts";
 
 export interface LoadOptions {
-  /** Where the search begins, and relative paths of `root`, `file` and the environment. */
+  /** The folder where the search for a file begins, and the base of relative paths. */
   readonly cwd: string;
   /** The root folder, as `--dir` gives it. */
   readonly root?: string;
   /** A configuration file that must exist, as `--config` gives it. */
   readonly file?: string;
-  /** The configuration itself, in the place of a file. */
+  /** The configuration itself, instead of a file. */
   readonly values?: object;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -26,7 +26,7 @@ export interface Root {
   readonly source: Source;
 }
 
-/** `--dir`, else SKEIN_DIR, else `~/.skein`. Before the file is found only the real environment is known. */
+/** `--dir`, otherwise SKEIN_DIR, otherwise `~/.skein`. `variables`: those of `.env` too, once the file is found. */
 export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Variable> = new Map()): Root {
   if (options.root !== undefined) {
     const source = { from: "option", option: "--dir" } as const;

@@ -1,6 +1,6 @@
 import type { Written } from "./settings/setting.ts";
 
-/** What was written, by whomever, before it is held against the sections. */
+/** The configuration as it was written, before it is read by the sections. */
 
 /** Where something was written. */
 export type Origin =
@@ -17,7 +17,7 @@ export type Source =
   /** `secret`: the value came through a variable, and is not to be shown. */
   | (Origin & { readonly secret: boolean });
 
-export type WrittenNode = WrittenMap | WrittenLeaf | WrittenList | WrittenTold;
+export type WrittenNode = WrittenMap | WrittenLeaf | WrittenList | ReportedNode;
 
 export interface WrittenMap {
   readonly is: "map";
@@ -50,12 +50,12 @@ export interface WrittenList {
 export type WrittenItem =
   | WrittenLeaf
   | WrittenMap
-  | WrittenTold
+  | ReportedNode
   | { readonly is: "misplaced"; readonly at: Origin; readonly found: string };
 
 /** A node whose problem has been reported already. */
-export interface WrittenTold {
-  readonly is: "told";
+export interface ReportedNode {
+  readonly is: "reported";
   readonly at: Origin;
 }
 

@@ -1,4 +1,4 @@
-/** A well-known agent that speaks the Agent Client Protocol: its name is all that a configuration needs to say. */
+/** A well-known agent that speaks the Agent Client Protocol. The configuration needs only its name. */
 export interface AcpPreset {
   /** For people. */
   readonly title: string;

@@ -1,10 +1,8 @@
 import { choice, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Misfit } from "../settings/setting.ts";
+import type { Conflict } from "../settings/setting.ts";
 import { group, list, setting, table } from "../settings/setting.ts";
 import { acpPresets } from "./acp-presets.ts";
 import { environment, keysLike } from "./tables.ts";
-
-/** Agents that are started as child processes and reached over the Agent Client Protocol. */
 
 const permissionWords = ["allow", "ask", "deny"] as const;
 export type AcpPermissions = (typeof permissionWords)[number];
@@ -63,8 +61,8 @@ type Values = {
   readonly defaultAgent: string | null;
 };
 
-/** Every agent can be started, and every name is one of theirs. */
-function misfits({ agents, allowedAgents, defaultAgent }: Values): readonly Misfit[] {
+/** Agents without a command, and names that no configured agent has. */
+function conflicts({ agents, allowedAgents, defaultAgent }: Values): readonly Conflict[] {
   const known = Object.keys(acpPresets);
   const configured = Object.keys(agents);
   const allowed = allowedAgents.length === 0 ? configured : allowedAgents;
@@ -116,5 +114,5 @@ export const acp = group(
       60,
     ),
   },
-  { misfits },
+  { conflicts },
 );

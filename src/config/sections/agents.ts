@@ -13,16 +13,14 @@ import type { Setting, Table, ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
 
-/** The two sides of a setting: of an agent, and of `defaults` for agents that do not set it. */
-
 export const asDefaults = "the value in defaults";
 
-/** Of an agent. */
+/** A setting of an agent, which falls back to `defaults`. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
   return setting(`${about}; null: ${asDefaults}.`, orNone(kind, "what defaults says"), null);
 }
 
-/** Of `defaults`. */
+/** The same setting in `defaults`. */
 export function general<T>(about: string, kind: ValueKind<T>, fallback: T): Setting<T> {
   return setting(about, kind, fallback);
 }

@@ -40,7 +40,7 @@ export const sections = group("Configuration of Skein.", {
   logging,
 });
 
-/** A configuration as the program has it: complete, paths absolute, lengths of time in milliseconds. */
+/** The configuration that the program uses: complete, with absolute paths and durations in milliseconds. */
 export type Config = Read<typeof sections>;
 
 /**

@@ -3,8 +3,6 @@ import { flag, text, textLike, wholeNumber } from "../settings/kinds.ts";
 import type { ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
-/** Where the gateway listens, and whom it listens to. */
-
 const port = setting("The port; 0: any free port.", wholeNumber(0, 65_535), 18_790);
 
 const hostName = textLike(

@@ -3,13 +3,11 @@ import type { Unused } from "../settings/setting.ts";
 import { group, list, setting, table } from "../settings/setting.ts";
 import { environment, headers, keysLike } from "./tables.ts";
 
-/** MCP servers: a program that is started (`command`), or one that is reached (`url`). */
-
 const command = optional("The server's program, which speaks MCP over stdio.", text, "none");
 
 const url = optional("The URL of the server.", httpAddress, "none");
 
-/** With both, `command` counts: only a variable can bring that about. */
+/** If an environment variable adds the second one, `command` wins. */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
   const because = command !== null ? "command" : url !== null ? "url" : null;
   if (because === null) return [];

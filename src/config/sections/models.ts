@@ -4,7 +4,7 @@ import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, table } from "../settings/setting.ts";
 import { anyName, headers, keysLike } from "./tables.ts";
 
-/** What of a transcript policy a model may have otherwise; images are `vision`. */
+/** The parts of a transcript policy that a model can override. Images are set by `vision`. */
 export type PolicySettings = Omit<TranscriptPolicy, "provider" | "api" | "model" | "images">;
 
 const override = <T>(about: string, kind: ValueKind<T>) =>
@@ -35,13 +35,13 @@ const fields: { readonly [Field in keyof PolicySettings]: Setting<PolicySettings
   toolResultImages: override("Where images of a tool result are sent", choice("inside", "behind")),
 };
 
-/** For servers that are not quite what they say they are. */
+/** For servers that deviate from the wire format that they announce. */
 export const policy = group(
   "The rules for transcripts, if they differ from those of the wire format.",
   fields,
 );
 
-/** How a provider is spoken to. */
+/** The API of a provider. */
 export type ProviderType = "openai-compatible" | "anthropic" | "openai" | "google" | "mistral";
 
 const type = optional(

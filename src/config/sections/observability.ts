@@ -20,8 +20,6 @@ export const redaction = group("Masking of secrets in texts.", {
   rules: rows("Your own rules, in addition to the built-in ones.", rule),
 });
 
-/** Where spans and logs go. */
-
 export type LogLevel = "silent" | "error" | "warn" | "info" | "debug";
 
 export const telemetry = group("Spans of runs, model calls and tools.", {

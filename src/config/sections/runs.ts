@@ -2,8 +2,6 @@ import { choice, numberBetween, orNone, wholeNumber } from "../settings/kinds.ts
 import type { Setting } from "../settings/setting.ts";
 import { group, setting } from "../settings/setting.ts";
 
-/** How runs wait, how many go at once, and where they end. */
-
 const number = (about: string, fallback: number, least: number, most: number): Setting<number> =>
   setting(about, wholeNumber(least, most), fallback);
 

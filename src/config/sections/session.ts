@@ -66,7 +66,7 @@ const atHour = setting("With daily: the hour of the reset, in local time.", whol
 
 const minutes = setting("With idle: minutes without input.", wholeNumber(1, 5_256_000), 60);
 
-/** `minutes` only makes sense with `idle`: silently never resetting would be a trap. */
+/** Without this check, `minutes` without `mode: idle` would silently have no effect. */
 function unused(values: Readonly<Record<string, unknown>>): readonly Unused[] {
   return Object.entries({ atHour: "daily", minutes: "idle" })
     .filter(([, wanted]) => values.mode !== wanted)

@@ -32,8 +32,6 @@ export const store: Setting<StoreAddress> = {
   fallback: ({ root }) => ({ kind: "files", path: root }),
 };
 
-/** How sessions are written. */
-
 export const durability = setting(
   "When a write is acknowledged: when it is on disk (full), or when the operating system has it (os), which a power failure can lose.",
   choice("full", "os"),

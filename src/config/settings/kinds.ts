@@ -121,7 +121,7 @@ export function resolvePath(
     : resolve(folder, written);
 }
 
-/** The same, or `null`. */
+/** Values of a kind, or `null`. */
 export function orNone<T>(kind: ValueKind<T>, meaning: string): ValueKind<T | null> {
   return {
     ...kind,

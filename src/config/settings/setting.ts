@@ -2,7 +2,7 @@ import type { JsonSchema } from "../../core/schema.ts";
 
 /** The nodes that describe the configuration. Files, environment, JSON Schema and docs all follow from them. */
 
-/** What may stand at a leaf of a configuration file. */
+/** The value of a leaf in a configuration file. */
 export type Written = null | boolean | number | string;
 
 /** The base of relative paths. */
@@ -19,12 +19,12 @@ export interface Place {
 export interface ValueKind<T> {
   /** Completes "expected …". */
   readonly expected: string;
-  /** The words that may stand there, if it is a choice of words. */
+  /** The allowed words, if it is a choice of words. */
   readonly words?: readonly string[];
   readonly schema: JsonSchema;
   /** `null`: not of this kind. */
   read(written: Written, place: Place): { readonly value: T } | null;
-  /** In its shortest form, so that reading it gives the same value. */
+  /** The shortest form that reads back as the same value. */
   write(value: T): Written;
 }
 
@@ -52,15 +52,15 @@ export interface Rows<G extends Group = Group> {
   readonly of: G;
 }
 
-/** Known keys, each with a meaning of its own. */
+/** Known keys, each with its own node. */
 export interface Group<F extends Fields = Fields> {
   readonly node: "group";
   readonly about: string;
   readonly fields: F;
-  /** The fields that have no effect beside these values of the others. */
+  /** The fields that have no effect with these values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
-  /** Values that do not go together. Only called if each of them is valid by itself. */
-  misfits?(values: Readonly<Record<string, unknown>>): readonly Misfit[];
+  /** Values that contradict each other. Called only if each is valid by itself. */
+  conflicts?(values: Readonly<Record<string, unknown>>): readonly Conflict[];
   /** Settings that are `null` unless given, one of which must be. */
   readonly oneOf?: readonly string[];
   /** All fields are settings of this kind, and one value in place of the keys sets each of them. */
@@ -70,13 +70,13 @@ export interface Group<F extends Fields = Fields> {
 /** Setting such a field is a problem, unless the environment overrides the other one. */
 export interface Unused {
   readonly field: string;
-  /** The field that it would need to be another. */
+  /** The field whose value makes it unused. */
   readonly because: string;
   readonly expected: string;
 }
 
-/** A valid value that does not go with the others of its group. */
-export interface Misfit {
+/** A valid value that contradicts others of its group. */
+export interface Conflict {
   /** The keys that lead there from the group. */
   readonly at: readonly string[];
   /** What was found; by default the value as written. */
@@ -131,7 +131,7 @@ export function table<N extends Node>(
   return { node: "table", about, ...keys, of };
 }
 
-type GroupRules = Pick<Group, "unused" | "misfits" | "oneOf" | "forAll">;
+type GroupRules = Pick<Group, "unused" | "conflicts" | "oneOf" | "forAll">;
 
 export function group<F extends Fields, R extends GroupRules = GroupRules>(
   about: string,
