@@ -93,7 +93,7 @@ export type {
   TranscriptPolicy,
 } from "./transcript/contract.ts";
 export type { TokensByPart } from "./transcript/estimate-tokens.ts";
-export type { ModelRef } from "./transcript/parse-model.ts";
+export type { ModelRef } from "./transcript/model-table.ts";
 export { type PolicyRequest, resolveTranscriptPolicy } from "./transcript/policy.ts";
 export { prepareTranscript } from "./transcript/steps/prepare-transcript.ts";
 export { prunedResults } from "./transcript/steps/prune-context.ts";

@@ -72,7 +72,7 @@ async function toolsByConfig(
 async function listedSessionTools(): Promise<readonly ListedTool[]> {
   const { sessionToolTable } = await import("../tools/all.ts");
   const { sessionsGroup } = await import("../tools/tool-adapters.ts");
-  const { modelParameters } = await import("../tools/model-parameters.ts");
+  const { modelParameters } = await import("../tools/session-tool.ts");
   return sessionToolTable.map(({ name, description, parameters }) => ({
     name,
     description,

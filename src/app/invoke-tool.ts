@@ -198,7 +198,7 @@ async function execute(
   const { id, tool, session, options } = call;
   if (call.isSessionTool || session === null) {
     const called = await app.callSessionTool(tool.name, args, { ...options, ...call.context });
-    const { isRefusal } = await import("../tools/refusal.ts");
+    const { isRefusal } = await import("../tools/session-tool.ts");
     return { ...called, isError: isRefusal(called.result) };
   }
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;

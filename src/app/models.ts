@@ -14,9 +14,8 @@ import { own } from "../core/json.ts";
 import type { Usage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { Models } from "../sessions/app.ts";
-import { modelInfo } from "../transcript/model-table.ts";
-import type { ModelRef } from "../transcript/parse-model.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import type { ModelRef } from "../transcript/model-table.ts";
+import { modelInfo, parseModel } from "../transcript/model-table.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 
 /** Models of the user, by provider/model. */

@@ -18,7 +18,7 @@ import type { RuntimeContext } from "../sessions/runtime-context.ts";
 import type { Asker, Caller } from "../sessions/session-access.ts";
 import { askerOf, isSandboxed } from "../sessions/session-access.ts";
 import { noSuchSession } from "../store/rules.ts";
-import type { SessionTool } from "../tools/contract.ts";
+import type { SessionTool } from "../tools/session-tool.ts";
 import type { IsSandboxed } from "../tools/tool-adapters.ts";
 import type { InvokeApp } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";

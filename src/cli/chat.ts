@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import { keyMeant } from "../core/references.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { keyOfReference } from "../core/references.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import { Chat } from "./chat-loop.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, newSessionHelp, thinkingLevels } from "./command.ts";
@@ -53,7 +53,7 @@ async function chatCommand(cli: Invocation<ChatOptions>, ref: string): Promise<v
     const sending = present({ model, thinking: thinking === true ? undefined : thinking });
     const session = new ChatSession(open, to, sending, readMentionedImages);
     // Events carry session keys.
-    const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
+    const key = (await session.details())?.key ?? keyOfReference(ref, open.asker);
     session.moveTo({ key: key ?? to.key });
     if (typed) {
       terminal.out(`${paint(terminal, "dim", `${session.shown}: /help lists the commands; Ctrl-D quits`)}\n`);

@@ -6,7 +6,7 @@ import { noModel, pruningOptions, viewContext } from "../gateway/methods/session
 import type { ContextPayload } from "../protocol/session-views.ts";
 import { previewOfMessage } from "../sessions/tree-view.ts";
 import { readSessionFile } from "../store/files/lone-file.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, refHelp } from "./command.ts";
 import { isFileName, resolveRef } from "./connection/resolve-session.ts";

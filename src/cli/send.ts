@@ -131,7 +131,7 @@ async function sendOptions({
 }: Invocation<SendCommandOptions>): Promise<Omit<SendParams, "key" | "message">> {
   const { model, thinking, system, queue, key = createIdSource()(), timeout, image = [] } = options;
   if (model !== undefined) {
-    const { parseModel } = await import("../transcript/parse-model.ts");
+    const { parseModel } = await import("../transcript/model-table.ts");
     parseModel(model);
   }
   const attachments = await readImages(terminal, image);

@@ -10,7 +10,7 @@ import { SessionImporter } from "../sessions/import.ts";
 import type { Program, Sources } from "../sessions/import-sources.ts";
 import { checkNamesOne, importAll, programs } from "../sessions/import-sources.ts";
 import { chosenCwd } from "../sessions/runtime-context.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";

@@ -6,7 +6,7 @@ import { thrownText } from "../core/text.ts";
 import type { Params } from "../protocol/methods/method-table.ts";
 import type { SessionDetailsPayload } from "../protocol/session-details.ts";
 import { openStates } from "../runs/states.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import type { SessionParams } from "./connection/resolve-session.ts";
 import { errorCodeOf, fetchTree, resolveEntry } from "./connection/resolve-session.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";

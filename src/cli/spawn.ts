@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
-import type { ToolResult } from "../tools/contract.ts";
+import type { ToolResult } from "../tools/session-tool.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples, wholeNumber } from "./command.ts";
 import type { ExpectedChild } from "./connection/watch-run.ts";

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
-import type { ToolResult } from "../tools/contract.ts";
+import type { ToolResult } from "../tools/session-tool.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import { errorCodeOf, resolveOrNew } from "./connection/resolve-session.ts";

@@ -7,7 +7,7 @@ import { run } from "../../test/support/cli.ts";
 import { withRuns } from "../../test/support/cli-runs.ts";
 import { SkeinError } from "../core/errors.ts";
 import { Skein } from "../sessions/skein.ts";
-import type { ToolResult } from "../tools/contract.ts";
+import type { ToolResult } from "../tools/session-tool.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 type InvokeTool = Skein["invokeTool"];

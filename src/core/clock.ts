@@ -1,4 +1,4 @@
-/** Where the time comes from, in milliseconds since 1970. Injected, so that tests own it. */
+/** The current time in milliseconds since 1970. Injected, so that tests control it. */
 export interface Clock {
   now(): number;
 }

@@ -1,4 +1,4 @@
-/** One after the other, in the order of asking. */
+/** Runs functions one after the other, in the order of the calls. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -19,7 +19,7 @@ export class Mutex {
   }
 }
 
-/** One after the other for each name; different names do not wait for one another. */
+/** Runs functions one after the other for each name. Different names do not wait for each other. */
 export class KeyedMutex {
   readonly #queues = new Map<string, { mutex: Mutex; waiting: number }>();
 
@@ -36,10 +36,7 @@ export class KeyedMutex {
   }
 }
 
-/**
- * How long something may take, which can be shortened while it is waited for. Holds the process meanwhile: who hangs in
- * something that keeps nothing alive would end it before the rest is closed.
- */
+/** A timeout that can be shortened while it is waited for. Keeps the process alive, so that a hanging close does not end it. */
 export class TimeLeft {
   readonly #late = Promise.withResolvers<false>();
   #timer: NodeJS.Timeout | undefined;
@@ -49,7 +46,7 @@ export class TimeLeft {
     this.shorten(ms);
   }
 
-  /** So long from now, unless less is left already. */
+  /** Does nothing if less time is left. */
   shorten(ms: number): void {
     const at = performance.now() + ms;
     if (at >= this.#at) return;
@@ -58,7 +55,7 @@ export class TimeLeft {
     this.#timer = setTimeout(() => this.#late.resolve(false), ms);
   }
 
-  /** What work throws in time is thrown. `false`: it was not done in time, and goes on. Once. */
+  /** Waits once. `false`: the work was not done in time, and continues. Rejects if the work does in time. */
   async wait(work: Promise<unknown>): Promise<boolean> {
     try {
       return await Promise.race([work.then(() => true), this.#late.promise]);
@@ -69,12 +66,12 @@ export class TimeLeft {
   }
 }
 
-/** Waits for work, for so long at the most; as `TimeLeft` does. */
+/** Waits for work with a timeout, like `TimeLeft`. */
 export function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   return new TimeLeft(ms).wait(work);
 }
 
-/** Does something later, and keeps no process alive for it; what it gives takes that back. */
+/** Schedules a function without keeping the process alive. Returns a function that cancels it. */
 export type Later = (ms: number, act: () => void) => () => void;
 
 export const later: Later = (ms, act) => {
@@ -108,7 +105,7 @@ export function unlessAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): 
   });
 }
 
-/** Does something for each item, so many at a time; the results in the order of the items. */
+/** Maps items with limited concurrency. The results have the order of the items. */
 export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   atATime: number,
@@ -117,7 +114,7 @@ export async function mapConcurrently<Item, Result>(
   const results: Result[] = [];
   const waiting = items.entries();
   const work = async () => {
-    // One iterator for all of them: the next free worker takes the next item.
+    // All workers share one iterator: the next free worker takes the next item.
     for (const [index, item] of waiting) results[index] = await act(item);
   };
   await Promise.all(Array.from({ length: Math.min(atATime, items.length) }, work));

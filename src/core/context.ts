@@ -5,7 +5,7 @@ import { linkEntries, tipAfter } from "./link.ts";
 import type { Content, Message } from "./messages.ts";
 import { isNote, textOf } from "./messages.ts";
 
-/** What stands in for the entries that a compaction took out. */
+/** Replaces the entries that a compaction removed from the context. */
 export interface CompactionSummaryMessage {
   role: "compactionSummary";
   summary: string;
@@ -13,7 +13,7 @@ export interface CompactionSummaryMessage {
   timestamp: number;
 }
 
-/** What is known of a branch that was left. */
+/** Summarizes a branch that was left. */
 export interface BranchSummaryMessage {
   role: "branchSummary";
   summary: string;
@@ -21,40 +21,39 @@ export interface BranchSummaryMessage {
   timestamp: number;
 }
 
-/** A message of the context: what was said, or a summary that stands in for it. */
+/** A message of the context: a message of the conversation, or a summary. */
 export type ContextMessage =
   | Exclude<Message, { role: "system" }>
   | CompactionSummaryMessage
   | BranchSummaryMessage;
 
-/** The part of a session that a model is concerned with. */
+/** The part of a session that matters to a model. */
 export interface SessionContext {
   readonly messages: readonly ContextMessage[];
   /** `entryIds[i]` is the entry that `messages[i]` comes from. */
   readonly entryIds: readonly string[];
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: string;
-  /** The system prompt, in the rare file that holds one. */
+  /** The system prompt, if the file has one. */
   readonly system: string | null;
-  /** Where the byte budget ended: the oldest entry that is still in. `null`: nothing was left out. */
+  /** The oldest entry within the byte budget; `null`: nothing was left out. */
   readonly cut: string | null;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** How much to take in. */
+/** Options of {@link buildContext}. */
 export interface ContextOptions {
-  /** Bytes at the most that a model may be shown; the newest entries are taken. The summary of a compaction is always in. */
+  /** The newest entries up to this size are used. The summary of a compaction is always included. */
   readonly byteBudget?: number;
-  /** The parent that a cut working set leaves out on purpose. */
+  /** The parent that a working set leaves out on purpose. */
   readonly base?: string;
-  /** What held at `base`, for paths that begin there. */
+  /** The state at `base`, for paths that begin there. */
   readonly initial?: Partial<Pick<SessionContext, "model" | "thinkingLevel" | "system">>;
 }
 
 /**
- * Derives the context from a branch: from the leaf up, the last model and thinking level win; the last compaction's
- * summary comes first, then what it kept, then what came after.
- * `leafId` null is before the root: an empty context. Left out, it is where the session stands.
+ * Derives the context from a branch. The last model and thinking level count. The summary of the last compaction comes first,
+ * then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; `null` gives an empty context.
  *
  * @example
  * ```ts
@@ -79,7 +78,7 @@ export function buildContext(
   return contextOf(leaf ?? null, diagnostics, options);
 }
 
-/** The same for a leaf that is already in its place. */
+/** The same for a linked leaf. */
 export function contextOf(
   leaf: Node | null,
   found: readonly Diagnostic[],
@@ -110,7 +109,7 @@ export function contextOf(
   return { messages, entryIds, ...stateOf(path, leftOut ? options.initial : {}), cut, diagnostics };
 }
 
-/** From the root to this node. */
+/** The path from the root to this node. */
 export function pathOf(leaf: Node | null): Entry[] {
   const path: Entry[] = [];
   for (let node = leaf; node !== null; node = node.parent) path.push(node.entry);
@@ -137,12 +136,12 @@ function firstKept(
   return index;
 }
 
-/** The place of the entry that hung on the lost one, which is the first that is left of what a compaction kept. */
+/** The index of the child of the lost entry: the first remaining entry that a compaction kept; -1: none. */
 export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: Compaction): number {
   return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
 }
 
-/** Counts back from the newest message, which is in however large it is. */
+/** Counts back from the newest message, which is always included. */
 function withinBudget(
   chosen: readonly Entry[],
   edits: ContextEdits,
@@ -162,12 +161,12 @@ function withinBudget(
   return { from: 0, cut: null };
 }
 
-/** A message never changes, and a context is derived at every step of a turn: each is measured once. */
+/** Messages never change, and a context is derived at every step, so each message is measured once. */
 const sizes = new WeakMap<ContextMessage, number>();
-/** An image costs a model a bounded number of tokens, however many bytes it has. */
+/** An image has a limited number of tokens, whatever its size. */
 const imageBytes = 12_000;
 
-/** Bytes of a message that a model may be shown; `details` of results, usage and metadata are not among them. */
+/** The size of what a model sees of a message, without `details`, usage and metadata. */
 function shownBytes(message: ContextMessage): number {
   const known = sizes.get(message);
   if (known !== undefined) return known;
@@ -198,12 +197,12 @@ function blockBytes(block: unknown): number {
   return Buffer.byteLength(typeof text === "string" ? text : (JSON.stringify(block) ?? ""));
 }
 
-/** What holds behind an entry, beside what was said: the last one that says so wins. */
+/** The settings after an entry: the last one counts. */
 export type ContextState = Pick<SessionContext, "model" | "thinkingLevel" | "system">;
 
 export const initialState: ContextState = { model: null, thinkingLevel: "off", system: null };
 
-/** The same object when the entry changes nothing. */
+/** Returns the same object if the entry changes nothing. */
 export function stateAfter(state: ContextState, entry: Entry): ContextState {
   if (entry.type === "model_change") {
     return { ...state, model: { provider: entry.provider, modelId: entry.modelId } };
@@ -224,7 +223,7 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
   return state;
 }
 
-/** What a model sees of an entry, as edited; `null`: nothing. A compaction is seen only where it is the last one. */
+/** What a model sees of an entry after edits; `null`: nothing. Only the last compaction is visible. */
 export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
   return edited(messageOf(entry), edits.get(entry.id));
 }
@@ -261,17 +260,17 @@ function timeOf(entry: Entry): number {
 }
 
 type Replacement = ContextEdit["replacement"];
-/** What stands in the place of an entry's own words, by the entry's id. */
+/** Replacements by the IDs of the entries they replace. */
 export type ContextEdits = ReadonlyMap<string, Replacement>;
 
-/** The last edit of an entry wins. */
+/** The last edit of an entry counts. */
 export function editsIn(chosen: readonly Entry[]): ContextEdits {
   const edits = new Map<string, Replacement>();
   for (const entry of chosen) if (entry.type === "context_edit") edits.set(entry.targetId, entry.replacement);
   return edits;
 }
 
-/** An edit replaces what a message says, whatever the field is called; `null` leaves the message out. */
+/** Replaces the content of a message; `null` removes the message. */
 function edited(message: ContextMessage | null, replacement: Replacement | undefined): ContextMessage | null {
   if (message === null || replacement === undefined) return message;
   if (replacement === null) return null;

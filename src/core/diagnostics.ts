@@ -1,4 +1,4 @@
-/** What reading found odd. Reported with the result, so that nothing is dropped in silence. */
+/** A problem that was found while reading. It is reported with the result. */
 export type DiagnosticCode =
   | "corrupt_line"
   | "foreign_line"
@@ -22,7 +22,7 @@ export type DiagnosticCode =
   | "lock_kept"
   | "not_cut_back";
 
-/** One finding: a code for programs, a note for people, and where. */
+/** A problem: a code for programs, a note for people, and its place. */
 export interface Diagnostic {
   readonly code: DiagnosticCode;
   readonly note: string;

@@ -3,8 +3,6 @@ import { stringifyJson, withExactNumbers } from "./json.ts";
 import { ContentSchema, MessageSchema, UsageSchema } from "./messages.ts";
 import * as s from "./schema.ts";
 
-/** The lines of a session file, with the same reading contract as `messages.ts`. */
-
 const HeaderSchema = s.object({
   type: s.literal("session"),
   /** Absent in version 1. */
@@ -32,7 +30,7 @@ const ThinkingLevelChangeSchema = entry("thinking_level_change", { thinkingLevel
 export interface ThinkingLevelChange extends s.Static<typeof ThinkingLevelChangeSchema> {}
 const CompactionSchema = entry("compaction", {
   summary: s.string(),
-  /** Equal to the entry's own id: nothing before it is kept. */
+  /** Equal to the entry's own ID: nothing before it is kept. */
   firstKeptEntryId: s.optional(s.string()),
   tokensBefore: s.optional(s.number()),
   details: s.optional(s.unknown()),
@@ -61,17 +59,17 @@ const CustomMessageSchema = entry("custom_message", {
 export interface CustomMessage extends s.Static<typeof CustomMessageSchema> {}
 const LabelSchema = entry("label", {
   targetId: s.string(),
-  /** Absent or empty: the label is taken away. */
+  /** Absent or empty: removes the label. */
   label: s.optional(s.string()),
 });
 export interface Label extends s.Static<typeof LabelSchema> {}
 const SessionInfoSchema = entry("session_info", {
-  /** Absent or empty: the name is taken away. */
+  /** Absent or empty: removes the name. */
   name: s.optional(s.string()),
 });
 export interface SessionInfo extends s.Static<typeof SessionInfoSchema> {}
 
-// What later versions of pi and its harness add; `leaf` and `active_tools_change` are read and never written.
+// Added by later versions of pi and its harness. `leaf` and `active_tools_change` are never written.
 const UsageEntrySchema = entry("usage", {
   provider: s.optional(s.string()),
   model: s.optional(s.string()),
@@ -91,8 +89,8 @@ const ActiveToolsChangeSchema = entry("active_tools_change", {
 export interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSchema> {}
 
 /**
- * An entry that cannot be used as what its `type` says, or whose type nobody here knows: it keeps its place in the
- * tree, contributes nothing, and is written back as it was. Lives in memory only.
+ * An entry of an unknown type, or one that does not match its type. It keeps its place in the tree, contributes nothing, and is
+ * written back unchanged. Exists in memory only.
  */
 export interface OpaqueEntry {
   readonly type: "opaque";
@@ -101,7 +99,7 @@ export interface OpaqueEntry {
   readonly timestamp: string;
   /** The line's own object. */
   readonly original: Readonly<Record<string, unknown>>;
-  /** What is wrong with it; `null` for an unknown type, which is no fault. */
+  /** What is wrong with it; `null` for an unknown type. */
   readonly problem: string | null;
 }
 
@@ -178,21 +176,21 @@ function expected({ type, minLength = 0, anyOf, discriminator }: s.JsonSchema): 
   return other.type === "string" ? "a string or null" : expected(other);
 }
 
-/** A line that is no entry: never an exception, never silence. */
+/** A line that is not an entry. */
 export interface CorruptLine {
-  /** The beginning of what stands there, for people. */
+  /** The beginning of the line, for people. */
   readonly corrupt: string;
   /** Counted from 1. */
   readonly line: number;
   readonly reason: CorruptReason;
 }
 
-/** `torn`: the last line, cut off in the middle of a write. */
+/** `torn`: the last line was cut off during a write. */
 export type CorruptReason = "not_utf8" | "not_json" | "torn" | "not_object" | "not_entry";
 
 export const currentVersion = 3;
 
-/** Entries that keep the session's books; for `expectedLeafId` they do not count as the leaf. */
+/** Bookkeeping entries do not count as the leaf for `expectedLeafId`. */
 export function isBookkeeping(entry: Entry): boolean {
   return (
     entry.type === "label" ||
@@ -201,7 +199,7 @@ export function isBookkeeping(entry: Entry): boolean {
   );
 }
 
-/** The entry of the same session that this one repeats on another branch, by its `skein.copyOf`; `null`: it is no copy. */
+/** The entry of the same session that this one copies on another branch; `null`: not a copy. */
 export function copiedFrom(line: Readonly<Record<string, unknown>>): string | null {
   const { skein } = line;
   if (typeof skein !== "object" || skein === null || !("copyOf" in skein)) return null;
@@ -226,10 +224,10 @@ export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
   return entry.type === "opaque" ? entry.original : (entry as unknown as Record<string, unknown>);
 }
 
-/** Entries with numbers that a double cannot hold, as they were written. */
+/** The exact text of numbers that a double cannot represent. */
 const exactLines = new WeakMap<object, unknown>();
 
-/** Remembers how the numbers of an entry were written; of an entry that was made of another one, as of that. */
+/** Records the exact numbers of an entry, from its line or from the entry that it was derived from. */
 export function keepExact(entry: Entry, from: { readonly exact: unknown } | Entry): void {
   const exact = "exact" in from ? from.exact : exactLines.get(from);
   if (exact !== null && exact !== undefined) exactLines.set(entry, exact);
@@ -250,4 +248,34 @@ export function encodeEntry(entry: Entry): string {
   const exact = exactLines.get(entry);
   if (exact === undefined) return stringifyJson(lineOf(entry));
   return stringifyJson(withExactNumbers(lineOf(entry), exact));
+}
+
+/** The header of a new session, with its keys in pi's order. */
+export function newHeader(fields: {
+  id: string;
+  time: number;
+  cwd: string;
+  parentSession?: string | undefined;
+}): SessionHeader {
+  const { id, time, cwd, parentSession } = fields;
+  const timestamp = new Date(time).toISOString();
+  const header: SessionHeader = { type: "session", version: currentVersion, id, timestamp, cwd };
+  if (parentSession !== undefined) header.parentSession = parentSession;
+  return header;
+}
+
+/** Entries are migrated to version 3 when they are read, so the header states that version. */
+export function currentHeader(header: SessionHeader): SessionHeader {
+  const { type, version = 1, ...rest } = header;
+  return version >= currentVersion ? header : { type, version: currentVersion, ...rest };
+}
+
+/** Replaces a lost header with what the first entry and the caller know. */
+export function rebuiltHeader(
+  first: Entry | undefined,
+  known: { id: string; cwd?: string } | undefined,
+): SessionHeader {
+  const time = Date.parse(first?.timestamp ?? "");
+  const { id = "recovered", cwd = "" } = known ?? {};
+  return newHeader({ id, time: Number.isNaN(time) ? 0 : time, cwd });
 }

@@ -1,8 +1,8 @@
 import { cutText, escapeToLine, thrownText, withoutAbsolutePaths } from "./text.ts";
 
 /**
- * Every error that Skein raises on purpose, in one place. `docs/errors.md` is held against this table by a test.
- * `{name}` in a text is filled from the error's details; the remedy says what to do next.
+ * All errors that Skein raises on purpose. A test compares `docs/errors.md` with this table. Placeholders such as `{name}` are
+ * filled from the error's details.
  */
 export const errorCatalogue = {
   invalid_key: {
@@ -221,15 +221,15 @@ type Placeholders<T extends string> = T extends `${string}{${infer Name}}${infer
   ? Name | Placeholders<Rest>
   : never;
 
-/** What an error of this code must be told: one value for each placeholder of its text and remedy. */
+/** The details of an error: one value for each placeholder. */
 export type ErrorDetails<C extends ErrorCode> = Record<
   Placeholders<(typeof errorCatalogue)[C]["text"] | (typeof errorCatalogue)[C]["remedy"]>,
   string | number
 >;
 
 /**
- * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy`: what to do next.
- * The message holds both sentences, so a program that prints nothing but the message still helps.
+ * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy` that says what to do next. The message contains
+ * the remedy.
  *
  * @example
  * ```ts
@@ -259,13 +259,13 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** The message of an error for readers who must not learn where files are on this machine: other users and models. */
+/** The message of an error for models and other users, who must not see paths of this machine. */
 export function messageWithoutPaths(error: unknown): string {
   const text = thrownText(error);
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
-/** The code of an error, such as `ENOENT`; "": it has none. */
+/** The code of an error, such as `ENOENT`; "": none. */
 export function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   return typeof code === "string" ? code : "";
@@ -273,7 +273,7 @@ export function codeOf(error: unknown): string {
 
 const maxCauses = 8;
 
-/** Whether something failed because this process, or the machine, has no file descriptor left. It may work a moment later. */
+/** Whether no file descriptor was left. A retry may succeed. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return causesOf(error).some((each) => ["EMFILE", "ENFILE"].includes(codeOf(each)));
 }
@@ -281,7 +281,7 @@ export function isOutOfDescriptors(error: unknown): boolean {
 /** Primary result codes of SQLite: locked, a failed read or write, full. */
 const sqliteFaults = [5, 10, 13];
 
-/** Whether something failed because the disk is full, read-only, broken or locked. The same may work later. */
+/** Whether the disk is full, read-only, broken or locked. A retry may succeed. */
 export function isDiskFault(error: unknown): boolean {
   const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"];
   return causesOf(error).some((each) => {
@@ -301,7 +301,7 @@ export function isSharedFault(error: unknown): boolean {
   );
 }
 
-/** An error with everything that caused it. */
+/** An error and all its causes. */
 function causesOf(error: unknown, depth = 0): object[] {
   if (typeof error !== "object" || error === null || depth > maxCauses) return [];
   const { cause } = error as { readonly cause?: unknown };
@@ -309,8 +309,8 @@ function causesOf(error: unknown, depth = 0): object[] {
   return [error, ...inner.flatMap((each) => causesOf(each, depth + 1))];
 }
 
-/** What to do when somebody else came first. */
-export const decideAnew = "Read it again and decide anew; nothing was changed";
+/** Advice after a conflict. */
+export const retryAdvice = "Read it again and repeat the change if it still applies; nothing was changed";
 
 const longestShown = 300;
 
@@ -318,7 +318,7 @@ function fill(template: string, details: Readonly<Record<string, string | number
   return template.replace(/\{(\w+)\}/g, (_, name: string) => shown(String(details[name])));
 }
 
-/** Text from outside inside a message: no line breaks, no terminal escapes, no megabytes. */
+/** Makes text from outside safe for a message: one line, no terminal escapes, limited length. */
 function shown(text: string): string {
   return escapeToLine(text.length > longestShown ? `${cutText(text, longestShown)}…` : text);
 }

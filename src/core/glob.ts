@@ -1,13 +1,13 @@
 /**
- * Whether a name fits a pattern in which `*` stands for any characters and `?` for one. Never more steps than the length
- * of the pattern times that of the name: a `*` that was passed is never gone back to behind a later one.
+ * Whether a name matches a pattern with `*` and `?`. Takes at most pattern length times name length steps, because only the
+ * last `*` is backtracked to.
  */
 export function matchesGlob(pattern: string, name: string): boolean {
   const wanted = [...pattern];
   const given = [...name];
   let at = 0;
   let place = 0;
-  /** The last `*`, and how far it reaches as far as we know. */
+  /** The last `*`, and where its match ends so far. */
   let star = -1;
   let reach = 0;
   while (place < given.length) {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** An id in the shape of a UUID (version 8: made as we like it) that follows from what it is for. */
+/** An ID in the form of a UUID (version 8) that is derived from its parts. */
 export function hashedId(...parts: readonly string[]): string {
   const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
   const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
@@ -13,12 +13,12 @@ export function hashedId(...parts: readonly string[]): string {
   ].join("-");
 }
 
-/** The entry of a run's input, unless whoever hands it in names another: known once it is accepted, before it is written. */
+/** The entry ID of a run's input, unless the caller names another. It is known before the entry is written. */
 export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }
 
-/** The name of what a tool call sets off: the same call again is the same delivery. */
+/** Identifies what a tool call starts, so that a repeated call starts nothing new. */
 export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
   const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
   return createHash("sha256").update(text).digest("hex").slice(0, 32);

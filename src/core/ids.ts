@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 
-/** Makes a new id at each call: a UUIDv7, larger (as text) than every one it made before. */
+/** Returns a new UUIDv7 at each call, larger (as text) than all previous ones. */
 export type IdSource = () => string;
 
 export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
@@ -9,7 +9,7 @@ export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
 const pool = new Uint8Array(4096);
 let used = pool.length;
 
-/** Asking the system for a few bytes costs as much as asking for many. */
+/** Requesting many random bytes costs as much as requesting a few. */
 const systemRandom: RandomBytes = (bytes) => {
   if (used + bytes.length > pool.length) {
     crypto.getRandomValues(pool);
@@ -22,8 +22,8 @@ const systemRandom: RandomBytes = (bytes) => {
 const counterLimit = 0x1000;
 
 /**
- * Ids are time-ordered, and monotonic whatever the clock does: when it stands still or runs backwards, a 12-bit
- * counter goes on, and past that the time field is advanced.
+ * IDs are ordered by time and always increase: if the clock stands still or runs backwards, a 12-bit counter increases, and
+ * after that the time field.
  */
 export function createIdSource(clock: Clock = systemClock, random: RandomBytes = systemRandom): IdSource {
   const bytes = new Uint8Array(16);

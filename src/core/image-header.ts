@@ -1,4 +1,4 @@
-/** The formats that every provider takes. */
+/** The formats that every provider accepts. */
 type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
 export interface ImageHeader {
@@ -7,13 +7,13 @@ export interface ImageHeader {
   readonly height: number;
 }
 
-/** What an image is by its own bytes; `null`: none that we know, or no size to be read. Never throws. */
+/** The format and size of an image; `null`: unknown format or no size. Never throws. */
 export function readImageHeader(bytes: Uint8Array): ImageHeader | null {
   const found = png(bytes) ?? jpeg(bytes) ?? gif(bytes) ?? webp(bytes);
   return found === null || found.width < 1 || found.height < 1 ? null : found;
 }
 
-/** A byte behind the end is 0, which is no size. */
+/** Bytes after the end count as 0, which is not a valid size. */
 function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
@@ -44,7 +44,7 @@ function gif(bytes: Uint8Array): ImageHeader | null {
   return { mimeType: "image/gif", width: uint16Le(bytes, 6), height: uint16Le(bytes, 8) };
 }
 
-/** Three kinds of first chunk: lossy, lossless, and one that announces more. */
+/** The first chunk is lossy, lossless or extended. */
 function webp(bytes: Uint8Array): ImageHeader | null {
   if (!has(bytes, 0, "RIFF") || !has(bytes, 8, "WEBP") || bytes.length < 30) return null;
   const mimeType = "image/webp";
@@ -60,7 +60,7 @@ function webp(bytes: Uint8Array): ImageHeader | null {
   return { mimeType, width: side(24), height: side(27) };
 }
 
-/** From marker to marker, up to the one with the size; each step goes on, so any bytes come to an end. */
+/** Reads markers up to the one with the size. Each step advances, so the loop ends. */
 function jpeg(bytes: Uint8Array): ImageHeader | null {
   if (bytes[0] !== 0xff || bytes[1] !== 0xd8) return null;
   let at = 2;
@@ -71,14 +71,14 @@ function jpeg(bytes: Uint8Array): ImageHeader | null {
     else if (isFrame(marker))
       return { mimeType: "image/jpeg", width: uint16(bytes, at + 7), height: uint16(bytes, at + 5) };
     else if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)) at += 2;
-    // The picture itself, or its end: no size was announced.
+    // Image data or the end: no size was found.
     else if (marker === 0xd9 || marker === 0xda || uint16(bytes, at + 2) < 2) return null;
     else at += 2 + uint16(bytes, at + 2);
   }
   return null;
 }
 
-/** Start of frame; the three that are missing from the row are tables. */
+/** Start of frame, without the three markers of tables. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

@@ -2,24 +2,24 @@ interface RawNumber {
   readonly rawJSON: string;
 }
 
-/** The standard has both; TypeScript's library does not know them yet. */
+/** Both are standard, but missing in TypeScript's library. */
 const rawJson = JSON as unknown as {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
   parse(text: string, revive: (key: string, value: unknown, at: { source?: string }) => unknown): unknown;
 };
 
-/** Only such numbers can be longer than a double holds. Inside of a text it costs a second look and nothing else. */
+/** Only such numbers can exceed a double. A match inside a string only costs a second parse. */
 const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
-/** What a text says, and the same with numbers that a double cannot hold as they are written; `null`: it has none. */
+/** The value, and the same value with raw numbers that a double cannot represent; `null`: there are none. */
 interface ParsedJson {
   readonly value: unknown;
   readonly exact: unknown;
 }
 
-/** Throws as JSON.parse does. IDs that are numbers too long for a double are texts in both. */
+/** Throws like JSON.parse. IDs that are numbers too long for a double become strings in both. */
 export function parseExactly(text: string): ParsedJson {
   if (!longNumber.test(text)) return { value: JSON.parse(text), exact: null };
   let isExact = true;
@@ -38,7 +38,7 @@ function holds(value: number, source: string): boolean {
   return Number.isFinite(value) && digitsOf(String(value)) === digitsOf(source);
 }
 
-/** Significant digits with the power of ten behind the first: the same for every way to write a number. */
+/** Significant digits and exponent: the same for every notation of a number. */
 function digitsOf(source: string): string {
   const [, sign = "", whole = "", part = "", power = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
@@ -48,7 +48,7 @@ function digitsOf(source: string): string {
   return `${sign}${digits.replace(/0+$/, "")}e${whole.length - zeros + Number(power)}`;
 }
 
-/** A value with the numbers of `exact` where the two agree, for JSON.stringify. */
+/** The value with the raw numbers of `exact` where both agree, for JSON.stringify. */
 export function withExactNumbers(value: unknown, exact: unknown): unknown {
   if (typeof value === "number") {
     return rawJson.isRawJSON(exact) && Object.is(Number(exact.rawJSON), value) ? exact : value;
@@ -61,8 +61,8 @@ export function withExactNumbers(value: unknown, exact: unknown): unknown {
 }
 
 /**
- * JSON.stringify for values nested as deep as they like: some versions of Node run out of stack. Only for what
- * JSON.parse gave, so there is nothing in it that has no JSON.
+ * JSON.stringify for deeply nested values, for which some versions of Node run out of stack. Only for values that JSON.parse
+ * can return.
  */
 export function stringifyJson(value: unknown): string {
   try {
@@ -75,7 +75,7 @@ export function stringifyJson(value: unknown): string {
 
 export function stringifyDeep(value: unknown): string {
   const parts: string[] = [];
-  /** Texts to be written as they are, and values still to be taken apart, the next one last. */
+  /** Texts to write unchanged, and values to take apart; the next one is last. */
   const waiting: ({ text: string } | { value: unknown })[] = [{ value }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ("text" in next) parts.push(next.text);
@@ -94,7 +94,7 @@ export function stringifyDeep(value: unknown): string {
   return parts.join("");
 }
 
-/** What a table itself has under a name. Names come from outside: "constructor" is one like any other. */
+/** The table's own value under a name. Names come from outside, and "constructor" may be one. */
 export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

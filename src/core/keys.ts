@@ -4,7 +4,7 @@ import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 /** What a session is for, as lists show and filter it. */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
-/** A key taken apart, by what the text means. Ids in it are decoded. */
+/** A parsed key. Its IDs are decoded. */
 export type KeyForm =
   | { readonly form: "main"; readonly agentId: string }
   | { readonly form: "named"; readonly agentId: string; readonly sessionId: string }
@@ -34,7 +34,7 @@ export type KeyForm =
   | { readonly form: "reset"; readonly agentId: string; readonly sessionId: string }
   | { readonly form: "other"; readonly agentId: string; readonly segments: readonly string[] };
 
-/** A session key taken apart. A thread hangs on any form; `global` and `unknown` belong to no agent. */
+/** A parsed session key. Any form can have a thread; `global` and `unknown` belong to no agent. */
 export type ParsedKey =
   | (KeyForm & { readonly thread?: string })
   | { readonly form: "special"; readonly name: "global" | "unknown" };
@@ -43,7 +43,7 @@ const longestKey = 4096;
 const expectedForm = `agent:<agentId>:<rest>, for example agent:main:main, with agentId ${agentIdForm}`;
 
 /**
- * Takes a key apart, or throws `invalid_key` with what is wrong and the expected form.
+ * Parses a key, or throws `invalid_key` with the problem and the expected form.
  *
  * @example
  * ```ts
@@ -59,7 +59,7 @@ export function parseKey(text: string): ParsedKey {
   return result;
 }
 
-/** As {@link parseKey}, with the problem as a value. */
+/** Like {@link parseKey}, but returns the problem. */
 export function readKey(text: string): ParsedKey | { readonly problem: string } {
   if (text === "global" || text === "unknown") return { form: "special", name: text };
   if (text.length > longestKey) return { problem: `it is longer than ${longestKey} characters` };
@@ -78,7 +78,7 @@ export function readKey(text: string): ParsedKey | { readonly problem: string } 
 }
 
 /**
- * Writes a key. The inverse of {@link parseKey}: parts that would read back as something else are refused.
+ * Formats a key, the inverse of {@link parseKey}. Throws for parts that would be parsed as another form.
  *
  * @example
  * ```ts
@@ -103,19 +103,19 @@ export function formatKey(key: ParsedKey): string {
   return text;
 }
 
-/** The spawn id of a sub-agent's key; `null` for any other key, that of a thread of it too. */
+/** The spawn ID of a sub-agent's key; `null` for any other key, including that of a thread. */
 export function spawnIdOf(text: string): string | null {
   const key = parseKey(text);
   return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
 }
 
-/** Whether a session of this key stands for one of somebody else's agent. */
+/** Whether an ACP agent answers in the session with this key. */
 export function isAcpKey(text: string): boolean {
   const key = readKey(text);
   return "form" in key && key.form === "acp";
 }
 
-/** The kind of a session, from its parsed key alone; a thread has the kind of what it hangs on. */
+/** The kind of a session, from its parsed key. A thread has the kind of its session. */
 export function kindOf(key: ParsedKey): SessionKind {
   switch (key.form) {
     case "main":
@@ -141,7 +141,7 @@ function readRest(agentId: string, segments: string[]): ParsedKey | { problem: s
   return { form: "other", agentId, segments };
 }
 
-/** The form that exactly these segments have; a reserved first word wins over a channel of that name. */
+/** The form of exactly these segments. A reserved first segment takes precedence over a channel of that name. */
 function readForm(agentId: string, segments: readonly string[]): KeyForm | { problem: string } | null {
   const [first = "", second = "", third = "", fourth = ""] = segments;
   const count = segments.length;
@@ -229,7 +229,7 @@ function encodeSegment(id: string): string {
   return id.replaceAll("%", "%25").replaceAll(":", "%3A");
 }
 
-/** Only `%25` and `%3A` are escapes: a session must not have two spellings. */
+/** Only `%25` and `%3A` are escapes, so that a session has one spelling. */
 function decodeSegment(segment: string): string | { problem: string } {
   if (segment === "") return { problem: "is empty" };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

@@ -4,9 +4,9 @@ export interface RawLine {
   readonly line: number;
   /** `null` when the bytes are not UTF-8. */
   readonly text: string | null;
-  /** Ended by a line break; only the last line can lack one. */
+  /** Ends in a line break; only the last line can lack one. */
   readonly complete: boolean;
-  /** Where it begins, and how long it is without its line break: in bytes, or in units of a string. */
+  /** Start, and length without the line break: in bytes, or in UTF-16 units of a string. */
   readonly offset: number;
   readonly length: number;
 }
@@ -14,8 +14,8 @@ export interface RawLine {
 const lineFeed = 0x0a;
 
 /**
- * The lines of a file, blank ones left out. Bytes are decoded line by line: a file may be larger than the longest
- * string, and one bad byte spoils one line. A byte order mark and CRLF are no part of a line.
+ * The lines of a file without blank ones. Bytes are decoded line by line, because a file may exceed the longest string and one
+ * bad byte should affect one line only. A byte order mark and CRLF are not part of a line.
  */
 export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
   const decode = typeof source === "string" ? null : createDecoder();

@@ -4,14 +4,14 @@ import { isCorrupt, lineOf } from "./entries.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** So many entries are hung in one step, which takes as long as to read so much. */
+/** Entries per step, and the cost of a step in bytes read. */
 export const linkedInStep = 512;
 export const linkedBytes = 64 * linkedInStep;
 
-/** An entry in its place. Parents are resolved: following them always ends at a root. */
+/** An entry in the tree. Parents are resolved, and following them always ends at a root. */
 export interface Node {
   readonly entry: Entry;
-  /** In the order of the file, which is the only order there is. */
+  /** In the order of the file. */
   readonly position: number;
   parent: Node | null;
 }
@@ -19,29 +19,29 @@ export interface Node {
 export interface Linked {
   readonly nodes: Node[];
   readonly byId: Map<string, Node>;
-  /** Ids that entries name as their parent and nobody has. */
+  /** Parent IDs that no entry has. */
   readonly missing: Set<string>;
   readonly diagnostics: Diagnostic[];
 }
 
 /**
- * Hangs entries on their parents, in linear time and without recursion.
- * - A repeated id: the first wins.
- * - A parent that is not there: where a damaged line lies just before, the entry that stood there was it, and the
- *   child is bridged to the entry before that line; else the child is a root.
- * - A cycle: its first entry in the file becomes a root.
- * `base` is the parent that a cut working set leaves out on purpose.
+ * Links entries to their parents, in linear time and without recursion.
+ * - Of entries with the same ID, the first counts.
+ * - If a parent is missing and a damaged line precedes the entry, that line was the parent: the entry is linked to the entry
+ *   before the damaged line. Without a damaged line, the entry becomes a root.
+ * - The first entry of a cycle becomes a root.
+ * `base` is the parent that a working set leaves out on purpose.
  */
 export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
   return atOnce(linkingEntries(lines, base));
 }
 
-/** The same entry by entry, for what may be long. */
+/** The same, entry by entry, for large sessions. */
 export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Steps<Linked> {
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
   const diagnostics: Diagnostic[] = [];
-  /** Entries right behind a damaged line, with the entry before it. */
+  /** Entries that directly follow a damaged line, with the entry before it. */
   const behindDamage = new Map<Node, Node>();
   let previous: Node | null = null;
   let damaged = false;
@@ -70,7 +70,7 @@ export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: str
   return { nodes, byId, missing, diagnostics };
 }
 
-/** Where the next entry goes once this one has come last: itself, or where a `leaf` line points. */
+/** The tip after this entry: the entry itself, or the target of a `leaf` line. */
 export function tipAfter(node: Node, byId: ReadonlyMap<string, Node>): Node | null {
   const { entry } = node;
   if (entry.type !== "leaf") return node;
@@ -113,7 +113,7 @@ function* resolveParents(
   return missing;
 }
 
-/** Walks up from every node once; `seen` holds the walk that passed a node first. */
+/** Walks up from every node once. `seen` records which walk visited a node first. */
 function cutCycles(nodes: readonly Node[], diagnostics: Diagnostic[]): void {
   const seen = new Int32Array(nodes.length).fill(-1);
   for (const start of nodes) {
@@ -153,7 +153,7 @@ function duplicate(first: Entry, again: Entry): Diagnostic {
       };
 }
 
-/** Equal as JSON, whatever the order of keys. Not recursive: a line may nest as deep as it likes. */
+/** Compares JSON values without regard to key order. Not recursive, because a line may be deeply nested. */
 export function sameJson(left: unknown, right: unknown): boolean {
   const pairs: [unknown, unknown][] = [[left, right]];
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {

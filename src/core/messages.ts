@@ -12,11 +12,11 @@ const BlobRefSchema = s.object({
   mimeType: s.string(),
   was: s.string(),
 });
-/** Where a large text or image lives instead of in the line. */
+/** Reference to a large text or image that is stored outside of the line. */
 export interface BlobRef extends s.Static<typeof BlobRefSchema> {}
 
 const anyRecord = s.record(s.unknown());
-/** What a provider said of a block or message, by the provider's name: kept as it came, to be given back. */
+/** A provider's metadata of a block or message, by provider name. It is sent back unchanged. */
 const ours = { providerMetadata: s.optional(anyRecord) };
 
 const TextBlockSchema = s.object({
@@ -27,7 +27,7 @@ const TextBlockSchema = s.object({
     s.object({
       ...ours,
       blob: s.optional(BlobRefSchema),
-      /** What this text stands in for: a part of a message that the format has no block for. */
+      /** The message part that this text replaces, because the format has no block for it. */
       part: s.optional(anyRecord),
     }),
   ),
@@ -60,7 +60,7 @@ const ToolCallBlockSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** The model's arguments were no object; `arguments.input` is what it wrote. */
+      /** The model's arguments were not an object; `arguments.input` has the original. */
       invalidInput: s.optional(s.boolean()),
     }),
   ),
@@ -70,7 +70,7 @@ export interface ToolCallBlock extends s.Static<typeof ToolCallBlockSchema> {}
 const BlockSchema = s.openUnion("type", [TextBlockSchema, ImageBlockSchema]);
 const AssistantBlockSchema = s.openUnion("type", [TextBlockSchema, ThinkingBlockSchema, ToolCallBlockSchema]);
 
-/** Content of user messages and tool results. A block of an unknown type may be among them at run time. */
+/** Content of user messages and tool results. At run time it may contain blocks of unknown types. */
 export type Content = string | (TextBlock | ImageBlock)[];
 export const ContentSchema: s.Schema<Content> = s.union([s.string(), s.array(BlockSchema)]);
 export type AssistantBlock = TextBlock | ThinkingBlock | ToolCallBlock;
@@ -94,18 +94,18 @@ export const UsageSchema = s.object({
 export interface Usage extends s.Static<typeof UsageSchema> {}
 
 const ProvenanceSchema = s.object({
-  /** `external_user | inter_session | internal_system`; others may come. */
+  /** `external_user | inter_session | internal_system`; others may follow. */
   kind: s.string(),
   sourceSessionKey: s.optional(s.string()),
   sourceChannel: s.optional(s.string()),
   sourceTool: s.optional(s.string()),
-  /** Of a message in a group: who wrote it, by the channel's ID. */
+  /** In a group: the author's ID on the channel. */
   sourcePeer: s.optional(s.string()),
   sourcePeerName: s.optional(s.string()),
   rootId: s.optional(s.string()),
   hops: s.optional(s.number()),
   deliveryId: s.optional(s.string()),
-  /** Set by Skein alone, for a spawned session's task and for announcements: sent to the model without a fence around it. */
+  /** Only set by Skein, for tasks of spawned sessions and announcements: sent to the model without a fence. */
   verbatim: s.optional(s.boolean()),
 });
 export interface Provenance extends s.Static<typeof ProvenanceSchema> {}
@@ -126,23 +126,23 @@ const AssistantMessageSchema = s.object({
   provider: s.optional(s.string()),
   model: s.optional(s.string()),
   usage: s.optional(UsageSchema),
-  /** `stop | length | toolUse | error | aborted`; later versions of other programs add to it. */
+  /** `stop | length | toolUse | error | aborted`; other programs may add values. */
   stopReason: s.optional(s.string()),
   errorMessage: s.optional(s.string()),
   timestamp: s.optional(s.number()),
-  /** Of a note: who wrote it in the agent's place. */
+  /** For a note: its author. */
   provenance: s.optional(ProvenanceSchema),
   skein: s.optional(
     s.object({
       ...ours,
-      /** The response's own id, model, time and metadata. */
+      /** The ID, model, time and metadata of the response. */
       response: s.optional(anyRecord),
-      /** Usage and the reason for stopping, in the provider's words. */
+      /** Usage and stop reason as the provider reports them. */
       usage: s.optional(anyRecord),
       finishReason: s.optional(anyRecord),
-      /** `false`: the price was not known, and the cost of nothing stands for that. */
+      /** `false`: the price was unknown, and the cost is recorded as 0. */
       costKnown: s.optional(s.boolean()),
-      /** Of an answer that failed: how often it was tried, and whether another try may help. */
+      /** For a failed answer: the number of attempts, and whether a retry may succeed. */
       attempts: s.optional(s.number()),
       retryable: s.optional(s.boolean()),
     }),
@@ -161,9 +161,9 @@ const ToolResultMessageSchema = s.object({
   skein: s.optional(
     s.object({
       ...ours,
-      /** The same of the message that held this result and those behind it. */
+      /** Metadata of the message that contained this result and those after it. */
       groupMetadata: s.optional(anyRecord),
-      /** What the result was where it is no text: `json`, `execution-denied`. */
+      /** The kind of a result that was not text: `json`, `execution-denied`. */
       output: s.optional(s.string()),
     }),
   ),
@@ -193,7 +193,7 @@ const CustomRoleMessageSchema = s.object({
 });
 export interface CustomRoleMessage extends s.Static<typeof CustomRoleMessageSchema> {}
 
-/** Written by later versions of pi: the system prompt as it then was. */
+/** The system prompt at the time, written by later versions of pi. */
 const SystemMessageSchema = s.object({
   role: s.literal("system"),
   content: ContentSchema,
@@ -201,10 +201,7 @@ const SystemMessageSchema = s.object({
 });
 export interface SystemMessage extends s.Static<typeof SystemMessageSchema> {}
 
-/**
- * A message as it stands in an entry. Messages of unknown roles are kept too; code that switches on `role`
- * passes them by.
- */
+/** A message in an entry. Messages of unknown roles are kept; code that switches on `role` ignores them. */
 export type Message =
   | UserMessage
   | AssistantMessage
@@ -222,21 +219,21 @@ export const MessageSchema: s.Schema<Message> = s.openUnion("role", [
   SystemMessageSchema,
 ]);
 
-/** Whether a block can stand in the content of a message of this role. */
+/** Whether a message of this role may contain the block. */
 export function isUsableBlock(role: unknown, value: unknown): boolean {
   const schema: s.Schema = role === "assistant" ? AssistantBlockSchema : BlockSchema;
   return fits(schema, value);
 }
 
-/** Whether a message was written in the agent's place: no model answered. */
+/** Whether the message was written in the agent's name without a model. */
 export function isNote({ provider, model }: Pick<AssistantMessage, "provider" | "model">): boolean {
   return provider === "skein" && model === "note";
 }
 
-/** The custom type of entries that hold what hooks put before a prompt. */
+/** The custom type of entries with context that hooks put before a prompt. */
 export const prependedContextType = "skein.context";
 
-/** The text of a content, blocks joined by line breaks; images and calls contribute nothing. */
+/** The text of a content, with blocks joined by line breaks. Images and calls are ignored. */
 export function textOf(content: Content | readonly AssistantBlock[]): string {
   if (typeof content === "string") return content;
   return content

@@ -1,23 +1,23 @@
 import { SkeinError } from "./errors.ts";
 
-/** What a migration asks of the database: a `Ledger` is one. */
+/** The part of a `Ledger` that a migration uses. */
 interface VersionedLedger {
   sql(text: string): { get(...values: string[]): Record<string, unknown> | undefined };
   run(text: string, ...values: string[]): unknown;
   exclusively<T>(act: () => T): T;
 }
 
-/** A part of a ledger that has a version among the facts, so that it goes forward without the rest. */
+/** A part of the ledger with its own version in `facts`, so that it is migrated independently. */
 export interface LedgerPart {
-  /** The name of the fact. */
+  /** The name of its version in `facts`. */
   readonly fact: string;
-  /** What its tables are about, as in "the version 3 of its runs". */
+  /** What its tables contain, as in "the version 3 of its runs". */
   readonly about: string;
-  /** The statements that lead from each version to the next. */
+  /** The statements that migrate each version to the next. */
   readonly steps: readonly (readonly string[])[];
 }
 
-/** Brings the tables of a part forward, all steps or none. Those of a newer Skein are refused. */
+/** Migrates the tables of a part, all steps or none. Throws for tables of a newer Skein. */
 export function migratePart(ledger: VersionedLedger, { fact, about, steps }: LedgerPart): void {
   const readVersion = () =>
     Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);

@@ -2,22 +2,22 @@ import { currentVersion, entryProblem, headerProblem } from "./entries.ts";
 import { isUsableBlock } from "./messages.ts";
 import { isRecord } from "./shape.ts";
 
-/** What earlier versions wrote, in today's words. In memory: the file is not touched. */
+// Entries of earlier versions are migrated in memory; the file is not changed.
 
-/** Where a line without an id hangs: version 1 had neither ids nor parents. */
+/** The place of a line. Version 1 had neither IDs nor parents. */
 export interface LinePlace {
-  /** For a line that has none: by its line number, so the same file gives the same ids each time. */
+  /** The ID for a line without one. Derived from the line number, so that a file always gives the same IDs. */
   readonly newId: string;
-  /** The id of the entry on the nearest usable line before. */
+  /** The ID of the nearest usable entry before. */
   readonly previousId: string | null;
-  /** The id of the entry that version 1 calls by this index (the header is 0), if it comes earlier. */
+  /** The ID of the earlier entry with this index in version 1 (the header is 0). */
   idAtIndex(index: number): string | null;
 }
 
-/** The last moment that a Date can hold. */
+/** The latest time of a Date. */
 const latestTime = 8.64e15;
 
-/** The same object when there is nothing to do. */
+/** Returns the same object if nothing changes. */
 export function migrateEntry(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
   return renameHookRole(keptIndexToId(giveId(value, place), place));
 }
@@ -32,14 +32,14 @@ function giveId(value: Record<string, unknown>, place: LinePlace): Record<string
 
 const idFields = ["id", "parentId", "targetId", "firstKeptEntryId", "fromId"];
 
-/** IDs that are numbers, as texts. The same object when there are none. */
+/** Converts numeric IDs to strings. Returns the same object if there are none. */
 export function textIds(value: Record<string, unknown>): Record<string, unknown> {
   const numeric = idFields.filter((field) => typeof value[field] === "number");
   if (numeric.length === 0) return value;
   return { ...value, ...Object.fromEntries(numeric.map((field) => [field, String(value[field])])) };
 }
 
-/** A header that is not quite one: a field that cannot be used is left out, and the version is read as a number. */
+/** Makes an invalid header usable: drops invalid fields and converts the version to a number. */
 export function normalizeHeader(value: Record<string, unknown>): Record<string, unknown> {
   const header = textIds(dropNulls(value));
   if (header.version !== undefined && typeof header.version !== "number") {
@@ -66,9 +66,8 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * A second chance for an entry that is not quite of its type, as other programs write them: `null` counts as absent,
- * a bare string as a text block, a number as a time; a block that cannot be used, and a field that only says how a
- * message came about, are left out rather than the message.
+ * Makes an invalid entry usable, as other programs write them: `null` counts as absent, a string as a text block, a number as a
+ * time. Invalid blocks, and invalid fields that are not content, are dropped instead of the whole message.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
   const entry = dropNulls(value);
@@ -105,7 +104,7 @@ const provenanceTexts = [
   ...["rootId", "deliveryId"],
 ];
 
-/** A field beside it must not cost the kind: what another session said would pass for a person's word. */
+/** An invalid field must not cost the `kind`: a message of another session would pass for a user's. */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
   const isUsable = ([field, value]: readonly [string, unknown]) => {
     if (field === "hops") return Number.isFinite(value);
@@ -115,14 +114,14 @@ function usableProvenance(provenance: Record<string, unknown>): Record<string, u
   return Object.fromEntries(Object.entries(provenance).filter(isUsable));
 }
 
-/** Fields of entries and messages that only say how something came about. */
+/** Fields of entries and messages that are not content. */
 const sideFields = new Set([
   ...["tokensBefore", "fromHook", "fromId", "display", "label", "name", "usage", "provider", "model", "api"],
   ...["stopReason", "errorMessage", "timestamp", "provenance", "skein", "toolName", "isError", "exitCode"],
   ...["cancelled", "truncated", "fullOutputPath", "excludeFromContext"],
 ]);
 
-/** Takes away fields that keep an entry from being used, but for those that are what it says. */
+/** Drops invalid fields that are not content. */
 function dropUnusable(entry: Record<string, unknown>): void {
   const message = isRecord(entry.message) ? entry.message : {};
   for (let tries = Object.keys(entry).length + Object.keys(message).length; tries > 0; tries--) {
@@ -136,7 +135,7 @@ function textBlock(text: string): { type: string; text: string } {
   return { type: "text", text };
 }
 
-/** Fields of ours that may be absent; a `null` in any other field is somebody's value, and stays. */
+/** Optional fields of Skein's schemas. A `null` in any other field is a value and stays. */
 const optionalFields = new Set(
   [
     "cwd parentSession skein version timestamp provenance api provider model usage stopReason errorMessage",
@@ -152,7 +151,7 @@ export function dropNulls(value: Record<string, unknown>): Record<string, unknow
   );
 }
 
-/** A time as text: from a number, or from the message, or none. */
+/** The time as text: from a number, from the message, or 1970. */
 function timeText(time: unknown, message: unknown): string {
   const known = [time, isRecord(message) ? message.timestamp : undefined].find(
     (each) => typeof each === "number" && Math.abs(each) <= latestTime,

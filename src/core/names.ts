@@ -1,7 +1,5 @@
 import { SkeinError } from "./errors.ts";
 
-/** The ids that people and programs choose: agents and sessions. */
-
 const agentIdPattern = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const sessionIdPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const takenEndings = [".log", ".jsonl", ".lock", "."];
@@ -10,7 +8,7 @@ const takenWords = new Set(["main", "current", "global", "unknown"]);
 export const agentIdForm = agentIdPattern.source.slice(1, -1);
 
 /**
- * Lowers the case of an agent id and checks it; everything else that is wrong is refused, never mended.
+ * Converts an agent ID to lowercase and checks it. Throws `invalid_agent_id`.
  *
  * @example
  * ```ts
@@ -24,15 +22,15 @@ export function parseAgentId(text: string): string {
   return agentId;
 }
 
-/** As {@link parseAgentId}, but `null` for what is not an agent id. */
+/** Like {@link parseAgentId}, but returns `null` for an invalid ID. */
 export function readAgentId(text: string): string | null {
-  // ASCII alone is lowered: U+212A (the Kelvin sign) would become a plain k.
+  // Only ASCII: lowercasing U+212A (the Kelvin sign) gives a plain k.
   const lowered = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return agentIdPattern.test(lowered) ? lowered : null;
 }
 
 /**
- * Checks a session id. Ids become file names, so endings and words that mean something there are taken.
+ * Checks a session ID. IDs become file names, so some endings and words are reserved.
  *
  * @example
  * ```ts
@@ -46,7 +44,7 @@ export function parseSessionId(text: string): string {
   return text;
 }
 
-/** What is wrong with a session id, or `null`. */
+/** What is wrong with a session ID, or `null`. */
 export function sessionIdProblem(text: string): string | null {
   if (!sessionIdPattern.test(text)) return `it does not match ${sessionIdPattern.source.slice(1, -1)}`;
   const lowered = text.toLowerCase();
@@ -56,8 +54,8 @@ export function sessionIdProblem(text: string): string | null {
 }
 
 /**
- * A folder whose path may depend on user and agent. Each placeholder is a whole folder name, because names that are put
- * together can be the same for two users: `{agentId}-{userId}` is `a-b-c` for `a` and `b-c`, and for `a-b` and `c`.
+ * A folder whose path may depend on user and agent. Each placeholder must be a whole folder name, because combined names can
+ * collide: `{agentId}-{userId}` is `a-b-c` for both `a`, `b-c` and `a-b`, `c`.
  */
 export const folderTemplatePattern =
   "^(?:[^\\u0000{}]|\\$\\{[^{}]*\\}|(?<=^|[/\\\\])\\{(?:userId|agentId)\\}(?=[/\\\\]|$))+$";
@@ -66,3 +64,6 @@ export const folderTemplateHelp = "braces only around {userId} or {agentId} as a
 export function isFolderTemplate(path: string): boolean {
   return new RegExp(folderTemplatePattern).test(path);
 }
+
+/** Name and version for programs that Skein starts or connects to. */
+export const clientInfo = { name: "skein", version: "0.1.0" } as const;

@@ -2,27 +2,25 @@ import { SkeinError } from "./errors.ts";
 import { userSegment } from "./path-segment.ts";
 import { spaceOf } from "./space.ts";
 
-/** Under which folders of the root somebody's sessions lie. */
-
 const usersFolder = "users";
-const mostSegments = 8;
-/** What the store keeps in a folder of its own accord, and the databases with all that lies beside them. */
+const maxSegments = 8;
+/** Names that the store itself uses in a folder, including its databases and their side files. */
 const storesOwn =
   /^(?:agents|trash|users|user\.json|sessions\.json|gateway\.json|token|(?:work|index|locks)\.db.*)$/;
 
-/** The folders of a user: `users` and the id; the unnamed user's are in the root itself. */
+/** The folders of a user: `users` and the ID. The unnamed user's are in the root itself. */
 export function defaultNamespace({ userId }: { readonly userId?: string | null }): readonly string[] {
   const { namespace, userId: named } = spaceOf(userId ?? null);
   return namespace ?? (named === null ? [] : [usersFolder, named]);
 }
 
 /**
- * Checks a namespace and gives its folder names, from the root down. No two namespaces have the same ones, and none is
- * a name that the store needs itself; `users` stands before one user id alone.
+ * Checks a namespace and returns its folder names, from the root down. Different namespaces have different folders. A name that
+ * the store uses is refused; `users` may only precede one user ID.
  */
 export function checkNamespace(segments: readonly string[]): string[] {
-  if (segments.length > mostSegments) {
-    refuse(segments, `it has ${segments.length} segments`, `Use ${mostSegments} at the most`);
+  if (segments.length > maxSegments) {
+    refuse(segments, `it has ${segments.length} segments`, `Use at most ${maxSegments}`);
   }
   const folders = segments.map((segment) => encoded(segment, segments));
   if (folders[0] === usersFolder) {

@@ -1,9 +1,9 @@
 import type { Steps } from "./slices.ts";
 import { Slices, sliceBytes } from "./slices.ts";
 
-/** So much text is read between two looks at the clock. */
+/** Text read between two time checks. */
 const stepCharacters = 16 * 1024;
-/** A longer string is unescaped in pieces. */
+/** Longer strings are unescaped in pieces. */
 const pieceCharacters = 64 * 1024;
 /** The longest escape is a backslash, `u` and four digits. */
 const longestEscape = 6;
@@ -28,7 +28,7 @@ export async function parseJson(text: string, signal?: AbortSignal): Promise<unk
   return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
 }
 
-/** What JSON.parse gives and throws, but in steps: a text of many megabytes does not keep the event loop busy. */
+/** Like JSON.parse, but in steps, so that a text of many megabytes does not block the event loop. */
 export function* parseJsonInSteps(text: string): Steps<unknown> {
   const reader = new JsonReader(text);
   for (let reported = 0; ; ) {
@@ -70,11 +70,11 @@ function endOfWholeEscapes(piece: string): number {
   return length;
 }
 
-/** A list or object that is not complete yet. */
+/** An incomplete array or object. */
 interface Open {
   readonly list: unknown[] | null;
   readonly object: Record<string, unknown>;
-  /** Of the value that comes next; `null`: it has not come yet. */
+  /** The key of the next value; `null`: not read yet. */
   key: string | null;
   /** What may come next. */
   next: "first" | "value" | "separator";
@@ -141,7 +141,7 @@ class JsonReader {
     return this.#complete(Number(number));
   }
 
-  /** Puts a value where it belongs; `true`: it is the whole. */
+  /** Adds a value to its container; `true`: it is the root. */
   #complete(value: unknown): boolean {
     const top = this.#open.at(-1);
     if (top === undefined) {
@@ -157,14 +157,14 @@ class JsonReader {
     }
     const { object, key } = top;
     top.key = null;
-    // To assign it would change the object's prototype.
+    // An assignment would change the object's prototype.
     if (key === "__proto__")
       Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
     else object[key ?? ""] = value;
     return false;
   }
 
-  /** A string is a key where an object has none for its next value yet. */
+  /** A string is a key if the object has none for its next value yet. */
   #gotString(value: string): boolean {
     const top = this.#open.at(-1);
     if (top === undefined || top.list !== null || top.key !== null) return this.#complete(value);
@@ -178,7 +178,7 @@ class JsonReader {
     return this.#readPiece([]);
   }
 
-  /** Searches one piece of the text for the end of the string, so that a long string of escaped quotes takes many steps too. */
+  /** Searches one piece of the text for the end of the string, so that a long string of escaped quotes takes several steps. */
   #readPiece(pieces: string[]): boolean {
     const piece = this.#text.slice(this.at, this.at + pieceCharacters);
     const end = endOfString(piece);

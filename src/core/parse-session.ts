@@ -10,30 +10,30 @@ import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 import { cutText } from "./text.ts";
 
-/** A session file as read: every line accounted for. */
+/** A parsed session file. Every line is accounted for. */
 export interface ParsedSession {
-  /** `null` when the header is lost; the entries are there all the same. */
+  /** `null` if the header is lost. */
   readonly header: SessionHeader | null;
-  /** The version that the file says it has. */
+  /** The version that the file states. */
   readonly version: number;
-  /** A version newer than ours: to be read, not written. */
+  /** The version is newer than this Skein's: the file may be read, but not written. */
   readonly readOnly: boolean;
   /** Entries and damaged lines, in the order of the file. */
   readonly lines: readonly (Entry | CorruptLine)[];
   readonly diagnostics: readonly Diagnostic[];
-  /** Where each of `lines` stands in the source, for those who want to find it again. */
+  /** The place of each line in the source. */
   readonly places: readonly LinePlace[];
 }
 
-/** In bytes, or in units of a string; without the line break. */
+/** In bytes, or in UTF-16 units of a string; without the line break. */
 export interface LinePlace {
   readonly offset: number;
   readonly length: number;
 }
 
 /**
- * Reads a session file of version 1, 2 or 3, or the parts of a later one that we know. Never throws: a damaged line
- * is a value in `lines`, and everything odd is in `diagnostics`.
+ * Parses a session file of version 1, 2 or 3, and the known parts of a later version. Never throws: a damaged line is a value
+ * in `lines`, and all problems are in `diagnostics`.
  *
  * @example
  * ```ts
@@ -46,9 +46,9 @@ export function parseSession(source: string | Uint8Array): ParsedSession {
   return atOnce(parsingSession(source));
 }
 
-/** The same line by line, for what may be long. */
+/** The same, line by line, for large files. */
 export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
-  // IDs are made up for lines that have none. Where one is taken by another line, all are made up once more.
+  // Lines without an ID get one. If such an ID clashes with that of another line, all are generated again.
   for (let attempt = 1; ; attempt += 1) {
     const reader = new Reader(attempt);
     for (const raw of splitLines(source)) {
@@ -67,20 +67,20 @@ class Reader {
   readonly #places: LinePlace[] = [];
   readonly #diagnostics: Diagnostic[] = [];
   #previousId: string | null = null;
-  /** Ids by version 1's index: counted from the header, damaged lines included. */
+  /** IDs by version 1's index, which counts the header and damaged lines. */
   #idByIndex: (string | null)[] = [];
   #migrated = 0;
   readonly #attempt: number;
-  readonly #madeUpIds = new Set<string>();
+  readonly #generatedIds = new Set<string>();
   readonly #givenIds = new Set<string>();
 
   constructor(attempt: number) {
     this.#attempt = attempt;
   }
 
-  /** Whether an ID that was made up is one that another line has. */
+  /** Whether a generated ID equals that of another line. */
   get hasClash(): boolean {
-    return [...this.#madeUpIds].some((id) => this.#givenIds.has(id));
+    return [...this.#generatedIds].some((id) => this.#givenIds.has(id));
   }
 
   read(raw: RawLine): void {
@@ -125,15 +125,15 @@ class Reader {
       this.#report("normalized_entry", `the header was read as it was meant; ${problem}`, raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
-    this.#forgiveForerunners();
+    this.#ignoreForeignLines();
     if (this.#lines.length === 0) return;
     const count = this.#lines.filter((line) => !isCorrupt(line)).length;
     const before = count === 1 ? "1 entry stands" : `${count} entries stand`;
     this.#report("late_header", `${before} before the header`, raw.line);
   }
 
-  /** What stands before the header is somebody else's, damaged or not, as long as no entry is among it. */
-  #forgiveForerunners(): void {
+  /** Lines before the header belong to another program, unless one of them is an entry. */
+  #ignoreForeignLines(): void {
     if (!this.#lines.every(isCorrupt)) return;
     this.#lines.length = 0;
     this.#places.length = 0;
@@ -160,7 +160,7 @@ class Reader {
     });
     if (migrated !== value) this.#migrated += 1;
     const entry = this.#shaped(migrated, known, raw.line);
-    (named ? this.#givenIds : this.#madeUpIds).add(entry.id);
+    (named ? this.#givenIds : this.#generatedIds).add(entry.id);
     keepExact(entry, { exact });
     this.#lines.push(entry);
     this.#places.push({ offset: raw.offset, length: raw.length });
@@ -203,7 +203,7 @@ class Reader {
 
 const foreignNote = "a line before the header is not ours";
 
-/** Why a line could not be read, for people. */
+/** Explains why a line could not be read. */
 export const corruptReasonText: Readonly<Record<CorruptReason, string>> = {
   not_utf8: "it is not UTF-8",
   not_json: "it is not JSON",

@@ -3,19 +3,18 @@ import { SkeinError } from "./errors.ts";
 import { isReservedUserId, spaceOf } from "./space.ts";
 
 /**
- * User ids as folder names. Injective and reversible, lower-case ASCII only, so that two ids never share a folder,
- * not even on a disk that folds case. `~` begins the name of an id too long to spell out.
+ * Encodes user IDs as folder names: reversibly and in lowercase ASCII, so that two IDs never share a folder, even on a disk that
+ * ignores case. `~` begins the name of an ID that is too long.
  */
 
 const longestUserId = 256;
 const longestSegment = 200;
-/** Names that mean a device on Windows, whatever ending follows. */
+/** Device names on Windows, with any extension. */
 const deviceName = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/;
 
 /**
- * The folder name of a user id. Ids over 200 bytes when encoded become `~<sha256>`; the id itself then has to be
- * kept beside, in `user.json`.
- * For example `userSegment("Ann@example.org")` is `"%41nn%40example.org"`.
+ * The folder name of a user ID, for example `%41nn%40example.org` for `Ann@example.org`. An ID of over 200 encoded bytes becomes
+ * `~<sha256>`, and is stored in `user.json`.
  */
 export function userSegment(userId: string): string {
   const problem = userIdProblem(userId);
@@ -31,24 +30,21 @@ export function userSegment(userId: string): string {
   return segment.length <= longestSegment ? segment : `~${sha256(bytes)}`;
 }
 
-/**
- * The user id of a folder name; `null` for a hashed one, whose id is in its `user.json`.
- * For example `userIdOfSegment("%41nn%40example.org")` is `"Ann@example.org"`.
- */
+/** The user ID of a folder name; `null` for a hashed one, whose ID is in its `user.json`. */
 export function userIdOfSegment(segment: string): string | null {
   if (/^~[0-9a-f]{64}$/.test(segment)) return null;
   const userId = decode(segment);
-  // Only our own spelling is accepted: anything else would be a second name for the same user.
+  // Other spellings are refused, because they would be a second name of the same user.
   if (userId === null || userIdProblem(userId) !== null || userSegment(userId) !== segment) {
     throw new SkeinError("invalid_path_segment", { segment, problem: "it is not in the encoded form" });
   }
   return userId;
 }
 
-/** No segment of a user ID has an `@`, so this folder is no other user's. */
+/** No encoded user ID contains `@`, so no other user has this folder. */
 const unnamedUserFolder = "@unnamed";
 
-/** For example `/srv/{userId}` is `/srv/%41nn` for `Ann`. */
+/** For example, `/srv/{userId}` becomes `/srv/%41nn` for `Ann`. */
 export function expandFolder(
   template: string,
   { userId, agentId }: { readonly userId: string | null; readonly agentId: string },

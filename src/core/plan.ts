@@ -6,22 +6,22 @@ import { sameJson } from "./link.ts";
 import type { EntryDraft } from "./seal.ts";
 import { sealEntry } from "./seal.ts";
 
-/** An entry to be added; with an id of the caller's, adding it again changes nothing. */
+/** An entry to add. With an ID, adding it again changes nothing. */
 export interface PlannedItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/** Entries that have their place and their lines, but are not in the tree yet: write the lines first, then commit. */
+/** Entries with their places and lines that are not in the tree yet. Write the lines first, then commit. */
 export interface Plan {
-  /** One for each item, new or already there. */
+  /** One for each item, new or existing. */
   readonly entries: readonly Entry[];
-  /** The lines to be written, without line breaks; none when everything was there already. */
+  /** The lines to write, without line breaks; none if all entries exist. */
   readonly lines: readonly string[];
   readonly nodes: readonly Node[];
 }
 
-/** What planning needs to know of the tree. */
+/** The part of a tree that planning uses. */
 export interface PlanSite {
   readonly tip: Node | null;
   readonly size: number;
@@ -30,7 +30,7 @@ export interface PlanSite {
   newId(): string;
 }
 
-/** Seals the items one behind the other from the tip on. Throws on the first that is wrong, and nothing is changed. */
+/** Seals the items in sequence from the tip on. Throws for the first invalid one and changes nothing. */
 export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan {
   const entries: Entry[] = [];
   const lines: string[] = [];
@@ -63,7 +63,7 @@ export function requireNode(node: Node | undefined, id: string): Node {
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
-/** A version that we do not know is not ours to add to. */
+/** Sessions of a newer version cannot be extended. */
 export function refuseNewer(id: string, version: number | undefined): never {
   const problem = `it has version ${version}, newer than ${currentVersion}`;
   throw new SkeinError("read_only", { name: `Session ${id}`, problem });
@@ -75,7 +75,7 @@ function sameEntry(entry: Entry, draft: EntryDraft): Entry {
   if (sameJson(lineOf(entry), again)) return entry;
   throw new SkeinError("conflict", {
     problem: `Another entry has the id ${entry.id}`,
-    advice: "Use an id of its own for what is new",
+    advice: "Use a new id for a new entry",
   });
 }
 
@@ -91,7 +91,7 @@ function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) =>
   }
 }
 
-/** A message's time that the draft leaves out is the one it got the first time. */
+/** If the draft has no time, the time of the existing entry counts. */
 function withTimeOf(draft: EntryDraft, entry: Entry): EntryDraft {
   if (draft?.type !== "message" || entry.type !== "message" || draft.message?.timestamp !== undefined)
     return draft;

@@ -3,28 +3,28 @@ import type { ParsedKey } from "./keys.ts";
 import { formatKey, kindOf, parseKey, readKey } from "./keys.ts";
 import { readAgentId, sessionIdProblem } from "./names.ts";
 
-/** On whose behalf a reference is read: an agent, and the session it speaks from if there is one. */
+/** For whom a reference is read: an agent, and its session if there is one. */
 export interface Asker {
   readonly agentId: string;
-  /** The asker's own session, what `current` means. */
+  /** The asker's own session, which `current` names. */
   readonly key?: string;
   /** With `global`, `main` is the one session that all senders share. */
   readonly scope?: "per-sender" | "global";
 }
 
-/** One thing to look up, in a directory that is already limited to the asker's user. */
+/** One lookup among the sessions of the asker's user. */
 export type Lookup =
   | { readonly by: "key"; readonly key: string }
   | { readonly by: "spawnId"; readonly spawnId: string }
-  /** Session ids are unique without regard to case, and are found so. */
+  /** Session IDs are compared without regard to case. */
   | { readonly by: "sessionId"; readonly sessionId: string }
-  /** The unique ID of a session, which it keeps whatever happens to its key. */
+  /** The uid of a session never changes. */
   | { readonly by: "uid"; readonly uid: string }
   | { readonly by: "label"; readonly label: string; readonly agentId: string }
   | { readonly by: "prefix"; readonly prefix: string };
 
 /**
- * The short form of a key, as this asker would write it. `resolveReference` of it finds the same key again.
+ * The short form of a key, as this asker would write it. `resolveReference` finds the same key again.
  *
  * @example
  * ```ts
@@ -45,18 +45,18 @@ function displayFor(parsed: ParsedKey, asker: Asker): string {
   const prefix = `agent:${asker.agentId}:`;
   if (parsed.agentId !== asker.agentId || !hasShortForm(parsed)) return key;
   const short = key.slice(prefix.length);
-  // A channel may be called "agent"; its short form would read as another agent's key.
+  // A channel may be named "agent"; the short form would be parsed as a key of another agent.
   return short.startsWith("agent:") ? key : short;
 }
 
-/** What a reference can mean, most specific first. An empty list: it can mean nothing. */
+/** What a reference can name, most specific first. Empty: nothing. */
 export function referenceLookups(text: string, who: Asker, options: { prefix?: boolean } = {}): Lookup[] {
   const asker = canonical(who);
   if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
   if (text === "main") return [{ by: "key", key: mainKey(asker) }];
   if (text === "" || text === "unknown") return [];
   const key = readKey(text);
-  // What reads as a key is one, and never a label that looks like it.
+  // A text that can be parsed as a key is never a label.
   if (!("problem" in key)) return [{ by: "key", key: formatKey(key) }];
   const lookups: Lookup[] = displayLookups(text, asker);
   if (sessionIdProblem(text) === null) lookups.push(...sessionIdLookups(text, asker.agentId));
@@ -67,8 +67,8 @@ export function referenceLookups(text: string, who: Asker, options: { prefix?: b
   return lookups;
 }
 
-/** The key that a reference is, as it is or in short; `null`: it is an id or a label. */
-export function keyMeant(reference: string, asker: Asker): string | null {
+/** The full key of a reference that is a key or a short key; `null`: it is an ID or a label. */
+export function keyOfReference(reference: string, asker: Asker): string | null {
   const whole = readKey(reference);
   if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
   const [lookup] = referenceLookups(reference, asker);
@@ -77,8 +77,8 @@ export function keyMeant(reference: string, asker: Asker): string | null {
 }
 
 /**
- * What a bare session ID can mean. The holder of the key comes first: after a reset another session has the name, and the
- * one before it keeps the ID.
+ * What a session ID can name. The key with the ID comes first: after a reset another session has that key, while the old one
+ * keeps the ID.
  */
 export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
   const isAgent = readAgentId(agentId) !== null;
@@ -90,8 +90,8 @@ export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
 }
 
 /**
- * Finds the session that a reference means for an asker: the first lookup that finds anything decides.
- * `null` when nothing does; `ambiguous` when one lookup finds several.
+ * Finds the session that a reference names for an asker. The first lookup with a result decides. Returns `null` if there is
+ * none; throws `ambiguous` if a lookup finds several.
  *
  * @example
  * ```ts
@@ -121,7 +121,7 @@ export async function resolveReference<T extends { readonly key: string }>(
   return null;
 }
 
-/** Agent id and key as they are kept, whatever the case they came in. */
+/** Agent ID and key in their stored form. */
 function canonical(asker: Asker): Asker {
   const agentId = readAgentId(asker.agentId) ?? asker.agentId;
   if (asker.key === undefined) return { ...asker, agentId };

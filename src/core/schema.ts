@@ -29,7 +29,7 @@ export interface JsonSchema {
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
-  /** Ours, not published: a tool takes the text as it is, with the blanks at its ends. */
+  /** Not published: a tool gets the text without trimming. */
   readonly keep?: boolean;
   /** The property whose value selects the alternative of `anyOf`, as in OpenAPI. */
   readonly discriminator?: { readonly propertyName: string };
@@ -139,8 +139,8 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 }
 
 /**
- * Objects told apart by a tag. An object with another tag also fits: other programs write types that this version does not
- * know. Such objects do not appear in the type.
+ * Objects distinguished by a tag. Objects with an unknown tag fit too, because other programs write types that this version
+ * does not know. They do not appear in the type.
  */
 export function openUnion<const S extends readonly Schema[]>(
   tag: string,

@@ -25,7 +25,7 @@ import type {
 import { isRecord } from "./shape.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
-/** With fields that a file may lack, and we always write. */
+/** With fields that a file may lack, but Skein always writes. */
 type Complete<T, Field extends keyof T> = Omit<T, Field> & { [F in Field]-?: Exclude<T[F], undefined> };
 
 type CompleteUsage = Complete<
@@ -34,7 +34,7 @@ type CompleteUsage = Complete<
 >;
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
-/** A message as we write it. Its own time may be left out: it is then the entry's. */
+/** A message to write. Without a time of its own, it gets that of the entry. */
 export type MessageDraft =
   | UserMessage
   | (Omit<Complete<AssistantMessage, "api" | "provider" | "model">, "usage" | "stopReason"> & {
@@ -46,7 +46,7 @@ export type MessageDraft =
   | CustomRoleMessage
   | SystemMessage;
 
-/** An entry before it has its place: what the caller decides. */
+/** An entry before it has an ID, a parent and a time. */
 export type EntryDraft =
   | { type: "message"; message: MessageDraft }
   | Unsealed<ModelChange>
@@ -63,7 +63,7 @@ export type EntryDraft =
   | Unsealed<Label>
   | Unsealed<SessionInfo>;
 
-/** Where and when an entry stands. */
+/** The ID, parent and time of an entry. */
 export interface EntryPlace {
   readonly id: string;
   readonly parentId: string | null;
@@ -71,13 +71,13 @@ export interface EntryPlace {
   readonly time: number;
 }
 
-/** An entry with the very line that a file gets, without its line break. */
+/** An entry and its line in the file, without the line break. */
 export interface SealedEntry {
   readonly entry: Entry;
   readonly line: string;
 }
 
-/** The types that we write, with the key order that pi writes: its base fields first, but last in the custom types. */
+/** The entry types that Skein writes, with pi's key order: base fields first, but last in custom types. */
 const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   message: ["id", "parentId", "timestamp", "message"],
   model_change: ["id", "parentId", "timestamp", "provider", "modelId"],
@@ -101,7 +101,7 @@ const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   context_edit: ["id", "parentId", "timestamp", "targetId", "replacement"],
 };
 
-/** What other readers of the format take for granted, and we therefore always write. */
+/** Fields that other readers of the format require. */
 const neededFields: Readonly<Record<string, readonly string[]>> = {
   compaction: ["tokensBefore"],
   branch_summary: ["fromId"],
@@ -116,8 +116,8 @@ const stopReasons = ["stop", "length", "toolUse", "error", "aborted", "deferred"
 const writableRoles = ["user", "assistant", "toolResult", "bashExecution", "custom", "system"];
 
 /**
- * Checks a draft and fixes its line. The entry returned is read back from that line: memory and disk hold the same,
- * and the caller's object stays the caller's. Throws `invalid_entry` and changes nothing.
+ * Checks a draft and creates its line. The returned entry is parsed from that line, so that memory and disk agree and the
+ * caller's object is not shared. Throws `invalid_entry`.
  */
 export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
   const type = isRecord(draft) ? String(draft.type) : typeof draft;
@@ -126,7 +126,7 @@ export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
   const isItself = isRecord(entry) && entry.type === type && entry.id === place.id;
   const problem = isItself
     ? (entryProblem(entry) ?? writeProblem(entry))
-    : "it turns itself into something else";
+    : "its toJSON returns another entry";
   if (problem !== null) throw new SkeinError("invalid_entry", { type, problem });
   return { entry, line };
 }
@@ -148,7 +148,7 @@ function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string
   }
 }
 
-/** The fields that the place decides, and those that we put in order. */
+/** Fields that depend on the place, and fields that are normalized. */
 function derived(draft: EntryDraft, place: EntryPlace): object {
   const base = { id: place.id, parentId: place.parentId, timestamp: new Date(place.time).toISOString() };
   switch (draft.type) {
@@ -169,7 +169,7 @@ function timed(message: unknown, time: number): unknown {
   return isRecord(message) && message.timestamp === undefined ? { ...message, timestamp: time } : message;
 }
 
-/** One line, no blanks around it; nothing left of it means no name. */
+/** One line without blanks around it; `undefined` if nothing remains. */
 function tidyName(name: unknown): unknown {
   if (typeof name !== "string") return name;
   const lines = name.split(/[\r\n\u2028\u2029]+/).map((line) => line.trim());

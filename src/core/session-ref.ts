@@ -1,6 +1,6 @@
-/** The identity of a session. A record, a row and a run each have one, and pass it on unchanged. */
+/** The identity of a session. Records, rows and runs carry it unchanged. */
 export interface SessionRef {
-  /** Stays the same for good; a reset gives the key to a session with another uid. */
+  /** Never changes. A reset gives the key to a session with another uid. */
   readonly uid: string;
   /** `null`: the unnamed user. */
   readonly userId: string | null;
@@ -9,7 +9,7 @@ export interface SessionRef {
   readonly sessionId: string;
 }
 
-/** The identity alone of a value that has one: for what is written down or sent, where other fields must not follow. */
+/** Only the identity of a value, to store or send it without further fields. */
 export function sessionRefOf({ uid, userId, agentId, key, sessionId }: SessionRef): SessionRef {
   return { uid, userId, agentId, key, sessionId };
 }

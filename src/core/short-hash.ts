@@ -1,7 +1,4 @@
-/**
- * A short name for a text: 16 hexadecimal digits, the same everywhere and for ever. Not for secrets: whoever wants two
- * texts of one name can find them, so every user of it must bear that.
- */
+/** A stable hash of 16 hexadecimal digits. Not secure: collisions can be constructed. */
 export function shortHash(text: string): string {
   let left = 0x9e3779b9;
   let right = 0x85ebca6b;

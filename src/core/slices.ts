@@ -1,11 +1,11 @@
-/** Long work in slices: behind each the event loop has a turn, so that whoever asks for little is answered meanwhile. */
+/** Long work is done in slices, between which the event loop handles other events. */
 
-/** What is read, made or looked through in one slice, near enough in bytes of text. */
+/** The size of a slice, in bytes of text that are processed. */
 export const sliceBytes = 512 * 1024;
-/** A slice is over by then too, for work that takes longer than its bytes say. */
+/** A slice also ends after this time. */
 const sliceMs = 10;
 
-/** Browsers have no `setImmediate`, and delay timers by a second in pages in the background; messages are not delayed. */
+/** Browsers have no `setImmediate` and delay timers of background pages, but not messages. */
 function afterTurn(go: () => void): void {
   if (typeof setImmediate === "function") {
     setImmediate(go);
@@ -19,7 +19,7 @@ function afterTurn(go: () => void): void {
   port2.postMessage(null);
 }
 
-/** In the order in which they came, whoever's work it is: one slice in a turn, however many are at work. */
+/** Waiting work of all callers, in order. One slice runs per turn of the event loop. */
 const waiting: (() => void)[] = [];
 
 function nextTurn(): Promise<void> {
@@ -33,7 +33,7 @@ function goOn(): void {
   if (waiting.length > 0) afterTurn(goOn);
 }
 
-/** A turn of the loop, whoever else waits for one. */
+/** A turn of the event loop, regardless of other waiting work. */
 function ownTurn(): Promise<void> {
   return new Promise((go) => afterTurn(go));
 }
@@ -45,26 +45,26 @@ export class Slices {
   #bytes = 0;
   #begun = performance.now();
 
-  /** `signal`: where it comes, the work ends with its reason at the next turn. */
+  /** On abort, the work ends with the signal's reason at the next turn. */
   constructor(signal?: AbortSignal) {
     this.#signal = signal;
   }
 
-  /** For what is done under a lock: it stands behind nobody, so that those who wait for the lock wait for it alone. */
+  /** For work under a lock: it does not queue behind other work, so that waiters for the lock only wait for this work. */
   static underLock(): Slices {
     const slices = new Slices();
     slices.#next = ownTurn;
     return slices;
   }
 
-  /** So much more is done. `null`: go on; else wait for it, and go on then. */
+  /** Records progress. `null`: continue; otherwise wait for the promise first. */
   did(bytes: number): Promise<void> | null {
     this.#bytes += bytes;
     if (this.#bytes < sliceBytes && performance.now() - this.#begun < sliceMs) return null;
     return this.turn();
   }
 
-  /** Gives the loop its turn now. */
+  /** Lets the event loop run. */
   async turn(): Promise<void> {
     await this.#next();
     this.#signal?.throwIfAborted();
@@ -72,7 +72,7 @@ export class Slices {
     this.#begun = performance.now();
   }
 
-  /** Work that can be parted, to its end. */
+  /** Runs divisible work to its end. */
   async run<T>(steps: Steps<T>): Promise<T> {
     for (;;) {
       const step = steps.next();
@@ -83,10 +83,10 @@ export class Slices {
   }
 }
 
-/** Work that can be parted: behind each step it says how many bytes that was about, and at its end what came of it. */
+/** Divisible work. Yields the approximate size of each step in bytes, and returns the result. */
 export type Steps<T> = Generator<number, T>;
 
-/** All of it at once, for what is short or has nobody waiting. */
+/** Runs all steps without pausing, for short work. */
 export function atOnce<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();

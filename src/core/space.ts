@@ -1,11 +1,11 @@
 /**
- * A space: the sessions of a store that a call names, of a namespace, or of both. Inside the product a space is part of
- * the user id, so whatever keeps users apart keeps spaces apart: lists, search, sends, runs, idempotency keys and budgets.
+ * The store and namespace of a call's sessions. Internally a space is part of the user ID, so that everything that separates
+ * users also separates spaces: lists, search, sends, runs, idempotency keys and budgets.
  */
 export interface Space {
-  /** The name of a store; `null`: the Skein's own. */
+  /** The name of a store; `null`: Skein's own. */
   readonly store: string | null;
-  /** The folders of the sessions; `null`: those of the user. */
+  /** The folders of the sessions; `null`: the user's default. */
   readonly namespace: readonly string[] | null;
 }
 
@@ -15,21 +15,21 @@ export interface SpaceUser extends Space {
   readonly userId: string | null;
 }
 
-/** No user id from outside begins with it. */
+/** No user ID from outside begins with it. */
 const marker = "\u0001";
 
-/** Encodes a user and a space as one user id. In the default space that is the user id itself. */
+/** Encodes a user and a space as one user ID. In the default space it is the user ID itself. */
 export function userInSpace({ userId, store, namespace }: SpaceUser): string | null {
   if (store === null && namespace === null) return userId;
   return marker + JSON.stringify([store, namespace, userId]);
 }
 
-/** Decodes a user id of `userInSpace`. */
+/** Decodes a user ID of `userInSpace`. */
 export function spaceOf(userId: string | null): SpaceUser {
   return (userId?.startsWith(marker) ? decode(userId) : null) ?? { userId, store: null, namespace: null };
 }
 
-/** Whether a text looks like the id of a user in a space, which no user may be called. */
+/** Whether a text has the form of an encoded user, which no user ID may have. */
 export function isReservedUserId(userId: string): boolean {
   return userId.startsWith(marker);
 }

@@ -5,24 +5,24 @@ export function cutText(text: string, longest: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
-/** The last units of a text, at most so many, without splitting a surrogate pair. */
+/** The end of a text, at most `longest` UTF-16 units, without splitting a surrogate pair. */
 export function endOfText(text: string, longest: number): string {
   const from = Math.max(0, text.length - longest);
   const unit = text.charCodeAt(from);
   return text.slice(from > 0 && unit >= 0xdc00 && unit <= 0xdfff ? from + 1 : from);
 }
 
-/** Characters that control a terminal, break a line, or turn the direction of writing; tab and newline are not here. */
+/** Characters that control a terminal, break a line or change the writing direction, except tab and newline. */
 const unprintable =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\u{e0000}-\u{e007f}]/gu;
 
-/** The text with such characters as `\\uXXXX`, and without half surrogate pairs. */
+/** Escapes such characters as `\\uXXXX` and replaces unpaired surrogates. */
 export function escapeUnprintable(text: string): string {
   return text.toWellFormed().replace(unprintable, escaped);
 }
 
-/** The same on one line. */
+/** The same, on one line. */
 export function escapeToLine(text: string): string {
   return escapeUnprintable(text).replace(/[\t\n]/g, escaped);
 }
@@ -37,23 +37,23 @@ const quotedPath = /(["'`])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)[^"'`\n]*[/\\]([^"'`/
 const barePath =
   /(?<![\w/:.~\\-])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)(?:[^\s/\\"'`<>|;,]+[/\\])+([^\s/\\"'`<>|;,]*)/g;
 
-/** A text with absolute paths cut to their last name: `…/trip.jsonl`. A path of one name alone is left as it is. */
+/** Reduces absolute paths to their last segment: `…/trip.jsonl`. A path of one segment stays. */
 export function withoutAbsolutePaths(text: string): string {
   return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
 }
 
-/** The same for a model that works in `cwd`: paths inside that folder become relative to it. */
+/** The same for a model that works in `cwd`: paths inside of that folder become relative. */
 export function withoutPathsOutside(cwd: string | null, text: string): string {
   const inside = cwd === null || cwd.length < 2 ? text : text.replaceAll(`${cwd}/`, "");
   return withoutAbsolutePaths(inside);
 }
 
-/** What a thrown value says; it may be anything at all, and asking it may throw again. */
+/** The text of a thrown value of any type. Converting it may throw too. */
 export function thrownText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);
   } catch {
-    return "something without words was thrown";
+    return "an unreadable value was thrown";
   }
 }
 
@@ -61,8 +61,8 @@ const shortestFence = 3;
 const longestFence = 64;
 
 /**
- * A text between two lines of backticks or tildes that nothing in the text can close: the fence is longer than every run of its
- * character in it. A run too long for a fence is broken up by spaces.
+ * Encloses a text in a fence of backticks or tildes that the text cannot close: it is longer than every run of its character.
+ * A run that is too long for a fence is broken up with spaces.
  */
 export function fenceText(text: string): string {
   const fits = (["`", "~"] as const).map((char) => ({ char, run: longestRun(text, char) }));
@@ -88,28 +88,23 @@ export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** Foreign text inside a text of ours. It cannot close its own fence. */
-
-/** A model gets at most this much of a result. The whole result is in the session that produced it. */
-export const mostCharacters = 100_000;
-/** Of each text that the announcement of an exchange quotes. */
+/** The maximum part of a result for a model. The whole result is in the session that produced it. */
+export const maxCharacters = 100_000;
+/** For each text that the announcement of an exchange quotes. */
 export const longestQuote = 4000;
 
 const noOutput = "(no output)";
 
-/**
- * A text between fences that are longer than any run of their character in it, with control characters made visible and
- * the end cut off where it is very long.
- */
-export function fenceUntrusted(text: string, most: number = mostCharacters): string {
-  const shown = escapeUnprintable(cutText(text.trim(), most).replaceAll("\r\n", "\n"));
+/** Fences a text of another author, with control characters escaped and a long text cut. */
+export function fenceUntrusted(text: string, longest: number = maxCharacters): string {
+  const shown = escapeUnprintable(cutText(text.trim(), longest).replaceAll("\r\n", "\n"));
   return fenceText(shown === "" ? noOutput : shown);
 }
 
-/** A text as a part of a line. */
-export function inLine(text: string, most: number): string {
-  const line = escapeToLine(cutText(text, most + 1).trim());
-  return line.length > most ? `${cutText(line, most)}…` : line;
+/** A text for use within a line. */
+export function inLine(text: string, longest: number): string {
+  const line = escapeToLine(cutText(text, longest + 1).trim());
+  return line.length > longest ? `${cutText(line, longest)}…` : line;
 }
 
 const units = [

@@ -2,20 +2,17 @@ import { copiedFrom } from "./entries.ts";
 import { isRecord } from "./shape.ts";
 import { escapeToLine } from "./text.ts";
 
-/**
- * What is left of an entry that was purged: its place in the tree, its role, and what answers what. Everything that
- * somebody said, wrote or was shown is gone.
- */
+/** A tombstone is what remains of a redacted entry: its place in the tree, its role and its pairing. */
 
 export const redactedText = "[redacted]";
 
-/** What is left of a damaged line that held such an entry, or a part of it: a damaged line. */
+/** Replaces a damaged line that contained a redacted entry or a part of it. */
 export const redactedDamage = '{"redacted":true,"note":"a damaged line that held a redacted entry"';
 
 type Line = Readonly<Record<string, unknown>>;
 
 const placeFields = ["type", "id", "parentId", "timestamp"];
-/** Fields that point at other entries or say how an entry works, and hold nothing that was said. */
+/** Fields that refer to other entries or describe an entry, without content. */
 const structure: Readonly<Record<string, readonly string[]>> = {
   model_change: ["provider", "modelId"],
   thinking_level_change: ["thinkingLevel"],
@@ -46,7 +43,7 @@ const messageFields = [
   "excludeFromContext",
 ];
 
-/** The line of an entry without its contents, marked with when that was done. */
+/** The line without its content, and with the time of the redaction. */
 export function tombstoneOf(line: Line, time: number): Line {
   const type = String(line.type);
   const kept = pick(line, [...placeFields, ...(structure[type] ?? [])]);
@@ -55,7 +52,7 @@ export function tombstoneOf(line: Line, time: number): Line {
   return { ...kept, ...contentsOf(type, line), skein };
 }
 
-/** Whether a line is a tombstone already. */
+/** Whether a line is a tombstone. */
 export function isTombstone(line: Line): boolean {
   return isRecord(line.skein) && typeof line.skein.redacted === "string";
 }
@@ -78,7 +75,7 @@ function contentsOf(type: string, line: Line): Line {
   }
 }
 
-/** A message without its contents: its role, and the calls that results answer, stay. */
+/** A message without its content. Its role, and calls that results answer, stay. */
 export function redactMessage(message: Line): Line {
   const kept = pick(message, messageFields);
   if (message.role === "bashExecution") return { ...kept, command: redactedText, output: redactedText };
@@ -91,7 +88,7 @@ function isCall(block: unknown): block is Line {
   return isRecord(block) && block.type === "toolCall";
 }
 
-/** A result that answers it must still find it. */
+/** A result must still find its call. */
 function emptyCall(call: Line): Line {
   return { ...pick(call, ["type", "id", "name"]), arguments: {} };
 }
@@ -102,9 +99,9 @@ function pick(line: Line, fields: readonly string[]): Record<string, unknown> {
   );
 }
 
-/** A shorter text is too common for "contains" to mean that one text was copied from the other. */
+/** Shorter texts are too common to conclude that one was copied from the other. */
 const minQuoteLength = 24;
-/** Names are short, and are made from the beginning of a text. */
+/** Names are short and made from the beginning of a text. */
 const minNameLength = 8;
 
 /** The texts of redacted entries, to recognize the strings elsewhere that repeat them. */

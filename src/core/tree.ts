@@ -4,9 +4,15 @@ import type { ContextOptions, SessionContext } from "./context.ts";
 import { contextOf, pathOf } from "./context.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
-import { encodeEntry, isBookkeeping, withParentId } from "./entries.ts";
-import { decideAnew, SkeinError } from "./errors.ts";
-import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
+import {
+  currentHeader,
+  encodeEntry,
+  isBookkeeping,
+  newHeader,
+  rebuiltHeader,
+  withParentId,
+} from "./entries.ts";
+import { retryAdvice, SkeinError } from "./errors.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
 import type { Linked, Node } from "./link.ts";
@@ -20,21 +26,21 @@ import { isRecord } from "./shape.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/** Time and ids, for tests that want to own them. */
+/** Time and IDs, for tests. */
 export interface TreeOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
 
-/** What an append may be told. */
+/** Options of {@link SessionTree.append}. */
 export interface TreeAppendOptions {
-  /** The entry's own id. The same id with the same content again changes nothing. */
+  /** The ID of the entry. Repeating an append with the same ID and content changes nothing. */
   readonly id?: string;
-  /** Refused with `conflict` unless this is the leaf now; `null` is before the root. */
+  /** Throws `conflict` unless this is the current leaf; `null`: before the root. */
   readonly expectedLeafId?: string | null;
 }
 
-/** `lostHeader` stands in where a file has none. */
+/** `lostHeader` replaces a missing header. */
 type TreeReading = TreeOptions & { readonly lostHeader?: { id: string; cwd?: string } };
 
 interface ForkInit {
@@ -48,8 +54,8 @@ const systemIds = createIdSource();
 /**
  * A session in memory: a tree of entries, and the place where the next one goes. Synchronous, no I/O.
  *
- * Two words: the *tip* is the entry that the next append hangs on; the *leaf* is the nearest entry from there up
- * that is conversation and not bookkeeping (labels, names, `skein.*`).
+ * The *tip* is the entry that the next append is attached to. The *leaf* is the nearest conversation entry from the tip
+ * upwards; labels, names and `skein.*` entries do not count.
  *
  * @example
  * ```ts
@@ -85,12 +91,12 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
-    // A log's last part alone: its name may have been given before it.
+    // The last part of a log: the session may have been named before it.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
   }
 
-  /** A new, empty session. */
+  /** Creates an empty session. */
   static create(
     init: { cwd: string; id?: string; parentSession?: string },
     options: TreeOptions = {},
@@ -101,12 +107,12 @@ export class SessionTree {
     return new SessionTree(header, false, linkEntries([]), options);
   }
 
-  /** The tree of a file as read. `lostHeader` stands in where the file has none. */
+  /** Builds the tree of a parsed file. `lostHeader` replaces a missing header. */
   static from(session: ParsedSession, options: TreeReading = {}): SessionTree {
     return atOnce(SessionTree.growing(session, options));
   }
 
-  /** The same entry by entry, for what may be long. */
+  /** The same, entry by entry, for large sessions. */
   static *growing(session: ParsedSession, options: TreeReading = {}): Steps<SessionTree> {
     const base = session.header?.skein?.base;
     const linked = yield* linkingEntries(session.lines, typeof base === "string" ? base : undefined);
@@ -123,7 +129,7 @@ export class SessionTree {
     return tree;
   }
 
-  /** What reading and linking found odd. */
+  /** Problems found while reading and linking. */
   get diagnostics(): readonly Diagnostic[] {
     return this.#diagnostics;
   }
@@ -132,12 +138,12 @@ export class SessionTree {
     return this.#nodes.length;
   }
 
-  /** Where the next entry goes; `null` for an empty session. */
+  /** The entry that the next append is attached to; `null` for an empty session. */
   get tipId(): string | null {
     return this.#tip?.entry.id ?? null;
   }
 
-  /** Where the conversation stands; `null` before its root. */
+  /** The current leaf; `null` before the root. */
   get leafId(): string | null {
     return this.#leaf?.entry.id ?? null;
   }
@@ -146,12 +152,12 @@ export class SessionTree {
     return this.#name;
   }
 
-  /** Live labels by the entry they are on. */
+  /** Current labels by entry ID. */
   get labels(): ReadonlyMap<string, string> {
     return this.#labels;
   }
 
-  /** Every entry, in the order of the file; from a position on, if given. */
+  /** All entries in the order of the file, from a position on if given. */
   *entries(from = 0): Generator<Entry> {
     for (let position = from; position < this.#nodes.length; position++) {
       yield (this.#nodes[position] as Node).entry;
@@ -162,30 +168,30 @@ export class SessionTree {
     return this.#byId.get(id)?.entry ?? null;
   }
 
-  /** The parent as resolved: bridged over damage, `null` for a root. */
+  /** The resolved parent, which may be bridged over damage; `null` for a root. */
   parentOf(id: string): Entry | null {
     return this.#node(id).parent?.entry ?? null;
   }
 
-  /** The entries that hang on this one, oldest first; of `null`, the roots. */
+  /** The children of an entry, oldest first; for `null`, the roots. */
   children(id: string | null): Entry[] {
     const parent = id === null ? null : this.#node(id);
     this.#children ??= childrenOf(this.#nodes);
     return (this.#children.get(parent) ?? []).map((node) => node.entry);
   }
 
-  /** From the root to an entry, by default the tip. */
+  /** The path from the root to an entry, by default the tip. */
   path(id: string | null = this.tipId): Entry[] {
     return pathOf(id === null ? null : this.#node(id));
   }
 
-  /** What a model is concerned with, seen from an entry, by default the tip. */
+  /** The context for a model at an entry, by default the tip. */
   context(id: string | null = this.tipId, options: ContextOptions = {}): SessionContext {
     const leaf = id === null ? null : this.#node(id);
     return contextOf(leaf, this.#diagnostics, { ...options, ...leftOut(this.header) });
   }
 
-  /** Adds an entry behind the tip. */
+  /** Appends an entry to the tip. */
   append(draft: EntryDraft, options: TreeAppendOptions = {}): Entry {
     const item = options.id === undefined ? { draft } : { draft, id: options.id };
     const plan = this.plan([item], options.expectedLeafId);
@@ -193,61 +199,59 @@ export class SessionTree {
     return plan.entries[0] as Entry;
   }
 
-  /** Moves to an entry, or to before the root; written down, so that it survives a reload. `null`: it is there. */
+  /** Moves the leaf to an entry, or to before the root. The move is an entry too; `null`: the leaf is already there. */
   branch(id: string | null): Entry | null {
     const plan = this.planBranch(id);
     this.commit(plan);
     return plan.entries[0] ?? null;
   }
 
-  /** Moves to an entry, or to before the root, and leaves word there of what was on the branch that is left. */
+  /** Moves the leaf to an entry, or to before the root, and appends a summary of the branch that was left. */
   branchWithSummary(id: string | null, summary: string, details?: unknown): Entry {
     const plan = this.planBranchWithSummary(id, summary, details);
     this.commit(plan);
     return plan.entries[0] as Entry;
   }
 
-  /** The same, sealed but not added. */
+  /** The same as a plan, without adding it. */
   planBranchWithSummary(id: string | null, summary: string, details?: unknown): Plan {
     const draft = { type: "branch_summary", fromId: this.leafId ?? "root", summary } as const;
     const item = { draft: details === undefined ? draft : { ...draft, details } };
     return this.#plan([item], id === null ? null : this.#node(id));
   }
 
-  /**
-   * Entries for the tip, or for another parent, sealed but not added: a store writes their lines, then commits the plan.
-   */
+  /** Plans entries for the tip, or for another parent. A store writes their lines and then commits the plan. */
   plan(items: readonly PlannedItem[], expectedLeafId?: string | null, parentId?: string | null): Plan {
     const parent = parentId === undefined ? this.#tip : parentId === null ? null : this.#node(parentId);
     const plan = this.#plan(items, parent);
     const fresh = plan.nodes.length > 0;
     if (fresh && expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
       const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
-      throw new SkeinError("conflict", { problem, advice: decideAnew });
+      throw new SkeinError("conflict", { problem, advice: retryAdvice });
     }
     return plan;
   }
 
-  /** The same for a move of the leaf; an empty plan when it is there already. */
+  /** Plans a move of the leaf; the plan is empty if the leaf is already there. */
   planBranch(id: string | null): Plan {
     const target = id === null ? null : this.#node(id);
     const there = target === this.#tip || id === this.leafId;
     return this.#plan(there ? [] : [{ draft: { type: "custom", customType: "skein.leaf" } }], target);
   }
 
-  /** Adds what was planned last; a plan that is no longer the next one is refused. */
+  /** Adds the entries of a plan. Throws `conflict` if other entries were added since. */
   commit(plan: Plan): void {
     const first = plan.nodes[0];
     if (first !== undefined && first.position !== this.#nodes.length) {
       throw new SkeinError("conflict", {
         problem: "Other entries were added since this was planned",
-        advice: decideAnew,
+        advice: retryAdvice,
       });
     }
     for (const node of plan.nodes) this.#add(node);
   }
 
-  /** Adds entries that stand behind these in the file, as they were sealed by another tree of it; those that it has are passed over. */
+  /** Adds entries that follow in the file and were sealed by another tree of it. Known entries are skipped. */
   takeIn(entries: Iterable<Entry>): void {
     for (const entry of entries) {
       if (this.#byId.has(entry.id)) continue;
@@ -257,16 +261,16 @@ export class SessionTree {
   }
 
   /**
-   * A new session with the path to an entry: the same entries under the same ids, so that compactions keep their
-   * boundary, with the labels that are on them now and the session's name. `parentSession` is a path, as pi has it.
+   * Creates a new session from the path to an entry. The entries keep their IDs, so that compactions keep their boundary; the
+   * labels of the path and the session's name are copied. `parentSession` is a path, as in pi.
    */
   fork(id: string | null = this.tipId, init: ForkInit = {}): SessionTree {
     return atOnce(this.forking(id, init));
   }
 
-  /** The same entry by entry, for what may be long. */
+  /** The same, entry by entry, for large sessions. */
   *forking(id: string | null = this.tipId, init: ForkInit = {}): Steps<SessionTree> {
-    // A `leaf` line is a move in this session; in the fork it would move the tip.
+    // A `leaf` line is a move in this session. In the fork it would move the tip.
     const path = this.path(id).filter((entry) => entry.type !== "leaf");
     const fork = SessionTree.create(
       { cwd: this.header.cwd ?? "", ...init },
@@ -289,7 +293,7 @@ export class SessionTree {
     return fork;
   }
 
-  /** The lines of a file, each with its line break: the header, then every entry. Parents are written as resolved. */
+  /** The lines of a file, each with its line break: the header, then every entry with its resolved parent. */
   *encodeLines(): Generator<string> {
     yield `${JSON.stringify(this.header)}\n`;
     const { base } = this.header.skein ?? {};
@@ -299,7 +303,7 @@ export class SessionTree {
     }
   }
 
-  /** The whole session as the text of a file. For one larger than the longest string, take the lines. */
+  /** The whole session as text. Use `encodeLines` for a session that exceeds the longest string. */
   encode(): string {
     return [...this.encodeLines()].join("");
   }
@@ -329,7 +333,7 @@ export class SessionTree {
     this.#settle(node);
   }
 
-  /** What an entry changes when it comes last: tip and leaf, a label, the name. */
+  /** Applies an entry to the tip, the leaf, the labels and the name. */
   #settle(node: Node): void {
     const { entry } = node;
     const onTip = node.parent === this.#tip && isBookkeeping(entry);
@@ -350,7 +354,7 @@ export class SessionTree {
   }
 }
 
-/** What a cut working set's header says of the part that is left out. */
+/** The state in a working set's header for the part that it leaves out. */
 function leftOut(header: SessionHeader): Pick<ContextOptions, "base" | "initial"> {
   const { base, model, thinkingLevel, system } = header.skein ?? {};
   if (typeof base !== "string") return {};
@@ -380,7 +384,7 @@ function addChild(children: Map<Node | null, Node[]>, node: Node): void {
   else siblings.push(node);
 }
 
-/** The entry, saying of its parent what the tree found. */
+/** The entry with its resolved parent. */
 function withParent(entry: Entry, parent: Node | null): Entry {
   const parentId = parent?.entry.id ?? null;
   return parentId === entry.parentId ? entry : withParentId(entry, parentId);

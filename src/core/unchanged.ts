@@ -1,26 +1,26 @@
 /**
- * What was read before, for as long as a mark stays the same that moves with every change of where it was read. The mark is taken
- * before anything is read, so that what changes meanwhile is found the next time; without one nothing is remembered.
+ * Caches values until a mark changes that changes with every write of their source. The mark is read before a value, so that a
+ * concurrent change is found the next time. Without a mark nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;
-  readonly #most: number;
-  /** The oldest first. Those of an earlier round are read again. */
+  readonly #maxRows: number;
+  /** Oldest first. Values of an earlier round are read again. */
   readonly #rows = new Map<string, { readonly value: T; readonly round: number }>();
   #taken: string | null = null;
   /** Counts the changes of the mark. */
   #round = 0;
 
-  constructor(mark: () => string | null, most: number) {
+  constructor(mark: () => string | null, maxRows: number) {
     this.#mark = mark;
-    this.#most = most;
+    this.#maxRows = maxRows;
   }
 
   get size(): number {
     return this.#rows.size;
   }
 
-  /** What is not there is looked for each time: strangers ask for what there is not. */
+  /** A missing value is not cached, because unauthenticated callers may ask for any name. */
   get(name: string, read: () => T | null): T | null {
     const mark = this.#mark();
     if (mark === null) return read();
@@ -32,18 +32,18 @@ export class Unchanged<T> {
     const value = read();
     this.#rows.delete(name);
     if (value === null) return null;
-    const [oldest] = this.#rows.size < this.#most ? [] : this.#rows.keys();
+    const [oldest] = this.#rows.size < this.#maxRows ? [] : this.#rows.keys();
     if (oldest !== undefined) this.#rows.delete(oldest);
     this.#rows.set(name, { value, round });
     return value;
   }
 
-  /** What was read last, even if it has changed since, for when nothing can be read. */
+  /** The value that was read last, even if it has changed since, for when nothing can be read. */
   lastRead(name: string): T | null {
     return this.#rows.get(name)?.value ?? null;
   }
 
-  /** Forgets what is known to be wrong now. */
+  /** Drops values that are known to be wrong. */
   forget(isWrong: (value: T) => boolean): void {
     for (const [name, { value }] of this.#rows) if (isWrong(value)) this.#rows.delete(name);
   }

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../core/entries.ts";
-import { currentVersion } from "../core/entries.ts";
+import { currentVersion, newHeader } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
-import { newHeader } from "../core/header.ts";
 import type { TextBlock } from "../core/messages.ts";
 import { sessionIdProblem } from "../core/names.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";

@@ -1,6 +1,6 @@
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
-import { cutText, longestQuote, mostCharacters } from "../core/text.ts";
+import { cutText, longestQuote, maxCharacters } from "../core/text.ts";
 import type {
   AcceptRequest,
   ChildSequel,
@@ -89,7 +89,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
     run,
     `ping_pong:${run.runId}`,
     { ...from, tool: "sessions_send" },
-    cutText(reply, mostCharacters),
+    cutText(reply, maxCharacters),
   );
   const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
   // A run of the asker may sleep until the first turn arrives.

@@ -1,5 +1,5 @@
 import { readKey } from "../core/keys.ts";
-import { fenceUntrusted, inLine, longestQuote, mostCharacters } from "../core/text.ts";
+import { fenceUntrusted, inLine, longestQuote, maxCharacters } from "../core/text.ts";
 import type {
   ChildSequel,
   ExchangeTerms,
@@ -66,7 +66,7 @@ function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
   const place =
     deliverTo === undefined
       ? "stays in this session"
-      : `goes to the people on ${inLine(deliverTo.channel, mostCharacters)}`;
+      : `goes to the people on ${inLine(deliverTo.channel, maxCharacters)}`;
   return [
     `Next: say what came of it. Your answer to this message ${place}, never to that session;`,
     `to say more to that session, send to it. To stay silent, reply exactly ${announceSkip}.`,
@@ -77,8 +77,8 @@ function resultLines(outcome: Outcome, text: string, name: string): readonly str
   const isPartial = outcome.state !== "ok" && text.trim() !== "";
   const title = isPartial ? "Partial result, from before it ended" : "Result";
   const cut =
-    text.trim().length > mostCharacters
-      ? [`Only the first ${mostCharacters} characters are shown; the whole is in the history of ${name}.`]
+    text.trim().length > maxCharacters
+      ? [`Only the first ${maxCharacters} characters are shown; the whole is in the history of ${name}.`]
       : [];
   return [`${title} (untrusted). ${untrusted}`, fenceUntrusted(text), ...cut];
 }
@@ -100,7 +100,7 @@ function statusOf({ state, error, code }: Outcome): string {
 function displayOf(key: string): string {
   const parsed = readKey(key);
   const short = "problem" in parsed || parsed.form !== "subagent" || parsed.thread !== undefined;
-  return inLine(short ? key : `subagent:${parsed.spawnId}`, mostCharacters);
+  return inLine(short ? key : `subagent:${parsed.spawnId}`, maxCharacters);
 }
 
 function statistics({ startedAt, createdAt, usage }: Run, endedAt: number): string {

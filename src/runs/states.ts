@@ -1,4 +1,4 @@
-import { decideAnew, SkeinError } from "../core/errors.ts";
+import { retryAdvice, SkeinError } from "../core/errors.ts";
 import type { Run, RunState } from "./contract.ts";
 
 export const runEvents = [
@@ -114,7 +114,7 @@ export function isOpenRun({ state, outcome }: Pick<Run, "state" | "outcome">): b
 
 function impossibleEvent({ runId, state }: Pick<Run, "runId" | "state">, event: RunEvent): SkeinError {
   const problem = `Run ${runId} is ${state}; "${event}" cannot happen to it`;
-  return new SkeinError("conflict", { problem, advice: decideAnew });
+  return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
 /** The error of a run that timed out, with its limit and the settings that raise it. */

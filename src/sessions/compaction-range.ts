@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { ContextEdits, ContextMessage, SessionContext } from "../core/context.ts";
 import { contextMessage, editsIn } from "../core/context.ts";
 import type { Compaction, Entry } from "../core/entries.ts";
-import { decideAnew, SkeinError } from "../core/errors.ts";
+import { retryAdvice, SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import { sameJson } from "../core/link.ts";
 import type { EntryPage, EntryRange, Scope, SessionStore } from "../store/contract.ts";
@@ -173,5 +173,5 @@ function movedAway(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && "what" in error.details;
   if (!isGone || error.details.what !== "Entry") throw error;
   const problem = "The branch was moved while it was summarized";
-  throw new SkeinError("conflict", { problem, advice: decideAnew }, { cause: error });
+  throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: error });
 }

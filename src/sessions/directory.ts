@@ -4,7 +4,7 @@ import type { TurnModel } from "../agents/contract.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import { present } from "../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../protocol/directory.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import type { Agent, Agents } from "./agents.ts";
 import type { App, Models } from "./app.ts";
 

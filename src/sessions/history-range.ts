@@ -1,5 +1,5 @@
 import type { Entry } from "../core/entries.ts";
-import { decideAnew, SkeinError } from "../core/errors.ts";
+import { retryAdvice, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { Slices } from "../core/slices.ts";
 import type { HistoryPayload } from "../protocol/chat.ts";
@@ -130,7 +130,7 @@ function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;
   const problem = "The branch was moved while it was read";
-  throw new SkeinError("conflict", { problem, advice: decideAnew }, { cause: error });
+  throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: error });
 }
 
 /** The page that `historyOf` makes of a tree, read from a store page by page. */

@@ -5,7 +5,7 @@ import { formatKey, parseKey } from "../core/keys.ts";
 import { parseAgentId, parseSessionId } from "../core/names.ts";
 import { present } from "../core/present.ts";
 import type { Asker } from "../core/references.ts";
-import { keyMeant, referenceLookups } from "../core/references.ts";
+import { keyOfReference, referenceLookups } from "../core/references.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionInit, SessionRecord, Store } from "../store/contract.ts";
 import type { App } from "./app.ts";
@@ -114,7 +114,7 @@ export async function resolveMessageTarget(
   }: { readonly userId: string | null; readonly asker: Asker; readonly newId: IdSource },
   reference: string,
 ): Promise<MessageTarget | null> {
-  const key = keyMeant(reference, asker);
+  const key = keyOfReference(reference, asker);
   const isFullKey = key !== null && key !== "global" && referenceLookups(reference, asker).length === 1;
   const session = isFullKey ? null : await resolveSession(sessions, present({ userId }), asker, reference);
   if (session !== null)

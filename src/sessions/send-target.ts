@@ -1,4 +1,4 @@
-import { refuseAmbiguous, refuseFailedLookup } from "../access/visibility/refusal.ts";
+import { refuseAmbiguous, refuseFailedLookup } from "../access/visibility/decide-access.ts";
 import { SkeinError } from "../core/errors.ts";
 import { readKey } from "../core/keys.ts";
 import { parseAgentId } from "../core/names.ts";

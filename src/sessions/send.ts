@@ -1,8 +1,7 @@
-import { createTreeCheck } from "../access/visibility/decide-access.ts";
-import { refuseFailedLookup } from "../access/visibility/refusal.ts";
+import { createTreeCheck, refuseFailedLookup } from "../access/visibility/decide-access.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import { keyMeant } from "../core/references.ts";
+import { keyOfReference } from "../core/references.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText, longestQuote } from "../core/text.ts";
 import type {
@@ -192,7 +191,7 @@ export function sendDigests(
   const key =
     sessionKey === undefined
       ? undefined
-      : (keyMeant(sessionKey, { agentId, scope: config.session.scope }) ?? sessionKey);
+      : (keyOfReference(sessionKey, { agentId, scope: config.session.scope }) ?? sessionKey);
   return digestRequest({ ...rest, sessionKey: key, role, timeoutSeconds });
 }
 

@@ -5,10 +5,14 @@ import type {
   AccessExplanation,
   AccessTarget,
   FailedLookup,
+  Refusal,
 } from "../access/visibility/decide-access.ts";
-import { createTreeCheck, explainAccess } from "../access/visibility/decide-access.ts";
-import type { Refusal } from "../access/visibility/refusal.ts";
-import { refuseAmbiguous, refuseMissing } from "../access/visibility/refusal.ts";
+import {
+  createTreeCheck,
+  explainAccess,
+  refuseAmbiguous,
+  refuseMissing,
+} from "../access/visibility/decide-access.ts";
 import type { ToolCallContext } from "../agents/contract.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";

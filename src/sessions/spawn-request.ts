@@ -3,7 +3,7 @@ import { childRunId, hashedId } from "../core/hashed-id.ts";
 import { formatKey } from "../core/keys.ts";
 import { cutText, escapeToLine, inLine } from "../core/text.ts";
 import type { SessionMeta, SessionRecord } from "../store/contract.ts";
-import { parseModel } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/model-table.ts";
 import type { Agent } from "./agents.ts";
 import type { AcpAgents } from "./app.ts";
 import type { GivenAttachment } from "./attachments.ts";

@@ -1,6 +1,6 @@
 import type { SessionContext } from "../core/context.ts";
 import type { Entry } from "../core/entries.ts";
-import { decideAnew, SkeinError } from "../core/errors.ts";
+import { retryAdvice, SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import type { AppendItem, AppendOptions, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
@@ -118,7 +118,7 @@ function isEnough(path: readonly Entry[], entryIds: readonly string[]): boolean 
 
 function sessionChanged(leafId: string | null): SkeinError {
   const problem = `The session has changed: its leaf is no longer ${leafId ?? "before the root"}`;
-  return new SkeinError("conflict", { problem, advice: decideAnew });
+  return new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
 /** The labels of the originals, for the copies. A label comes after its target, on any branch. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { decideAnew, SkeinError } from "../core/errors.ts";
+import { retryAdvice, SkeinError } from "../core/errors.ts";
 import { formatKey, parseKey } from "../core/keys.ts";
 import { parseAgentId, sessionIdProblem } from "../core/names.ts";
 import { userSegment } from "../core/path-segment.ts";
@@ -119,7 +119,7 @@ export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
     problem: `Session ${sessionId} was used in the meantime`,
-    advice: decideAnew,
+    advice: retryAdvice,
   });
 }
 
@@ -127,7 +127,7 @@ export function checkRemovedAt(removedAt: number, expected: number | undefined):
   if (expected === undefined || expected === removedAt) return;
   throw new SkeinError("conflict", {
     problem: "The session was restored in the meantime",
-    advice: decideAnew,
+    advice: retryAdvice,
   });
 }
 
@@ -136,7 +136,7 @@ export function checkVersion(actual: number, expected: number | undefined): void
   if (expected === undefined || expected === actual) return;
   throw new SkeinError("conflict", {
     problem: `The session has version ${actual}, not ${expected}`,
-    advice: decideAnew,
+    advice: retryAdvice,
   });
 }
 
@@ -202,6 +202,6 @@ export function nextVersion(
   const say = (version: number | null) => (version === null ? "absent" : `version ${version}`);
   throw new SkeinError("conflict", {
     problem: `State "${key}" is ${say(actual)}, not ${say(ifVersion)}`,
-    advice: decideAnew,
+    advice: retryAdvice,
   });
 }

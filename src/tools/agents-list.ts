@@ -6,21 +6,21 @@ import { outputs } from "../protocol/tool-results.ts";
 import type { Agent } from "../sessions/agents.ts";
 import type { AcpAgents } from "../sessions/app.ts";
 import { depthProblem } from "../sessions/spawn-request.ts";
-import type { SessionTool } from "./contract.ts";
+import type { SessionTool } from "./session-tool.ts";
 
 const parameters = s.closed({});
 
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null`: nobody has defined it. Then it may spawn itself alone. */
+  /** `null`: the agent is not defined, and may only spawn itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
-  /** A leaf, and whoever is at the depth limit, spawns nothing. */
+  /** `false` for a leaf and at the depth limit. */
   readonly canSpawn: boolean;
 }
 
-/** The agents that this one may spawn or message, itself first; of no other it learns anything. */
+/** Lists the agents that this one may spawn or message, itself first. It learns nothing of other agents. */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
@@ -46,13 +46,13 @@ export const agentsList: SessionTool = {
   },
 };
 
-/** Somebody else's agents, with runtime="acp". They run on the host, and are reached by what was spawned of them alone. */
+/** ACP agents run on the host. Only their spawned sessions can be messaged. */
 function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAgents) {
   if (!canSpawn || sandboxed || policy === null) return [];
   return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));
 }
 
-/** How far `message` reaches, where it is not every session of an agent that is meant. */
+/** Explains the limits of `message`. */
 function noteOf({ access }: Requester): string | undefined {
   const { send } = access.visibility;
   return send === "tree"
@@ -64,7 +64,7 @@ function whatMay(requester: Requester, agent: Agent): { spawn: boolean; message:
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
-/** A sandboxed session has no children that are not. */
+/** A sandboxed session may only spawn sandboxed agents. */
 function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: Agent): boolean {
   if (!canSpawn) return false;
   if (agent.id === id) return true;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sessionToolTable } from "./all.ts";
-import { modelParameters } from "./model-parameters.ts";
+import { modelParameters } from "./session-tool.ts";
 
 describe("group:sessions", () => {
   test("the ten tools, each with a name, a label and a description of its own", () => {

@@ -1,8 +1,8 @@
 import { agentsList } from "./agents-list.ts";
-import type { SessionTool } from "./contract.ts";
 import { sessionList } from "./session-list.ts";
 import { sessionSearch } from "./session-search.ts";
 import { sessionStatus } from "./session-status.ts";
+import type { SessionTool } from "./session-tool.ts";
 import { sessionsHistory } from "./sessions-history.ts";
 import { sessionsList } from "./sessions-list.ts";
 import { sessionsSend } from "./sessions-send.ts";
@@ -10,7 +10,7 @@ import { sessionsSpawn } from "./sessions-spawn.ts";
 import { sessionsYield } from "./sessions-yield.ts";
 import { subagents } from "./subagents.ts";
 
-/** `group:sessions`, in the order in which a model is told of them. */
+/** `group:sessions`, in the order in which a model gets them. */
 export const sessionToolTable: readonly SessionTool[] = [
   sessionsList,
   sessionsHistory,

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findProblems } from "../core/check-schema.ts";
 import * as s from "../core/schema.ts";
-import { ToolInputError } from "./refusal.ts";
 import type { ReadableTool } from "./run-session-tool.ts";
 import { readArguments } from "./run-session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
 
 const parameters = s.object({
   task: s.string({ maxLength: 20 }),

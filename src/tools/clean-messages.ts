@@ -8,8 +8,6 @@ import { cutText } from "../core/text.ts";
 import type { ShownEntry } from "../sessions/history.ts";
 import { messageOf } from "../sessions/history.ts";
 
-/** The blocks of messages as a session tool shows them. */
-
 const toolRoles = new Set(["toolResult", "tool"]);
 const toolBlocks = new Set(["toolCall", "toolResult", "tool_use", "tool_result"]);
 const binaryTypes = new Set(["image", "audio", "file", "document", "base64", "redacted_thinking"]);
@@ -21,7 +19,7 @@ function isToolBlock(block: unknown): boolean {
   return isRecord(block) && typeof block.type === "string" && toolBlocks.has(block.type);
 }
 
-/** A tool's result, or an answer that says nothing and only calls tools. */
+/** A tool result, or an answer that contains only tool calls. */
 export function isToolMessage(message: Fields): boolean {
   const { role, content, errorMessage } = message;
   if (typeof role === "string" && toolRoles.has(role)) return true;
@@ -29,14 +27,14 @@ export function isToolMessage(message: Fields): boolean {
   return content.every((block) => isToolBlock(block) || isBlank(block));
 }
 
-/** A text or thought without a word in it. */
+/** A text or thinking block without visible characters. */
 function isBlank(block: unknown): boolean {
   if (!isRecord(block) || (block.type !== "text" && block.type !== "thinking")) return false;
-  const said = block.type === "text" ? block.text : block.thinking;
-  return typeof said === "string" && said.trim() === "";
+  const text = block.type === "text" ? block.text : block.thinking;
+  return typeof text === "string" && text.trim() === "";
 }
 
-/** Whether `data` of a block is bytes as base64, and no text. */
+/** Whether `data` of a block is base64. */
 export function isBinary(block: Fields): boolean {
   const { type, data } = block;
   if (typeof data !== "string") return false;
@@ -44,7 +42,7 @@ export function isBinary(block: Fields): boolean {
   return isOfType || mimeNames.some((name) => typeof block[name] === "string");
 }
 
-/** An image that lives in a blob, as the image that it was; `null`: it is none. */
+/** The image that a blob reference stands for; `null`: not an image. */
 function describeBlobImage({ type, skein }: Fields): Fields | null {
   const blob = type === "text" && isRecord(skein) ? skein.blob : null;
   if (!isRecord(blob) || blob.was !== "image" || typeof blob.mimeType !== "string") return null;
@@ -72,9 +70,9 @@ const longestName = 256;
 const deepest = 64;
 const cutMark = "\n…(truncated)…";
 
-/** How a message came about, what it cost, and what only the provider or this machine can do something with. */
+/** Fields about the origin and cost of a message, and fields that only the provider or this machine can use. */
 const dropped = new Set(["details", "usage", "cost", "skein", "encrypted_content", "fullOutputPath"]);
-/** Ids and names of types: shown as they are, unless they are too long to be that. */
+/** IDs and type names are shown unchanged, unless they are too long. */
 const names = new Set([
   "id",
   "role",
@@ -97,12 +95,12 @@ const provenanceNames = new Set([
   "deliveryId",
 ]);
 
-/** Every text of a message redacted, then cut; without signatures, figures and the bytes of images. */
+/** Redacts every text of a message, then cuts it. Leaves out signatures, figures and image data. */
 export function cleanMessage(message: Fields, options: CleanOptions): CleanedMessage {
   const cleaner = new Cleaner(options);
   const cleaned = cleaner.record(message, 0);
   const { id } = message;
-  // Paging goes by it, however long it is.
+  // The ID is needed for paging, whatever its length.
   const shown = typeof id === "string" ? { ...cleaned, id } : cleaned;
   return { message: shown, truncated: cleaner.truncated, redacted: cleaner.redacted };
 }
@@ -116,7 +114,7 @@ class Cleaner {
     this.#options = options;
   }
 
-  /** A message, or a block of one, or what a block nests. */
+  /** Cleans a message, one of its blocks, or a nested block. */
   record(value: Fields, depth: number): Fields {
     const image = describeBlobImage(value);
     if (image !== null) return image;
@@ -146,20 +144,20 @@ class Cleaner {
   }
 
   #provenance(value: Fields): Fields {
-    const isKept = ([name, each]: [string, unknown]) => provenanceNames.has(name) && typeof each === "string";
+    const isName = ([name, each]: [string, unknown]) => provenanceNames.has(name) && typeof each === "string";
     const fields = Object.entries(value);
-    const others = Object.fromEntries(fields.filter((field) => !isKept(field)));
-    return { ...(this.#plain(others) as Fields), ...Object.fromEntries(fields.filter(isKept)) };
+    const others = Object.fromEntries(fields.filter((field) => !isName(field)));
+    return { ...(this.#plain(others) as Fields), ...Object.fromEntries(fields.filter(isName)) };
   }
 
-  /** Any JSON: its strings by their names too, and the names themselves. Arguments of calls keep all their fields. */
+  /** Cleans any JSON. Field names count for redaction, and are redacted too. Arguments of calls keep all their fields. */
   #plain(value: unknown): unknown {
     const { value: safe, count } = this.#options.redactor.redactJson(this.#shallow(value, 0));
     if (count > 0) this.redacted = true;
     return mapStrings(safe, (text) => this.#cut(text));
   }
 
-  /** Nothing that is nested deeper than a reader can follow, or a writer write. */
+  /** Cuts off values that are nested too deeply to be read or serialized. */
   #shallow(value: unknown, depth: number): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (depth > deepest) {
@@ -187,12 +185,12 @@ function isName(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value.length <= longestName);
 }
 
-/** Of base64, as bytes. */
+/** Size of base64 data in bytes. */
 function decodedSize(data: string): number {
   return Buffer.byteLength(data.replace(/\s+/g, ""), "base64");
 }
 
-/** Of the messages as UTF-8 JSON, brackets and commas too. */
+/** Of the messages as UTF-8 JSON, including brackets and commas. */
 const maxHistoryBytes = 80 * 1024;
 
 const tooLarge = { role: "assistant", content: "[sessions_history omitted: message too large]" };
@@ -200,11 +198,11 @@ const tooLarge = { role: "assistant", content: "[sessions_history omitted: messa
 interface CappedMessages<Entry> {
   /** Oldest first. */
   readonly messages: readonly CleanedMessage["message"][];
-  /** The entries that these stand for; of a message that is too large, its own. */
+  /** The entries of these messages; for the note about a large message, that message's entry. */
   readonly taken: readonly Entry[];
   readonly totalBytes: number;
   readonly hardCapped: boolean;
-  /** How many were left out, a message that is too large among them. */
+  /** How many were left out, including a message that is too large. */
   readonly dropped: number;
   /** Of the messages that are shown. */
   readonly truncated: boolean;
@@ -213,12 +211,12 @@ interface CappedMessages<Entry> {
 
 interface CapOptions {
   readonly forward?: boolean;
-  readonly most?: number;
+  readonly maxBytes?: number;
 }
 
 /**
- * As many as fit, from the end that the reader asked for; if not even one does, a stand-in for it. What does not fit is not
- * cleaned either.
+ * As many messages as fit, from the requested end. If not even one fits, a note replaces it. Messages that do not fit are not
+ * cleaned.
  */
 export function capMessages<Entry>(
   entries: readonly Entry[],
@@ -228,33 +226,35 @@ export function capMessages<Entry>(
   return atOnce(capMessagesInSteps(entries, clean, options));
 }
 
-/** The same message by message, for those that may be long: each is redacted whole before it is cut. */
+/** The same, message by message, because redacting a long message takes time. */
 export function* capMessagesInSteps<Entry>(
   entries: readonly Entry[],
   clean: (entry: Entry) => CleanedMessage,
-  { forward = false, most = maxHistoryBytes }: CapOptions = {},
+  { forward = false, maxBytes = maxHistoryBytes }: CapOptions = {},
 ): Steps<CappedMessages<Entry>> {
-  const kept: CleanedMessage[] = [];
+  const cleanedMessages: CleanedMessage[] = [];
   let totalBytes = 2;
   for (const entry of forward ? entries : entries.toReversed()) {
     const cleaned = clean(entry);
-    const bytes = Buffer.byteLength(stringifyJson(cleaned.message)) + (kept.length === 0 ? 0 : 1);
-    if (totalBytes + bytes > most) break;
+    const separator = cleanedMessages.length === 0 ? 0 : 1;
+    const bytes = Buffer.byteLength(stringifyJson(cleaned.message)) + separator;
+    if (totalBytes + bytes > maxBytes) break;
     totalBytes += bytes;
-    kept.push(cleaned);
+    cleanedMessages.push(cleaned);
     yield bytes;
   }
-  if (kept.length === 0 && entries.length > 0) return replaceTooLarge(entries, forward);
-  const messages = kept.map(({ message }) => message);
-  const dropped = entries.length - kept.length;
+  const count = cleanedMessages.length;
+  if (count === 0 && entries.length > 0) return replaceTooLarge(entries, forward);
+  const messages = cleanedMessages.map(({ message }) => message);
+  const dropped = entries.length - count;
   return {
     messages: forward ? messages : messages.reverse(),
-    taken: forward ? entries.slice(0, kept.length) : entries.slice(dropped),
+    taken: forward ? entries.slice(0, count) : entries.slice(dropped),
     totalBytes,
     hardCapped: dropped > 0,
     dropped,
-    truncated: kept.some(({ truncated }) => truncated),
-    redacted: kept.some(({ redacted }) => redacted),
+    truncated: cleanedMessages.some(({ truncated }) => truncated),
+    redacted: cleanedMessages.some(({ redacted }) => redacted),
   };
 }
 
@@ -270,7 +270,7 @@ function replaceTooLarge<Entry>(entries: readonly Entry[], forward: boolean): Ca
   };
 }
 
-/** How a tool that reads shows entries. */
+/** Selects and cleans entries for a tool that reads sessions. */
 interface EntryReader {
   isWanted(entry: ShownEntry): boolean;
   clean(entry: ShownEntry): CleanedMessage;

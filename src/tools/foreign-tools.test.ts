@@ -2,7 +2,7 @@ import { generateText, stepCountIs, streamText } from "ai";
 import { describe, expect, test } from "vitest";
 import { scriptedModel } from "../agents/rehearsal/scripted-model.ts";
 import * as s from "../core/schema.ts";
-import type { SessionTool } from "./contract.ts";
+import type { SessionTool } from "./session-tool.ts";
 import type { ForeignCall } from "./tool-adapters.ts";
 import { foreignTools } from "./tool-adapters.ts";
 

@@ -1,12 +1,13 @@
 import { nearest } from "../config/problems.ts";
 import { own } from "../core/json.ts";
 import type { JsonSchema } from "../core/schema.ts";
+import { isRecord } from "../core/shape.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
-import { ToolInputError } from "./refusal.ts";
+import { ToolInputError } from "./session-tool.ts";
 
 /**
- * A value as its schema wants it: numbers floored and clamped, texts trimmed. `undefined`: it counts as absent, which
- * `null` and a blank text do. What cannot be taken is a ToolInputError with its path.
+ * Converts a value to its schema: numbers are floored and clamped, texts are trimmed. `undefined`: the value counts as absent,
+ * as `null` and a blank text do. Throws a ToolInputError with the path.
  */
 export function readValue(schema: JsonSchema, value: unknown, path: string): unknown {
   if (value === undefined || value === null) return undefined;
@@ -31,7 +32,7 @@ export function readValue(schema: JsonSchema, value: unknown, path: string): unk
   }
 }
 
-/** The fields of an object, those that are absent left out. */
+/** The fields of an object, without absent ones. */
 export function readFields(schema: JsonSchema, value: unknown, path: string): Record<string, unknown> {
   if (!isRecord(value)) throw expected("an object", value, path);
   const { properties, required = [] } = schema;
@@ -49,7 +50,7 @@ export function readFields(schema: JsonSchema, value: unknown, path: string): Re
   return fields;
 }
 
-/** Names with nothing behind them are not given; one that is not known is refused, with what was probably meant. */
+/** Throws for an unknown name and suggests a similar one. A name with the value `undefined` counts as absent. */
 export function refuseUnknown(
   value: Readonly<Record<string, unknown>>,
   known: readonly string[],
@@ -58,17 +59,13 @@ export function refuseUnknown(
   const unknown = Object.keys(value).find((name) => value[name] !== undefined && !known.includes(name));
   if (unknown === undefined) return;
   const name = shownName(unknown);
-  const meant = nearest(cutText(unknown, longestShown), known);
-  const guess = meant === null ? "" : ` (did you mean ${meant}?)`;
+  const similar = nearest(cutText(unknown, longestShown), known);
+  const guess = similar === null ? "" : ` (did you mean ${similar}?)`;
   const there = known.length === 0 ? "there are none" : `there are ${known.join(", ")}`;
   throw new ToolInputError(`Unknown parameter "${pathTo(path, name)}"${guess}: ${there}`, pathTo(path, name));
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** What one of several words, and nothing else, may be; `null`: it is no such schema. */
+/** The allowed values of a schema that is a choice; `null`: it is not. */
 function choicesOf(schema: JsonSchema): readonly unknown[] | null {
   if (schema.enum !== undefined) return schema.enum;
   if ("const" in schema) return [schema.const];
@@ -76,14 +73,14 @@ function choicesOf(schema: JsonSchema): readonly unknown[] | null {
   return anyOf.length > 0 && anyOf.every((each) => "const" in each) ? anyOf.map((each) => each.const) : null;
 }
 
-/** A word in other capitals is that word. */
+/** Ignores case. */
 function readChoice(choices: readonly unknown[], value: unknown, path: string): unknown {
   if (choices.includes(value)) return value;
   const word = typeof value === "string" ? value.trim() : null;
   if (word === "") return undefined;
   const same = (each: unknown) => typeof each === "string" && each.toLowerCase() === word?.toLowerCase();
-  const meant = choices.includes(word) ? word : choices.find(same);
-  if (meant !== undefined) return meant;
+  const choice = choices.includes(word) ? word : choices.find(same);
+  if (choice !== undefined) return choice;
   const shownChoices = choices.map((each) => JSON.stringify(each)).join(", ");
   throw expected(choices.length === 1 ? shownChoices : `one of ${shownChoices}`, value, path);
 }
@@ -117,12 +114,12 @@ function readText(schema: JsonSchema, value: unknown, path: string): string | un
   return text;
 }
 
-/** In whole characters; a text that is far too long is not counted through. */
+/** Counts code points, but not through a text that is far too long. */
 function isLonger(text: string, most: number): boolean {
   return text.length > most && (text.length > 2 * most || [...text].length > most);
 }
 
-/** Blank texts in a list are left out. */
+/** Blank texts in a list are dropped. */
 function readArray(schema: JsonSchema, value: unknown, path: string): readonly unknown[] {
   const { items = {}, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
   if (!Array.isArray(value)) throw expected("a list", value, path);
@@ -150,7 +147,7 @@ function pathTo(path: string, name: string): string {
 
 const longestShown = 60;
 
-/** Says what came without asking anything of it: it may be anything at all. */
+/** Describes a value of any type. */
 export function shown(value: unknown): string {
   switch (typeof value) {
     case "string":

@@ -4,9 +4,9 @@ import { SkeinError } from "../core/errors.ts";
 import * as s from "../core/schema.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
-import type { SessionTool, ToolAnswer } from "./contract.ts";
-import { ToolInputError } from "./refusal.ts";
 import { runSessionTool } from "./run-session-tool.ts";
+import type { SessionTool, ToolAnswer } from "./session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
 
 const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
 

@@ -1,16 +1,17 @@
 import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
 import { own, stringifyJson } from "../core/json.ts";
+import { isRecord } from "../core/shape.ts";
 import { withoutPathsOutside } from "../core/text.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
-import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
-import { isRecord, readFields, refuseUnknown, shown } from "./read-value.ts";
-import { isRefusal, refusalOf, ToolInputError } from "./refusal.ts";
+import { readFields, refuseUnknown, shown } from "./read-value.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
+import { isRefusal, refusalOf, ToolInputError } from "./session-tool.ts";
 
 /**
- * One call of a session tool, the same on every surface: the arguments read, what goes wrong as a refusal, nothing secret
- * in the result. Only what ends the run throws: an abort, and a write under a lost fence.
+ * Runs a session tool, the same way for all callers: reads the arguments, turns errors into refusals, and redacts the result.
+ * Throws only if the run ends: on an abort, or a write under a lost fence.
  */
 export async function runSessionTool(
   tool: SessionTool,
@@ -25,7 +26,7 @@ export async function runSessionTool(
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, app);
     const result = toPlainJson(answer.result);
-    // A refusal tells what was asked for, and what failed: no tool has made that safe.
+    // A refusal may quote the arguments and the error, which the tool has not redacted.
     const isSafe = tool.isRedacted === true && !isRefusal(result);
     return { ...answer, result: isSafe ? result : redacted(result) };
   } catch (error) {
@@ -36,13 +37,13 @@ export async function runSessionTool(
   }
 }
 
-/** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
+/** Models of other users and sandboxed models must not see paths of this machine. */
 function hidePaths(refusal: ToolResult, { userId, sandboxed, session }: Caller): ToolResult {
   if (userId === null && !sandboxed) return refusal;
   return mapStrings(refusal, (text) => withoutPathsOutside(session?.cwd ?? null, text)) as ToolResult;
 }
 
-/** As JSON has it: what is `undefined` is not there. */
+/** Drops `undefined`, as JSON does. */
 function toPlainJson(result: ToolResult): ToolResult {
   return JSON.parse(stringifyJson(result)) as ToolResult;
 }
@@ -52,7 +53,7 @@ export type ReadableTool = Pick<
   "name" | "parameters" | "aliases" | "exclusiveAliases" | "refusedNames"
 >;
 
-/** The arguments of a call as its tool takes them. Throws a ToolInputError, and nothing else, whatever came. */
+/** Checks and converts the arguments of a call. Throws only ToolInputErrors. */
 export function readArguments(tool: ReadableTool, raw: unknown): Record<string, unknown> {
   const given = raw ?? {};
   if (!isRecord(given)) {
@@ -72,7 +73,7 @@ export function readArguments(tool: ReadableTool, raw: unknown): Record<string, 
   }
 }
 
-/** Its own fields, read once: asking an object that comes from a program may fail. */
+/** Reads the object's own fields once, because getters of a program's object may throw. */
 function copyFields(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   try {
     return Object.fromEntries(Object.entries(given));
@@ -85,7 +86,7 @@ function unreadableArguments(): ToolInputError {
   return new ToolInputError("The arguments cannot be read", "");
 }
 
-/** Names that a tool refuses with a text of its own come before those that nobody knows. */
+/** Names with their own refusal are checked before unknown names. */
 function checkRefusedNames(
   { refusedNames = {} }: ReadableTool,
   given: Readonly<Record<string, unknown>>,
@@ -96,7 +97,7 @@ function checkRefusedNames(
   }
 }
 
-/** An error names the argument as the caller wrote it. */
+/** Names the argument as the caller wrote it. */
 function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, string>): ToolInputError {
   const [name = "", ...rest] = error.path.split(".");
   const alias = givenAs.get(name);
@@ -110,13 +111,13 @@ function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, strin
 
 export interface Folded {
   readonly args: Readonly<Record<string, unknown>>;
-  /** The name that an argument was given by, where it is another than its own. */
+  /** The alias that an argument was given by, if any. */
   readonly givenAs: ReadonlyMap<string, string>;
 }
 
 /**
- * Other names of arguments put under their own. The name itself goes first, then its aliases in their order; what comes
- * later is dropped, or refused where the tool takes only one of the two.
+ * Renames aliases to the names of their arguments. The name itself takes precedence, then its aliases in order. Later ones are
+ * dropped, or refused if the tool accepts only one of them.
  */
 export function foldAliases(
   {
@@ -142,7 +143,7 @@ export function foldAliases(
   return { args: Object.fromEntries(args), givenAs };
 }
 
-/** `null` and a blank text are as good as nothing. */
+/** `null` and a blank text count as absent. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && !(typeof value === "string" && value.trim() === "");
 }

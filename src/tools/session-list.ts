@@ -10,7 +10,7 @@ import { channelOf } from "../sessions/list.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { compareInList } from "../store/list-query.ts";
-import type { SessionTool, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolResult } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
 const parameters = s.closed({
@@ -20,7 +20,7 @@ const parameters = s.closed({
   ),
 });
 
-/** An alias over the index: whom an agent ever talked with, archived sessions too. */
+/** Lists the agent's past conversations from the index, including archived sessions. */
 export const sessionList: SessionTool = {
   name: "session_list",
   label: "Session List",
@@ -71,7 +71,7 @@ function rowOf(session: ListedSession, call: Caller, { access, redactor }: App):
   });
 }
 
-/** Who is on the other side, by the channel's id. */
+/** The other side of the conversation, by the channel's ID. */
 function peerOf(key: ParsedKey): string | null {
   if (key.form === "direct") return key.peer;
   return key.form === "group" ? key.groupId : null;
@@ -80,8 +80,8 @@ function peerOf(key: ParsedKey): string | null {
 const longest = 200;
 
 /**
- * A text for one line of a list, redacted. A summary that was cut before it came here (`…` at its end) may end in a piece
- * of a secret that nobody can tell any more: its last word goes.
+ * A redacted text for one line of a list. A summary that ends in `…` was already cut and may end in an unrecognizable part of a
+ * secret, so its last word is dropped.
  */
 export function cutSummary(text: string, redactor: Pick<Redactor, "redact">): string {
   const whole = text.endsWith("…") ? `${text.slice(0, -1).replace(/[\x21-\x7e]+$/, "")}…` : text;

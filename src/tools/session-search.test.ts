@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { fakeApp } from "../../test/support/fake-app.ts";
 import { called, readingWorld, said } from "../../test/support/reading-tools.ts";
-import type { ToolResult } from "./contract.ts";
 import { sessionSearch } from "./session-search.ts";
+import type { ToolResult } from "./session-tool.ts";
 
 const hitsOf = (result: ToolResult) => result.hits as Record<string, unknown>[];
 const token = `ghp_${"a1B2c3".repeat(6)}`;

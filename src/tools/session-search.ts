@@ -8,8 +8,8 @@ import { outputs } from "../protocol/tool-results.ts";
 import type { SearchQuery } from "../store/contract.ts";
 import { entryText } from "../store/search-text.ts";
 import { isBinary } from "./clean-messages.ts";
-import type { SessionTool } from "./contract.ts";
-import { ToolInputError } from "./refusal.ts";
+import type { SessionTool } from "./session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf, toRefusalResult } from "./visible-scope.ts";
 
 const time = (description: string) => s.optional(s.union([s.number(), s.string()], { description }));
@@ -96,21 +96,21 @@ function timeOf(value: string | number | undefined, name: string): number | null
 }
 
 /**
- * A search for an asker who sees texts with their secrets masked. The whole text of an entry is masked before a snippet is cut
- * out of it: a text that was cut first could show half of a secret.
+ * A search whose reader sees secrets masked. The whole text of an entry is masked before the snippet is cut, because a cut
+ * could leave half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
   return {
     text: withoutSecrets(query, redactor),
     shownText: (entry) => {
-      // By the names of fields first, and once more as the text that they are joined to.
-      const said = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
-      return said === null ? null : redactor.redact(said.text).text;
+      // Redacted by field names first, and then as joined text.
+      const found = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
+      return found === null ? null : redactor.redact(found.text).text;
     },
   };
 }
 
-/** Parts of a secret are words too, and some of them stand beside its mask in what is shown. */
+/** Drops words that are part of a secret: finding them would confirm a guess. */
 function withoutSecrets(query: string, redactor: Redactor): string {
   const { text, count } = redactor.redact(query);
   if (count === 0) return query;
@@ -121,7 +121,7 @@ function withoutSecrets(query: string, redactor: Redactor): string {
     .join(" ");
 }
 
-/** Without the bytes of images and what tools keep for themselves: nobody finds those, and they may be large. */
+/** Without image data and tool details, which are not searchable and may be large. */
 function withTexts(entry: Entry): object {
   if (entry.type !== "message") return { ...entry, details: null };
   const { content } = entry.message as { readonly content?: unknown };
@@ -133,7 +133,7 @@ function withTexts(entry: Entry): object {
 
 const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** A time as milliseconds since 1970, or as ISO text, in UTC unless it names a zone; `null`: it is neither. */
+/** Parses milliseconds since 1970, or ISO text, which is in UTC unless it names a zone; `null`: neither. */
 export function readTime(value: string | number): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;
   const [whole, zone] = iso.exec(value.trim()) ?? [];

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { AppendItem, SessionRecord } from "../store/contract.ts";
-import type { ToolResult } from "./contract.ts";
 import { sessionStatus } from "./session-status.ts";
+import type { ToolResult } from "./session-tool.ts";
 
 let world: WatchingWorld;
 let session: SessionRecord;

@@ -9,8 +9,8 @@ import type { Asker, Caller, Denied } from "../sessions/session-access.ts";
 import { ActiveTools } from "../sessions/with-state.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
 import type { TranscriptPolicy } from "../transcript/contract.ts";
-import type { SessionTool, ToolResult } from "./contract.ts";
-import { ToolInputError } from "./refusal.ts";
+import type { SessionTool, ToolResult } from "./session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
 import { toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
@@ -19,7 +19,7 @@ const parameters = s.closed({
   ),
 });
 
-/** How a session stands: its model, tools, rules, context, cost and work. Reads only; what is not known is absent. */
+/** Shows a session's model, tools, rules, context, cost and runs. Unknown values are absent. */
 export const sessionStatus: SessionTool = {
   name: "session_status",
   label: "Session Status",
@@ -30,7 +30,7 @@ export const sessionStatus: SessionTool = {
   execute: async (args, call, app) => {
     const found = await resolveTarget(args.sessionKey, call, app);
     if ("code" in found) return { result: toRefusalResult(found) };
-    const session = await readListedSession(found, app);
+    const session = await listedSession(app.store.sessions, found);
     if (session !== null) return { result: await statusOf(session, call, app) };
     const error = "The session is gone: it was removed while its status was read. Ask for sessions_list.";
     return { result: { status: "error", code: "not_found", error } };
@@ -48,11 +48,11 @@ async function resolveTarget(reference: unknown, call: Caller, app: App): Promis
 
 async function statusOf(session: ListedSession, call: Caller, app: App): Promise<ToolResult> {
   const { uid, agentId, sessionId, meta, digest, createdAt, updatedAt } = session;
-  const asIt = asCaller(session, call, app);
+  const viewpoint = asCaller(session, call, app);
   const model = modelOfSession(session, app);
   const known = model === null ? null : describeModel(app, model);
   const work = (await app.runs.work([uid])).get(uid);
-  const rules = app.access.policyFor(asIt);
+  const rules = app.access.policyFor(viewpoint);
   const size = { tokens: digest.contextTokens, window: known?.info.contextWindow ?? null };
   return present({
     sessionKey: app.access.display(call, session.key),
@@ -61,7 +61,7 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
     channel: channelOfSession(session),
     model,
     thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
-    tools: await listTools(asIt, call, app),
+    tools: await listTools(viewpoint, call, app),
     policy: present({
       visibility: describeVisibility(rules),
       agentToAgent: describeAgentToAgent(rules, call.sandboxed),
@@ -79,13 +79,13 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
   });
 }
 
-/** Of another session, those of its agent; of an agent that nobody has defined none are known. */
-async function listTools(asIt: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
-  if (asIt !== call && app.agents.find(asIt.agentId) === null) return null;
-  return offeredNames(app, asIt);
+/** For another session, the tools of its agent; `null`: the agent is not defined. */
+async function listTools(viewpoint: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
+  if (viewpoint !== call && app.agents.find(viewpoint.agentId) === null) return null;
+  return offeredNames(app, viewpoint);
 }
 
-/** What is known of a model by its name; `null`: nothing. */
+/** `null`: unknown model. */
 function describeModel(
   { models }: Pick<App, "models">,
   name: string,
@@ -97,7 +97,7 @@ function describeModel(
   }
 }
 
-/** The names of the tools that a session's agent would be offered now. */
+/** The names of the tools that a session's agent would get now. */
 async function offeredNames(
   { agents, tools, store }: Pick<App, "agents" | "tools" | "store">,
   { session, run }: Caller,
@@ -109,14 +109,7 @@ async function offeredNames(
   return offered.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
 }
 
-/** What is read of a session for its status. Nothing is written, and no entry is opened. */
-
-/** With what its entries come to; `null`: it is gone meanwhile. */
-function readListedSession(session: SessionRecord, app: App): Promise<ListedSession | null> {
-  return listedSession(app.store.sessions, session);
-}
-
-/** A session as an asker of its own: what holds for it, and what it would be offered. */
+/** The session as a caller, to show the rules and tools that apply to it. */
 function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   if (session.uid === call.session?.uid) return call;
   const { userId, agentId, meta } = session;
@@ -124,7 +117,7 @@ function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   return { ...call, userId, agentId, session, sandboxed, run: null, entryId: null };
 }
 
-/** The model that it has, else its agent's. */
+/** The model of the session, or of its agent. */
 function modelOfSession(session: ListedSession, app: App): string | null {
   return modelOf(session) ?? app.agents.find(session.agentId)?.model ?? null;
 }
@@ -133,7 +126,7 @@ function channelOfSession(session: ListedSession): string {
   return listRow(session).channel;
 }
 
-/** The run that is under way or next, with what it waits for; `null`: nothing is open. */
+/** The open or next run and what it waits for; `null`: none is open. */
 async function describeOpenRun(runId: string | null, app: App): Promise<object | null> {
   const run = runId === null ? null : await app.runs.get(runId);
   if (run === null) return null;
@@ -142,13 +135,13 @@ async function describeOpenRun(runId: string | null, app: App): Promise<object |
   return present({ runId: run.runId, state: run.state, startedAt: run.startedAt, waitsFor });
 }
 
-/** More than this no status shows; the newest are shown. */
-const mostChildren = 50;
+/** Only the newest are shown. */
+const maxChildren = 50;
 
-/** The newest children that the asker may see, with how their work stands. */
+/** The newest children that the caller may see, with their status. */
 async function listVisibleChildren(session: SessionRecord, asker: Asker, app: App): Promise<object[]> {
   const all = await app.runs.children(session.userId, session.key);
-  const newest = all.slice(0, mostChildren);
+  const newest = all.slice(0, maxChildren);
   const seen = await Promise.all(
     newest.map(async (child) => {
       const found = await app.access.find(asker, child.run.session.key, "status");
@@ -162,22 +155,20 @@ async function listVisibleChildren(session: SessionRecord, asker: Asker, app: Ap
   });
 }
 
-/** What holds for a session, in short. Pure. */
-
-/** One word where every action has the same. */
+/** One value if all actions have the same. */
 function describeVisibility({ visibility }: AccessPolicy): unknown {
   const words = new Set(Object.values(visibility));
   return words.size === 1 ? visibility.list : visibility;
 }
 
-/** The pairs name other agents: they are not for a sandboxed session, which reaches none of them. */
+/** The pairs name other agents, and are hidden from sandboxed sessions. */
 function describeAgentToAgent({ agentToAgent, sandboxed }: AccessPolicy, isForSandboxed: boolean): unknown {
   const { enabled, allow } = agentToAgent;
   if (sandboxed || isForSandboxed) return { enabled: false };
   return { enabled, ...(allow.length === 0 ? {} : { allow: allow.map(({ text }) => text) }) };
 }
 
-/** The wire format, and the chief of what it asks for. */
+/** The API and its main requirements. */
 function describeTranscript(policy: TranscriptPolicy): unknown {
   const { provider, api, toolCallIds, turns, thinking, images } = policy;
   return { provider, api, toolCallIds, turns, thinking, images: images !== null };
@@ -188,7 +179,7 @@ interface ContextSize {
   readonly window: number | null;
 }
 
-/** How much of the window is full, in percent; `null`: not known. */
+/** The used part of the window in percent; `null`: unknown. */
 function percentOf({ tokens, window }: ContextSize): number | null {
   if (tokens === null || window === null || window <= 0) return null;
   return Math.round((tokens / window) * 100);

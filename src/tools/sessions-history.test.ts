@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { called, readingWorld, said } from "../../test/support/reading-tools.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { Run } from "../runs/contract.ts";
-import type { ToolResult } from "./contract.ts";
+import type { ToolResult } from "./session-tool.ts";
 import { sessionsHistory } from "./sessions-history.ts";
 
 type World = ReturnType<typeof readingWorld>;

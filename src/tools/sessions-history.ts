@@ -6,7 +6,7 @@ import type { Run } from "../runs/contract.ts";
 import type { App } from "../sessions/app.ts";
 import { readHistoryRange } from "../sessions/history-range.ts";
 import { capMessages, capMessagesInSteps, cleanMessage, createEntryReader } from "./clean-messages.ts";
-import type { SessionTool, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolResult } from "./session-tool.ts";
 import { scopeOf, toRefusalResult } from "./visible-scope.ts";
 
 const parameters = s.closed({
@@ -22,8 +22,8 @@ const parameters = s.closed({
   after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages behind it." })),
 });
 
-/** Of input that waits; beside the messages. */
-const mostPendingBytes = 16 * 1024;
+/** For pending input, in addition to the messages. */
+const maxPendingBytes = 16 * 1024;
 
 export const sessionsHistory: SessionTool = {
   name: "sessions_history",
@@ -38,7 +38,7 @@ export const sessionsHistory: SessionTool = {
     const found = await app.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: toRefusalResult(found.refusal) };
     const { session } = found;
-    // First: what is taken in meanwhile stands in both then, and not in neither.
+    // Read first: input that is written meanwhile then appears twice, instead of not at all.
     const pending = await app.runs.pending(session.uid);
     const reading = createEntryReader(app.redactor, includeTools);
     const { before, after } = place;
@@ -76,10 +76,10 @@ function pendingOf(runs: readonly Run[], { redactor }: App): ToolResult {
     const fields = { runId, role, content, timestamp: createdAt, state };
     return cleanMessage(fields, { redactor, includeTools: true });
   };
-  const { messages, taken, dropped } = capMessages(runs, clean, { forward: true, most: mostPendingBytes });
-  const isStandIn = dropped === runs.length;
+  const { messages, taken, dropped } = capMessages(runs, clean, { forward: true, maxBytes: maxPendingBytes });
+  const isReplaced = dropped === runs.length;
   return {
-    pending: isStandIn ? taken.map(({ runId, state }) => ({ runId, ...messages[0], state })) : messages,
+    pending: isReplaced ? taken.map(({ runId, state }) => ({ runId, ...messages[0], state })) : messages,
     ...(dropped === 0 ? {} : { pendingDropped: dropped }),
   };
 }

@@ -3,7 +3,7 @@ import { Check } from "typebox/value";
 import { describe, expect, test } from "vitest";
 import { called, everything, readingWorld, said } from "../../test/support/reading-tools.ts";
 import { SessionRowSchema } from "../protocol/session-list.ts";
-import type { ToolResult } from "./contract.ts";
+import type { ToolResult } from "./session-tool.ts";
 import { sessionsList } from "./sessions-list.ts";
 
 type Row = Record<string, unknown> & { key: string; messages?: { content: unknown }[] };

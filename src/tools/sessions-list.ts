@@ -22,8 +22,8 @@ import type {
 } from "../store/contract.ts";
 import { namesOf } from "../store/list-query.ts";
 import { capMessagesInSteps, createEntryReader } from "./clean-messages.ts";
-import type { SessionTool } from "./contract.ts";
-import { ToolInputError } from "./refusal.ts";
+import type { SessionTool } from "./session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
 const sessionKinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
@@ -48,9 +48,9 @@ const parameters = s.closed({
   cursor: text("nextCursor of the page before."),
 });
 
-const fetchesAtATime = 4;
-/** Of the messages of all rows together. */
-const mostBytes = 200 * 1024;
+const maxConcurrentReads = 4;
+/** For the messages of all rows. */
+const maxBytes = 200 * 1024;
 const noRoom: RowMessages = {
   messagesError: "The messages have no room in the list. Read them with sessions_history, or ask for fewer.",
 };
@@ -90,21 +90,21 @@ export const sessionsList: SessionTool = {
   },
 };
 
-/** Every row gets its share of the room: what small rows leave over goes to the large ones. */
+/** Shares the room among the rows: what small rows do not use goes to larger ones. */
 async function withMessages(
   rows: Awaited<ReturnType<typeof listRows>>,
   fetch: (session: ListedSession) => Promise<RowMessages>,
 ): Promise<object[]> {
-  const fetched = await mapConcurrently(rows, fetchesAtATime, ({ session }) => fetch(session));
+  const fetched = await mapConcurrently(rows, maxConcurrentReads, ({ session }) => fetch(session));
   const sizes = fetched.map((messages) => Buffer.byteLength(stringifyJson(messages)));
-  const share = fairShare(sizes, mostBytes);
+  const share = fairShare(sizes, maxBytes);
   return rows.map(({ row }, index) => {
     const messages = fetched[index] ?? noRoom;
     return { ...row, ...((sizes[index] ?? 0) <= share ? messages : newestWithin(messages, share)) };
   });
 }
 
-/** The most that each may have so that all together have no more than the room. */
+/** The largest size per row so that all rows fit. */
 function fairShare(sizes: readonly number[], room: number): number {
   let left = room;
   const sorted = sizes.toSorted((a, b) => a - b);
@@ -139,7 +139,7 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   );
 }
 
-/** Whether what was looked for stands in what is shown: found in what is masked, it would confirm a guess at a secret. */
+/** Whether the search text occurs in the redacted names. A match in a masked part would confirm a guess at a secret. */
 function isFoundOpenly(session: ListedSession, search: string | undefined, { redactor }: App): boolean {
   if (search === undefined) return true;
   const safe = (text: string | null | undefined) => redactor.redact(text ?? "").text;
@@ -158,7 +158,7 @@ interface ListArguments {
   readonly cursor?: string;
 }
 
-/** What a store is asked for: kinds and filters before the limit. `unknown` is never shown. */
+/** The query for the store. `unknown` is never shown. */
 function listQuery(
   args: ListArguments,
   { now, scope }: { readonly now: number; readonly scope: "per-sender" | "global" },
@@ -169,7 +169,7 @@ function listQuery(
     text: search,
     label,
     archived,
-    // From the last appended entry: changes of metadata do not count.
+    // Metadata changes do not count as activity.
     activeSince: activeMinutes === undefined ? null : now - activeMinutes * 60_000,
     includeGlobal: scope === "global" ? true : null,
     limit,
@@ -177,7 +177,7 @@ function listQuery(
   });
 }
 
-/** Lowered, each once, an empty list for no filter; or what is no kind. */
+/** Lowercase and distinct; an empty list means no filter. `unknown`: not a kind. */
 export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | { unknown: string } {
   const kinds = new Set<SessionKind>();
   for (const word of words) {
@@ -191,8 +191,8 @@ export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | 
 type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
 
 /**
- * The rows of a page as one asker may see them: short keys, and of parents and children those alone that they may list,
- * so that nothing depends on a session that they may not see.
+ * The rows of a page as a caller may see them: with short keys, and only with parents and children that the caller may list,
+ * so that a row reveals nothing about other sessions.
  */
 async function listRows(
   asker: Asker & Pick<Caller, "isOperator">,
@@ -203,8 +203,8 @@ async function listRows(
   const { store, runs, access } = app;
   const works = await runs.work(page.sessions.map(({ uid }) => uid));
   const parents = await visibleParents(asker, page.sessions, app);
-  // Every list of a store that is behind spends time on catching up. `behind` counts all sessions, so for a sandboxed
-  // asker it may not matter.
+  // A store whose index is behind spends every list on catching up. `behind` counts all sessions, so it must not affect
+  // what a sandboxed caller sees.
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
@@ -229,7 +229,7 @@ async function listRows(
   return rows;
 }
 
-/** Which of the sessions that spawned these the asker may list. */
+/** The parents of these sessions that the caller may list. */
 async function visibleParents(
   asker: Asker,
   sessions: readonly ListedSession[],
@@ -245,22 +245,22 @@ async function visibleParents(
   return visible;
 }
 
-/** What people and programs have written; what names a session or its file stays as it is. */
+/** Redacts texts that people and programs wrote. Keys, IDs and paths stay. */
 function safeTexts(row: ToolRow, redactor: Redactor): ToolRow {
   const { key, sessionId, childSessions, transcriptPath, ...texts } = row;
   const safe = redactor.redactJson(texts).value as typeof texts;
   return { key, ...safe, sessionId, ...present({ childSessions, transcriptPath }) };
 }
 
-/** What a row of a list has of its session's last messages. */
+/** The last messages of a row's session. */
 interface RowMessages {
   readonly messages?: readonly Readonly<Record<string, unknown>>[];
-  /** To be allowed to list is not to be allowed to read: the code of the refusal. */
+  /** A caller that may list a session may not be allowed to read it: the code of the refusal. */
   readonly messagesRefused?: string;
   readonly messagesError?: string;
 }
 
-/** The last messages of a session, tool messages left out before they are counted. Never throws: a failure is the row's. */
+/** The last messages of a session without tool messages. Never throws: an error becomes part of the row. */
 async function rowMessages(
   asker: Asker,
   session: SessionRecord,
@@ -283,7 +283,7 @@ async function rowMessages(
     return { messages };
   } catch (error) {
     report(error);
-    // No more than the code: the text of a failure names files of this machine.
+    // Only the code, because the error's text may contain paths.
     const code = error instanceof SkeinError ? error.code : "internal";
     return { messagesError: `The messages could not be read (${code}); sessions_history may say more.` };
   }

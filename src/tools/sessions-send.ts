@@ -4,7 +4,7 @@ import { outputs } from "../protocol/tool-results.ts";
 import { deliveryRunId } from "../sessions/delivery.ts";
 import { sendToSession } from "../sessions/send.ts";
 import type { SendRequest } from "../sessions/send-target.ts";
-import type { SessionTool } from "./contract.ts";
+import type { SessionTool } from "./session-tool.ts";
 
 const schema = s.closed({
   sessionKey: s.optional(
@@ -48,7 +48,7 @@ export const sessionsSend: SessionTool = {
   execute: async (args, call, app) => ({ result: await sendToSession(app, call, requestOf(args)) }),
 };
 
-/** The arguments were read by the schema. */
+/** The arguments were checked against the schema. */
 function requestOf(args: Readonly<Record<string, unknown>>): SendRequest {
   return { message: "", ...present(args) };
 }

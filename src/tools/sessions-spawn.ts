@@ -6,7 +6,7 @@ import { maxAttachments, withoutContents } from "../sessions/attachments.ts";
 import { spawnChild } from "../sessions/spawn.ts";
 import type { SpawnRequest } from "../sessions/spawn-request.ts";
 import { unfit } from "../sessions/spawn-request.ts";
-import type { SessionTool, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolResult } from "./session-tool.ts";
 
 const text = (description?: string, more: { maxLength?: number } = {}) =>
   s.optional(s.string({ ...present({ description }), ...more }));
@@ -87,13 +87,13 @@ export const sessionsSpawn: SessionTool = {
   },
 };
 
-/** As the schema says, read. */
+/** The arguments after they were checked against the schema. */
 type SpawnArguments = Partial<Omit<SpawnRequest, "attachments" | "mountPath">> & {
   readonly attachments?: readonly GivenAttachment[];
   readonly attachAs?: { readonly mountPath?: string };
 };
 
-/** The wish with its defaults. What is left out, or blank, is not there. */
+/** The request with its defaults. */
 function requestOf(args: SpawnArguments): SpawnRequest | ReturnType<typeof unfit> {
   const { task, attachments = [], attachAs, thread = false, ...rest } = args;
   if (task === undefined) return unfit("task is required");

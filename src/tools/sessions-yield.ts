@@ -5,7 +5,7 @@ import type { Run, RunStore } from "../runs/contract.ts";
 import { isOpenRun } from "../runs/states.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
-import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
 
 const parameters = s.closed({
   message: s.optional(s.string({ description: 'Why the turn ends. Default "Turn yielded."' })),
@@ -19,7 +19,7 @@ const parameters = s.closed({
 
 const defaultMessage = "Turn yielded.";
 
-/** Ends the turn until what it waits for has arrived. The run sleeps durably, by the result that stands in the session. */
+/** Ends the turn until other runs have ended. The run sleeps durably, because the result is part of the session. */
 export const sessionsYield: SessionTool = {
   name: "sessions_yield",
   label: "Yield",
@@ -37,8 +37,8 @@ export const sessionsYield: SessionTool = {
     if (found !== null && "unknown" in found) return unknownRuns(found.unknown);
     const waitingFor = await resolveTargets(found?.runs ?? null, call.run, app);
     if (waitingFor.length === 0) return nothingToWaitFor(named.length > 0);
-    const circle = await findWaitCycle(app.runs, call.run.runId, waitingFor);
-    if (circle !== null) return waitCycleRefusal(circle);
+    const cycle = await findWaitCycle(app.runs, call.run.runId, waitingFor);
+    if (cycle !== null) return waitCycleRefusal(cycle);
     return { result: { status: "yielded", message, waitingFor }, sleep: { waitFor: waitingFor } };
   },
 };
@@ -66,17 +66,17 @@ function refusalAnswer(code: string, error: string, more: ToolResult = {}): Tool
   return { result: { status: "error", code, error, ...more } };
 }
 
-const mostStarted = 1000;
+const maxStarted = 1000;
 
-/** All that a run started and that is open or has arrived unread, oldest first. */
+/** All runs that a run started and that are open or have an unread reply, oldest first. */
 async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[]> {
-  const started = await app.runs.list({ startedBy: run.runId, limit: mostStarted }, run.session.userId);
-  // As the store has it, whether or not it looked by who started it.
+  const started = await app.runs.list({ startedBy: run.runId, limit: maxStarted }, run.session.userId);
+  // A custom store may ignore the filter.
   const own = started.filter(({ startedBy }) => startedBy === run.runId);
   return filterAwaited(own.toReversed(), run, app);
 }
 
-/** Of these runs, those that are open or whose word waits in the inbox. */
+/** Those of the runs that are open or whose reply is in the inbox. */
 async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<readonly string[]> {
   const unread = (await app.runs.pending(by.session.uid)).filter(({ keptFor }) => keptFor === null);
   const senders = new Set(unread.map(({ provenance }) => provenance?.sourceSessionKey));
@@ -85,7 +85,7 @@ async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<r
 
 type NamedRuns = { readonly runs: readonly Run[] } | { readonly unknown: readonly string[] };
 
-/** Runs by their ids. One that the caller did not start is there for it only if it may ask for its session's status. */
+/** Finds runs by ID. A caller finds a run that it did not start only if it may see the status of the run's session. */
 async function findNamedRuns(ids: readonly string[], call: Caller, app: App): Promise<NamedRuns> {
   const found = await Promise.all(ids.map((id) => findRun(id, call, app)));
   const unknown = ids.filter((_, index) => found[index] === null);
@@ -99,12 +99,12 @@ async function findRun(runId: string, call: Caller, app: App): Promise<Run | nul
   return "session" in found ? run : null;
 }
 
-/** More than this nobody follows: a circle that is longer is ended by the time that a yield may take. */
-const mostFollowed = 1000;
+/** A longer cycle is ended by the timeout of the yield. */
+const maxFollowed = 1000;
 
 /**
- * The circle that a run would close by sleeping for these, from the run back to itself; `null`: none. Input that waits for
- * the run's own session is no part of one: a sleeping run blocks no other.
+ * The cycle that a run would close by sleeping for these runs; `null`: none. Input that waits for the run's own session does
+ * not count, because a sleeping run blocks no other.
  */
 async function findWaitCycle(
   runs: Pick<RunStore, "get" | "waits">,
@@ -116,7 +116,7 @@ async function findWaitCycle(
   for (const target of targets) cameFrom.set(target, runId);
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     if (next === runId) return pathTo(runId, cameFrom);
-    if (cameFrom.size > mostFollowed) return null;
+    if (cameFrom.size > maxFollowed) return null;
     const [run, waits] = [await runs.get(next), await runs.waits(next)];
     const isQueued = run?.state === "queued";
     for (const each of waits?.runIds ?? []) {

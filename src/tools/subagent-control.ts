@@ -6,26 +6,24 @@ import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
-/** What a session spawned, at any depth. */
-
-export interface Member {
+export interface Descendant {
   readonly child: Child;
-  /** 1: its own child. */
+  /** 1: a child of the session itself. */
   readonly depth: number;
 }
 
-/** Spawning goes five deep; a lineage that goes round is followed so far and no further. */
+/** Sessions spawn at most five levels deep. The limit also bounds a cycle in damaged data. */
 const maxDepth = 6;
 
-/** The children of a session with all of theirs, each behind its parent; children newest first. */
+/** The descendants of a session, each after its parent, children newest first. */
 export async function listDescendants(
   runs: Pick<RunStore, "children">,
   userId: string | null,
   key: string,
   depth = 1,
-): Promise<readonly Member[]> {
+): Promise<readonly Descendant[]> {
   if (depth > maxDepth) return [];
-  const members: Member[] = [];
+  const members: Descendant[] = [];
   for (const child of await runs.children(userId, key)) {
     members.push({ child, depth });
     members.push(...(await listDescendants(runs, userId, child.run.session.key, depth + 1)));
@@ -37,7 +35,7 @@ export function isBusyWork(work: SessionWork | undefined): boolean {
   return work?.status === "queued" || work?.status === "running" || work?.status === "waiting";
 }
 
-/** By session, whether something is open in it. */
+/** The work of the children's sessions, by uid. */
 export async function readChildWork(
   runs: Pick<RunStore, "work">,
   children: readonly Child[],
@@ -46,20 +44,20 @@ export async function readChildWork(
 }
 
 interface Killed {
-  /** Runs that were aborted, in all. */
+  /** Number of runs that were aborted. */
   readonly runs: number;
-  /** Sessions below the target among whose runs they were. */
+  /** Number of descendants that had such runs. */
   readonly descendants: number;
 }
 
-/** How long a round waits for what it aborted to end. */
+/** How long a round waits until the aborted runs have ended. */
 const roundTimeoutMs = 5000;
-/** The end of each is announced to its parent, whose turn about it is killed too. */
+/** The end of each run is announced to its parent, which starts a turn that is aborted too. */
 const maxRounds = 8;
 
 /**
- * Aborts all that is open in a child and in everything below it, the deepest first, and again what that set off on its way
- * up, until nothing is open. What does not end in time ends later; it is counted all the same.
+ * Aborts all open runs of a child and its descendants, deepest first, and repeats it for runs that this starts, until none is
+ * open. Runs that do not end in time end later and count too.
  */
 export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
   const { userId } = call;
@@ -101,13 +99,12 @@ async function untilAllEnded(runIds: readonly string[], { signal }: Caller, app:
 
 type Steered =
   | { readonly runId: string; readonly mode: "steered" | "queued"; readonly text?: string }
-  /** There is nobody to say it to any more. */
+  /** The child has ended. */
   | { readonly gone: true };
 
 /**
- * Says something to a child in the middle of its turn: that turn takes it in at its next step and loses nothing. A child that
- * sleeps, or has not begun, takes it as a turn of its own; an agent over ACP takes nothing in the middle of a turn. Under the
- * caller's root, one hop further.
+ * Sends a message to a child during its turn, which takes it at the next step. A child that sleeps or has not started gets it
+ * as a turn of its own, and so does an ACP agent. The message belongs to the caller's root and adds a hop.
  */
 export async function steerChild(
   { run }: Child,
@@ -134,7 +131,7 @@ function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered
   };
 }
 
-/** The same call again finds what the first has said, whatever became of the child since. */
+/** The same call again returns the result of the first, whatever the child has done since. */
 async function findEarlierSteer({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };

@@ -3,7 +3,7 @@ import { fakeApp } from "../../test/support/fake-app.ts";
 import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { ToolResult } from "./contract.ts";
+import type { ToolResult } from "./session-tool.ts";
 import { subagents } from "./subagents.ts";
 
 let world: WatchingWorld;

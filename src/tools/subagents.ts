@@ -7,9 +7,9 @@ import type { Child, SessionWork } from "../runs/contract.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { SessionTool, ToolAnswer, ToolResult } from "./contract.ts";
-import { ToolInputError } from "./refusal.ts";
-import type { Member } from "./subagent-control.ts";
+import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
+import { ToolInputError } from "./session-tool.ts";
+import type { Descendant } from "./subagent-control.ts";
 import {
   isBusyWork,
   killDescendants,
@@ -33,7 +33,7 @@ const longestMessage = 4000;
 
 type Parent = Caller & { readonly session: SessionRecord };
 
-/** Lists what this session spawned, tells a child something in the middle of its turn, or ends it with all below it. */
+/** Lists the descendants of this session, steers a child during its turn, or kills one with its descendants. */
 export const subagents: SessionTool = {
   name: "subagents",
   label: "Subagents",
@@ -84,10 +84,10 @@ async function listSubagents(parent: Parent, recentMinutes: number, app: App): P
   return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
 }
 
-/** Models that children were spawned with, or changed to since, by uid. */
+/** Models set for the children, at the spawn or later, by uid. */
 async function ownModels(
   { userId }: Parent,
-  family: readonly Member[],
+  family: readonly Descendant[],
   { store }: App,
 ): Promise<ReadonlyMap<string, string>> {
   const own = family.filter(({ depth }) => depth === 1);
@@ -101,8 +101,10 @@ async function ownModels(
   );
 }
 
-/** Its own children, each with all that is below it: a family is told with each behind its parent. */
-function withDescendants(family: readonly Member[]): { readonly child: Child; readonly below: Child[] }[] {
+/** The session's own children, each with its descendants. In the list, descendants follow their parent. */
+function withDescendants(
+  family: readonly Descendant[],
+): { readonly child: Child; readonly below: Child[] }[] {
   const own: { readonly child: Child; readonly below: Child[] }[] = [];
   for (const { child, depth } of family) {
     if (depth === 1) own.push({ child, below: [] });
@@ -116,9 +118,9 @@ async function steerSubagent(args: ToolResult, parent: Parent, app: App): Promis
   const found = await resolveTarget(args, parent, app, false);
   if (!("child" in found)) return { result: { action: "steer", ...found } };
   const { child } = found;
-  const said = await steerChild(child, text, parent, app);
-  if ("gone" in said) return finishedAnswer("steer", child, parent, app);
-  return { result: { status: "ok", action: "steer", ...describeChild(child, parent, app), ...said } };
+  const steered = await steerChild(child, text, parent, app);
+  if ("gone" in steered) return finishedAnswer("steer", child, parent, app);
+  return { result: { status: "ok", action: "steer", ...describeChild(child, parent, app), ...steered } };
 }
 
 async function killSubagent(args: ToolResult, parent: Parent, app: App): Promise<ToolAnswer> {
@@ -152,7 +154,7 @@ function describeChild({ run, label }: Child, parent: Parent, app: App) {
   return present({ runId: run.runId, sessionKey, label });
 }
 
-/** What is said to a child, fit to be said. */
+/** Checks the message of a steer. */
 function steeringText(message: unknown): string {
   if (typeof message !== "string") throw new ToolInputError("message required", "message");
   if (message.length <= longestMessage) return message;
@@ -168,8 +170,6 @@ function minutesOf(value: unknown): number {
   return typeof value === "number" ? Math.min(1440, Math.max(1, Math.floor(value))) : 30;
 }
 
-/** A child as `subagents` lists it. Pure. */
-
 const longestTask = 72;
 
 interface ChildFacts {
@@ -177,7 +177,7 @@ interface ChildFacts {
   readonly sessionKey: string;
   readonly work: SessionWork | undefined;
   readonly model: string | null;
-  /** Of all that it spawned, how many are at work. */
+  /** How many of its descendants have open runs. */
   readonly pendingDescendants: number;
   readonly now: number;
 }
@@ -203,19 +203,19 @@ function childRow({ child, sessionKey, work, model, pendingDescendants, now }: C
 
 type ChildRow = ReturnType<typeof childRow>;
 
-/** One line, cut where it is too long. */
+/** One line, cut if it is too long. */
 function shortTask(task: string): string {
   const line = escapeToLine(task.trim().replace(/\s+/g, " "));
   return line.length <= longestTask ? line : `${cutText(line, longestTask - 1)}…`;
 }
 
-/** How its work stands now, else how its task ended. `waiting`: asleep too. */
+/** The current status of its session, or the outcome of its task. `waiting` includes sleeping. */
 function statusOf({ run }: Child, work: SessionWork | undefined): string {
   if (work !== undefined && isBusyWork(work)) return work.status;
   return run.outcome?.state ?? (run.state === "sleeping" ? "waiting" : run.state);
 }
 
-/** For people: a line for each child. */
+/** One line for each child. */
 function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]): string {
   const line = ({ label, sessionKey, status, task, pendingDescendants }: ChildRow) => {
     const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} below it at work`;
@@ -227,8 +227,6 @@ function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]):
   return lines.length === 0 ? "No sub-agents." : lines.join("\n");
 }
 
-/** Which child is meant. */
-
 type TargetChild =
   | { readonly child: Child }
   | { readonly status: "forbidden" | "error"; readonly code: string; readonly error: string };
@@ -236,29 +234,29 @@ type TargetChild =
 const notOwn = "Subagents can only control runs spawned from their own session.";
 
 /**
- * By key, label, run id or `last`. What its children spawned is theirs to steer, but may be killed from above; whatever is
- * outside the family is unknown, existing or not.
+ * Finds a child by key, label, run ID or `last`. Descendants may be killed but not steered. Any session outside of the tree is
+ * unknown, whether it exists or not.
  */
 function findTargetChild(
   target: string,
-  family: readonly Member[],
+  family: readonly Descendant[],
   options: { readonly descendants: boolean; display(key: string): string },
 ): TargetChild {
   const own = family.filter(({ depth }) => depth === 1);
   const [last] = own;
   if (target === "last") return last === undefined ? unknown(target) : { child: last.child };
-  const found = own.filter(({ child }) => isMeant(child, target, options.display));
+  const found = own.filter(({ child }) => hasName(child, target, options.display));
   const [first, second] = found;
   if (second !== undefined) return ambiguous(target, found, options.display);
   if (first !== undefined) return { child: first.child };
-  const below = family.filter(({ child, depth }) => depth > 1 && isMeant(child, target, options.display));
+  const below = family.filter(({ child, depth }) => depth > 1 && hasName(child, target, options.display));
   const [descendant] = below;
   if (descendant === undefined) return unknown(target);
   if (!options.descendants) return { status: "forbidden", code: "not_own_child", error: notOwn };
   return below.length > 1 ? ambiguous(target, below, options.display) : { child: descendant.child };
 }
 
-function isMeant({ run, label, spawnId }: Child, target: string, display: (key: string) => string): boolean {
+function hasName({ run, label, spawnId }: Child, target: string, display: (key: string) => string): boolean {
   const { key } = run.session;
   return [run.runId, key, display(key), `subagent:${spawnId}`, label].includes(target);
 }
@@ -268,7 +266,11 @@ function unknown(target: string): TargetChild {
   return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${inLine(target, 300)}` };
 }
 
-function ambiguous(target: string, found: readonly Member[], display: (key: string) => string): TargetChild {
+function ambiguous(
+  target: string,
+  found: readonly Descendant[],
+  display: (key: string) => string,
+): TargetChild {
   const keys = found.map(({ child }) => display(child.run.session.key)).join(", ");
   const error = `Ambiguous subagent label: ${inLine(target, 300)} (use one of ${keys})`;
   return { status: "error", code: "ambiguous", error };

@@ -7,8 +7,8 @@ import type { Run } from "../runs/contract.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { SessionTool, ToolAnswer } from "./contract.ts";
-import { modelParameters } from "./model-parameters.ts";
+import type { SessionTool, ToolAnswer } from "./session-tool.ts";
+import { modelParameters } from "./session-tool.ts";
 import { toRuntimeTool } from "./tool-adapters.ts";
 
 const run = { runId: "run-1" } as Run;

@@ -5,17 +5,16 @@ import { present } from "../core/present.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { SessionTool, ToolResult } from "./contract.ts";
-import { modelParameters } from "./model-parameters.ts";
-import { isRefusal } from "./refusal.ts";
 import { runSessionTool } from "./run-session-tool.ts";
+import type { SessionTool, ToolResult } from "./session-tool.ts";
+import { isRefusal, modelParameters } from "./session-tool.ts";
 
 export const sessionsGroup = "group:sessions";
 
-/** Whether a session is kept apart from what it did not spawn. */
+/** Whether a session is isolated from everything outside its own tree. */
 export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
 
-/** A session tool as a turn calls it. Safe to call again: what it sets off has its name from the call. */
+/** A session tool for a turn. Repeating a call is safe: what it starts is identified by the call. */
 export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandboxed): Tool {
   return {
     name: tool.name,
@@ -25,7 +24,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
     groups: [sessionsGroup],
     ...present({ isLast: tool.isLast, persisted: tool.persisted }),
     needsApproval: () => false,
-    // Everything passes: what is wrong with arguments is a refusal like any other.
+    // All arguments pass: the tool itself refuses invalid ones.
     check: async (args) => ({ args }),
     execute: async (args, context) => {
       const caller = await callerOf(context, app, isSandboxed);
@@ -39,7 +38,7 @@ export function toRuntimeTool(tool: SessionTool, app: App, isSandboxed: IsSandbo
   };
 }
 
-/** Who calls, in the middle of a run. */
+/** The caller within a run. */
 export async function callerOf(
   context: ToolCallContext,
   { store, runs }: Pick<App, "store" | "runs">,
@@ -72,7 +71,7 @@ export interface ForeignCall {
 
 export type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/** A tool in the form that the AI SDK takes, and nothing of the AI SDK in it. */
+/** A tool in the form of the AI SDK, without depending on it. */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;
@@ -82,7 +81,7 @@ export interface ForeignTool {
   ): Promise<ToolResult>;
 }
 
-/** A Standard Schema around a JSON Schema. Everything passes: the tool itself refuses bad arguments. */
+/** A Standard Schema around a JSON Schema. All arguments pass: the tool itself refuses invalid ones. */
 export interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;
@@ -95,12 +94,12 @@ export interface ForeignSchema {
   };
 }
 
-/** Tools for a loop that is not ours: by name, each calls `run`. Such a loop cannot be put to sleep. */
-export function foreignTools(run: RunForeign, tools: readonly Told[]): Record<string, ForeignTool> {
+/** Tools by name for an external loop. Each calls `run`. Such a loop cannot yield. */
+export function foreignTools(run: RunForeign, tools: readonly ToolInfo[]): Record<string, ForeignTool> {
   return Object.fromEntries(tools.map((tool) => [tool.name, foreignTool(run, tool)]));
 }
 
-type Told = Pick<SessionTool, "name" | "description" | "parameters">;
+type ToolInfo = Pick<SessionTool, "name" | "description" | "parameters">;
 
 const noSleep: ToolResult = {
   status: "error",
@@ -108,7 +107,7 @@ const noSleep: ToolResult = {
   error: "Yield not supported in this context",
 };
 
-function foreignTool(run: RunForeign, { name, description, parameters }: Told): ForeignTool {
+function foreignTool(run: RunForeign, { name, description, parameters }: ToolInfo): ForeignTool {
   return {
     description,
     inputSchema: schemaOf(parameters),

@@ -3,7 +3,7 @@ import { parseAgentId } from "../core/names.ts";
 import type { Asker, Denied, SessionAccess } from "../sessions/session-access.ts";
 import type { Scope, SessionQuery, SessionReach, SessionStore } from "../store/contract.ts";
 
-/** The asker's user, and one agent of theirs if it is named. */
+/** The sessions of the asker's user, of one agent if given. */
 export function scopeOf({ userId }: Pick<Asker, "userId">, agentId?: string): Scope {
   return {
     ...(userId === null ? {} : { userId }),
@@ -21,21 +21,21 @@ export function toRefusalResult({
   return { status, code, error, ...(retryable ? { retryable } : {}) };
 }
 
-/** How far an index is behind. It counts all sessions, so one who may not know of all is not told. */
+/** How many sessions the index is behind. Hidden from sandboxed askers, because it counts all sessions. */
 export function indexingField(asker: Pick<Asker, "sandboxed">, behind: number): { behind: number } | null {
   return behind === 0 || asker.sandboxed ? null : { behind };
 }
 
-const mostHidden = 1000;
+const maxHidden = 1000;
 
-/** What was asked about; without a reach, one session that the asker named. */
+/** The sessions of a request. Without a reach, the request names one session. */
 interface AskedSessions {
   readonly scope: Scope;
   readonly reach: SessionReach | undefined;
   readonly queries: readonly SessionQuery[];
 }
 
-/** What the policy left out of a result. A sandboxed asker is told no number: it may not know of other sessions. */
+/** The visibility, and how many sessions it hides. Sandboxed askers get no number, as they may not know of other sessions. */
 export async function readVisibilityFields(
   asker: Asker,
   action: AccessAction,
@@ -46,13 +46,13 @@ export async function readVisibilityFields(
   },
 ): Promise<{ readonly hidden?: number; readonly visibility: { mode: string; sandboxed: boolean } }> {
   const { visibility, sandboxed } = app.access.policyFor(asker);
-  const told = { visibility: { mode: visibility[action], sandboxed } };
-  return asker.sandboxed ? told : { hidden: await countHidden(asked, app.store), ...told };
+  const fields = { visibility: { mode: visibility[action], sandboxed } };
+  return asker.sandboxed ? fields : { hidden: await countHidden(asked, app.store), ...fields };
 }
 
 /**
- * How many sessions of the asker's own user the policy left out, on all pages. Names are not looked for in them: a number
- * that follows a guess at a name would spell it out.
+ * How many of the user's sessions the policy hides, on all pages. Text filters are ignored: a count that depends on a guessed
+ * name would confirm it.
  */
 async function countHidden(
   { scope, reach, queries }: AskedSessions,
@@ -65,7 +65,7 @@ async function countHidden(
   });
   const counts = await Promise.all(hidden);
   return Math.min(
-    mostHidden,
+    maxHidden,
     counts.reduce((sum, count) => sum + count, 0),
   );
 }

@@ -1,4 +1,4 @@
-import { refuseAccess, refuseMissing } from "../../src/access/visibility/refusal.ts";
+import { refuseAccess, refuseMissing } from "../../src/access/visibility/decide-access.ts";
 import { EventBus } from "../../src/core/events.ts";
 import type { SessionMeta, SessionRecord } from "../../src/entry-store.ts";
 import type { Run } from "../../src/index.ts";

@@ -7,7 +7,7 @@ import type { App } from "../../src/sessions/app.ts";
 import type { Caller, Denied, SessionAccess } from "../../src/sessions/session-access.ts";
 import { compareInList, decodeCursor, listPage } from "../../src/store/list-query.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import type { SessionTool, ToolResult } from "../../src/tools/contract.ts";
+import type { SessionTool, ToolResult } from "../../src/tools/session-tool.ts";
 import { fakeApp } from "./fake-app.ts";
 import { assistantMessage } from "./session-text.ts";
 

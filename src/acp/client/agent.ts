@@ -5,7 +5,7 @@ import type { ChildProcess } from "../../agents/process/start-process.ts";
 import { hasExited } from "../../agents/process/start-process.ts";
 import { within } from "../../core/concurrency.ts";
 import type { SkeinError } from "../../core/errors.ts";
-import { ourselves } from "../../core/ourselves.ts";
+import { clientInfo } from "../../core/names.ts";
 import { thrownText } from "../../core/text.ts";
 import type { InitializeResponse, SessionResponse, SettingChange } from "./agent-responses.ts";
 import {
@@ -30,7 +30,7 @@ const setModel = "session/set_model";
 export const initializeParams = {
   protocolVersion: PROTOCOL_VERSION,
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-  clientInfo: ourselves,
+  clientInfo: clientInfo,
 };
 
 /** The agent's session to open or create. */

@@ -1,7 +1,7 @@
 import type { CallToolResult, Client, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
 import { within } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { ourselves } from "../../core/ourselves.ts";
+import { clientInfo } from "../../core/names.ts";
 import type { ProcessSpec } from "../process/start-process.ts";
 import { ChildTransport } from "./child-transport.ts";
 
@@ -43,7 +43,7 @@ export async function connect(
 ): Promise<Connection> {
   const sdk = await import("@modelcontextprotocol/client");
   // Without capabilities, the protocol refuses servers that ask for sampling, elicitation or roots.
-  const client = new sdk.Client(ourselves, { capabilities: {} });
+  const client = new sdk.Client(clientInfo, { capabilities: {} });
   const transport: Transport =
     "command" in config
       ? new ChildTransport(processSpec(config), { env, parse: sdk.parseJSONRPCMessage })

@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { present } from "../../core/present.ts";
-import { modelInfo } from "../../transcript/model-table.ts";
-import { parseModel } from "../../transcript/parse-model.ts";
+import { modelInfo, parseModel } from "../../transcript/model-table.ts";
 import { apiOf } from "../../transcript/policy.ts";
 import { captureWire, openModel } from "./open-model.ts";
 

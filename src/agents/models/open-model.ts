@@ -6,7 +6,7 @@ import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Api, Change } from "../../transcript/contract.ts";
-import type { ModelRef } from "../../transcript/parse-model.ts";
+import type { ModelRef } from "../../transcript/model-table.ts";
 import { apiOf } from "../../transcript/policy.ts";
 
 /** The package of the AI SDK for a provider. */

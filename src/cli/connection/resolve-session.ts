@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { sessionIdProblem } from "../../core/names.ts";
-import { keyMeant, referenceLookups } from "../../core/references.ts";
+import { keyOfReference, referenceLookups } from "../../core/references.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
 import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
 import type { TreePayload } from "../../protocol/session-views.ts";
@@ -135,7 +135,8 @@ export async function findSession(folder: Folder, name: string): Promise<Session
 /** Resolves the session to send to. A key need not exist yet; any other reference must. */
 export async function resolveOrNew(open: OpenCalls, ref: string): Promise<SessionParams> {
   const { asker, user } = open;
-  const key = keyMeant(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
+  const key =
+    keyOfReference(ref, asker) === null ? (await resolveRef(open, ref, { canBegin: true })).key : ref;
   return { key, agentId: asker.agentId, ...user };
 }
 

@@ -1,6 +1,6 @@
 import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../core/references.ts";
+import { keyOfReference } from "../../core/references.ts";
 import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
 import { childName } from "../../sessions/spawn-run.ts";
 import { turnEventOf } from "../../sessions/turn-handle.ts";
@@ -177,7 +177,7 @@ export class ChildPrinter {
 
   static async of(printer: TurnPrinter, open: OpenSkeinCalls, coming: ExpectedChild): Promise<ChildPrinter> {
     const { ref, task } = coming;
-    const parent = keyMeant(ref, open.asker) ?? (await resolveRef(open, ref)).key;
+    const parent = keyOfReference(ref, open.asker) ?? (await resolveRef(open, ref)).key;
     const shown = new ChildPrinter(printer, open, { parent, name: childName(task) });
     await shown.ready;
     return shown;

@@ -6,7 +6,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../core/references.ts";
+import { keyOfReference } from "../../core/references.ts";
 import { thrownText } from "../../core/text.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
@@ -101,7 +101,7 @@ export async function withSkein<T>(
 ): Promise<T> {
   const agentId = parseAgentId(cli.options.agent ?? defaultAgent);
   const asker = { agentId, scope: config.session.scope };
-  const begins = ref !== undefined && keyMeant(ref, asker) !== null;
+  const begins = ref !== undefined && keyOfReference(ref, asker) !== null;
   if (!begins && !holdsSessions(config.store.path)) {
     const toBegin = ref === undefined ? ["sessions", "new"] : ["send", "main", "hello"];
     throw folderNotFound(config.store.path, commandLine(cli, ...toBegin));

@@ -1,6 +1,6 @@
 import { stringifyJson } from "../../core/json.ts";
 import { escapeToLine } from "../../core/text.ts";
-import type { ToolResult } from "../../tools/contract.ts";
+import type { ToolResult } from "../../tools/session-tool.ts";
 import { printLines } from "./answer.ts";
 import type { ExitCode } from "./errors.ts";
 import { formatAge, formatCost, formatCount, formatTime, pluralize, SafeStream } from "./format.ts";

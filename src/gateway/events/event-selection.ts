@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
-import { keyMeant } from "../../core/references.ts";
+import { keyOfReference } from "../../core/references.ts";
 import type { EventFilter } from "../../protocol/methods/calls.ts";
 import type { App } from "../../sessions/app.ts";
 import { resolveSession } from "../../sessions/find-session.ts";
@@ -61,7 +61,7 @@ async function keyOf(
 ): Promise<string> {
   const scope = userId === null ? {} : { userId };
   const found = await resolveSession(store.sessions, scope, asker, reference);
-  const key = found?.key ?? keyMeant(reference, asker);
+  const key = found?.key ?? keyOfReference(reference, asker);
   if (key !== null) return key;
   const advice = "sessions.list shows what is there; a key may be named before its session is made";
   throw new SkeinError("not_found", { what: "Session", name: reference, advice });

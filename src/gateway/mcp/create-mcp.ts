@@ -10,7 +10,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { parseJson } from "../../core/parse-json.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
-import type { SessionTool } from "../../tools/contract.ts";
+import type { SessionTool } from "../../tools/session-tool.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { McpAsker, McpBackend, ReadMessage } from "./mcp-context.ts";
 import { mcpAskerOf } from "./mcp-context.ts";

@@ -13,8 +13,8 @@ import {
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import type { SessionTool, ToolResult } from "../../tools/contract.ts";
-import { isRefusal } from "../../tools/refusal.ts";
+import type { SessionTool, ToolResult } from "../../tools/session-tool.ts";
+import { isRefusal } from "../../tools/session-tool.ts";
 import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./call-tool.ts";
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 

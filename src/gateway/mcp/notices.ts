@@ -1,5 +1,5 @@
 import type { SkeinEvent } from "../../core/events.ts";
-import { isRefusal } from "../../tools/refusal.ts";
+import { isRefusal } from "../../tools/session-tool.ts";
 import { resultOf } from "./call-tool.ts";
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 import { urisOf } from "./mcp-server.ts";

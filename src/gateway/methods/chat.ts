@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
 import type { Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../core/references.ts";
+import { keyOfReference } from "../../core/references.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
 import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../runs/contract.ts";
@@ -131,7 +131,7 @@ function keyIn(
   { key, sessionKey = key, agentId }: Pick<MessageInput, "key" | "sessionKey" | "agentId">,
 ): { readonly sessionKey?: string } {
   if (sessionKey === undefined) return {};
-  return present({ sessionKey: keyMeant(sessionKey, askerOf(app, { agentId })) });
+  return present({ sessionKey: keyOfReference(sessionKey, askerOf(app, { agentId })) });
 }
 
 /** Without a session key, the target is the agent's main session. */

@@ -14,7 +14,7 @@ import { nameNewSession } from "../../sessions/resolve-context.ts";
 import { withWorkingDirectory } from "../../sessions/run-session.ts";
 import { chosenCwd } from "../../sessions/runtime-context.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { parseModel } from "../../transcript/parse-model.ts";
+import { parseModel } from "../../transcript/model-table.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
 import { askerOf, findSession, findTrashedSession, refuseAcpSession, scopeOf } from "./session-lookup.ts";

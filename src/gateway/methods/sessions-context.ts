@@ -12,7 +12,7 @@ import type { XrayOptions } from "../../sessions/xray.ts";
 import { contextForModel, contextView, ownModel } from "../../sessions/xray.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../../store/rules.ts";
-import { parseModel } from "../../transcript/parse-model.ts";
+import { parseModel } from "../../transcript/model-table.ts";
 import { sessionHistoryLimit } from "../../transcript/steps/limit-history.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";

@@ -4,7 +4,7 @@ import { lineOf } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../core/references.ts";
+import { keyOfReference } from "../../core/references.ts";
 import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import { cutText } from "../../core/text.ts";
@@ -223,7 +223,7 @@ function isOfKey({ sessionKey }: HistoryParams): boolean {
 
 /** Like `findSession`, but does not read the log when a key is named. */
 async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
-  const key = keyMeant(params.sessionKey, askerOf(app, params));
+  const key = keyOfReference(params.sessionKey, askerOf(app, params));
   const found = key === null ? null : app.store.work.find(call.userId, { key });
   return found ?? findSession(app, call, params);
 }

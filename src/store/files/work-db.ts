@@ -1,6 +1,6 @@
 import type { SessionHeader } from "../../core/entries.ts";
-import { decideAnew, SkeinError } from "../../core/errors.ts";
-import { newHeader } from "../../core/header.ts";
+import { newHeader } from "../../core/entries.ts";
+import { retryAdvice, SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
@@ -169,7 +169,7 @@ export class WorkDb {
       if (Number(changes) === 0) {
         throw new SkeinError("conflict", {
           problem: `The session with the key ${fresh.key} is another one now`,
-          advice: decideAnew,
+          advice: retryAdvice,
         });
       }
       this.#insert(fresh);

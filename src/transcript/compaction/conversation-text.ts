@@ -89,7 +89,7 @@ export function contentText(content: Content): string {
 
 function blockText(block: TextBlock | ImageBlock): string {
   if (block.type === "text") return block.text;
-  if (block.type !== "image") return "[something that is no text]";
+  if (block.type !== "image") return "[content that is not text]";
   return `[image ${toLabel(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes]`;
 }
 

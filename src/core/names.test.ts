@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { ourselves } from "./ourselves.ts";
+import { clientInfo } from "./names.ts";
 
-test("we call ourselves what the package is called", () => {
+test("the client info has the name and version of the package", () => {
   const { name, version } = JSON.parse(readFileSync("package.json", "utf8")) as Record<string, string>;
-  expect(ourselves).toEqual({ name, version });
+  expect(clientInfo).toEqual({ name, version });
 });
