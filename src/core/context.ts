@@ -6,7 +6,7 @@ import type { Content, Message } from "./messages.ts";
 import { isNote, textOf } from "./messages.ts";
 
 /** Replaces the entries that a compaction removed from the context. */
-export interface CompactionSummaryMessage {
+interface CompactionSummaryMessage {
   role: "compactionSummary";
   summary: string;
   tokensBefore?: number;
@@ -14,7 +14,7 @@ export interface CompactionSummaryMessage {
 }
 
 /** Summarizes a branch that was left. */
-export interface BranchSummaryMessage {
+interface BranchSummaryMessage {
   role: "branchSummary";
   summary: string;
   fromId?: string;

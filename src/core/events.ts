@@ -2,7 +2,7 @@ import type { Entry } from "./entries.ts";
 import type { Usage } from "./messages.ts";
 
 /** The session of an event. */
-export interface EventAbout {
+interface EventAbout {
   readonly userId: string | null;
   readonly sessionKey: string;
   readonly sessionId: string;
@@ -10,7 +10,7 @@ export interface EventAbout {
 }
 
 /** The final state of a run. */
-export type RunEnd = "ok" | "error" | "timeout" | "aborted" | "merged";
+type RunEnd = "ok" | "error" | "timeout" | "aborted" | "merged";
 
 interface Kinds {
   "run.queued": {

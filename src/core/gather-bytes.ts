@@ -2,7 +2,7 @@
 const minCapacity = 1024;
 const lineFeed = 0x0a;
 
-export interface GatherOptions {
+interface GatherOptions {
   readonly maxBytes: number;
   /** The declared length of the body. The buffer never grows past it before more than that has arrived. */
   readonly declaredBytes?: number;
@@ -71,7 +71,7 @@ export class ByteGatherer {
   }
 }
 
-export interface LineOptions {
+interface LineOptions {
   readonly maxBytes: number;
   /** Makes the error that a longer line throws. */
   tooLong(): Error;

@@ -4,7 +4,7 @@ import { systemClock } from "./clock.ts";
 /** Returns a new UUIDv7 at each call, larger (as text) than all previous ones. */
 export type IdSource = () => string;
 
-export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
+type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
 
 const pool = new Uint8Array(4096);
 let used = pool.length;

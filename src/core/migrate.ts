@@ -145,7 +145,7 @@ const optionalFields = new Set(
   ].flatMap((names) => names.split(" ")),
 );
 
-export function dropNulls(value: Record<string, unknown>): Record<string, unknown> {
+function dropNulls(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).filter(([field, each]) => each !== null || !optionalFields.has(field)),
   );

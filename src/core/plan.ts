@@ -22,7 +22,7 @@ export interface Plan {
 }
 
 /** The part of a tree that planning uses. */
-export interface PlanSite {
+interface PlanSite {
   readonly tip: Node | null;
   readonly size: number;
   readonly time: number;

@@ -1,7 +1,7 @@
 type IsSure<Value> = null extends Value ? false : undefined extends Value ? false : true;
 
 /** The fields of `T`. Those that may be `undefined` or `null` are optional. */
-export type Present<T> = {
+type Present<T> = {
   [Field in keyof T as IsSure<T[Field]> extends true ? Field : never]: T[Field];
 } & {
   [Field in keyof T as IsSure<T[Field]> extends true ? never : Field]?: NonNullable<T[Field]>;

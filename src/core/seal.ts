@@ -64,7 +64,7 @@ export type EntryDraft =
   | Unsealed<SessionInfo>;
 
 /** The ID, parent and time of an entry. */
-export interface EntryPlace {
+interface EntryPlace {
   readonly id: string;
   readonly parentId: string | null;
   /** In milliseconds since 1970. */
@@ -72,7 +72,7 @@ export interface EntryPlace {
 }
 
 /** An entry and its line in the file, without the line break. */
-export interface SealedEntry {
+interface SealedEntry {
   readonly entry: Entry;
   readonly line: string;
 }

@@ -80,7 +80,7 @@ function messageToAgent(entry: Entry): UserMessage | null {
 }
 
 /** What a session's metadata stores about its ACP agent. */
-export interface AcpMeta {
+interface AcpMeta {
   readonly agentSessionId: string | null;
   readonly resumeSessionId: string | null;
   readonly model: string | null;
@@ -90,7 +90,7 @@ export interface AcpMeta {
 }
 
 /** `null`: no ACP agent answers in this session. After a reset, the agent starts a new session too. */
-export function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
+function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
   if (!isRecord(acp)) return null;
   const text = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);
   const isFromBeforeReset = acp.linkedFrom !== undefined && acp.linkedFrom !== sessionId;

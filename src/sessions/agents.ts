@@ -28,7 +28,7 @@ export interface AgentProfile {
 }
 
 /** Which tools an agent may use. */
-export interface AgentToolRule {
+interface AgentToolRule {
   /** Absent: all. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
@@ -68,7 +68,7 @@ export interface Agent extends AgentProfile {
   readonly subagents: SubagentPolicy;
 }
 
-export interface AgentSources {
+interface AgentSources {
   readonly config: Config;
   readonly env: Environment;
   readonly definitions: readonly AgentDefinition[];

@@ -98,7 +98,7 @@ export interface SessionToolCalls {
 /** The store of an app: a folder of files, memory, or a custom store. Only the first has files. */
 export type SkeinStore = WorkingStore & Partial<Pick<FilesStore, "root" | "upkeep">>;
 
-export interface TurnInProgress {
+interface TurnInProgress {
   readonly plan: Turn;
   readonly requests: { preview(): Promise<TurnRequest> };
 }

@@ -353,7 +353,7 @@ function itemOf(message: MessageDraft, id: string | undefined): AppendItem {
 }
 
 /** Tool calls of a branch that have no result yet, in the order of the calls. */
-export interface PendingCalls {
+interface PendingCalls {
   readonly calls: readonly ToolCallBlock[];
   /** The entry of the assistant message that made them. */
   readonly entryId: string | null;

@@ -228,7 +228,7 @@ export async function isComplete(folder: string, { files }: Manifest): Promise<b
   return right.every((each) => each);
 }
 
-export async function isUnchanged(folder: string, { name, sha256 }: AttachmentFacts): Promise<boolean> {
+async function isUnchanged(folder: string, { name, sha256 }: AttachmentFacts): Promise<boolean> {
   const bytes = await readReal(join(folder, name));
   return bytes !== null && createHash("sha256").update(bytes).digest("hex") === sha256;
 }
@@ -282,7 +282,7 @@ export async function removeHandedFiles(folder: string, sessionId: string): Prom
 }
 
 /** Removes the unchanged files of a manifest, the manifest, and the folders that were created for it if they are empty. */
-export async function removeListed(folder: string): Promise<void> {
+async function removeListed(folder: string): Promise<void> {
   if (!(await isRealFolder(folder)) || (await realpath(folder)) !== folder) return;
   const manifest = await readManifest(folder);
   if (manifest === null) return;
@@ -300,7 +300,7 @@ function upwards(folder: string, count: number): readonly string[] {
 }
 
 /** Another attempt may have removed it. */
-export async function unlinkIfThere(path: string): Promise<void> {
+async function unlinkIfThere(path: string): Promise<void> {
   await unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
   });

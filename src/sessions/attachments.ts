@@ -38,7 +38,7 @@ export interface AttachmentProblem {
   readonly error: string;
 }
 
-export interface AttachmentLimits {
+interface AttachmentLimits {
   readonly maxFileBytes: number;
   readonly maxTotalBytes: number;
 }

@@ -8,7 +8,7 @@ import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../stor
 import { noSuchSession } from "../store/rules.ts";
 
 /** Only an admin sees folders of the machine. */
-export interface StateReader {
+interface StateReader {
   readonly isAdmin: boolean;
 }
 

@@ -123,7 +123,7 @@ export function childSystemBlock(meta: SessionMeta): string | null {
   return lines.join("\n");
 }
 
-export interface ChildTask {
+interface ChildTask {
   readonly task: string;
   readonly depth: number;
   readonly maxDepth: number;

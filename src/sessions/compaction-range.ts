@@ -115,7 +115,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
 }
 
 /** A message and its entry. */
-export interface OlderMessage {
+interface OlderMessage {
   readonly entryId: string;
   readonly message: ContextMessage;
 }
@@ -127,7 +127,7 @@ const pageEntries = 200;
  * Newest page first, each page oldest first; only one page is held at a time. Reading starts at the leaf, because an edit
  * comes after the entry that it edits. Throws `conflict` if the branch moves meanwhile.
  */
-export async function* olderPages(
+async function* olderPages(
   sessions: SessionStore,
   scope: Scope,
   sessionId: string,

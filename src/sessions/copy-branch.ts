@@ -6,7 +6,7 @@ import type { AssistantMessage, Message } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { AppendItem } from "../store/contract.ts";
 
-export interface CopiedBranch {
+interface CopiedBranch {
   readonly items: readonly AppendItem[];
   /** IDs of the copies by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;

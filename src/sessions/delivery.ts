@@ -18,7 +18,7 @@ import type {
 import type { Scope, SessionRecord, Store } from "../store/contract.ts";
 
 /** A message from one session to another. */
-export interface SessionDelivery {
+interface SessionDelivery {
   /** Derived from what caused the delivery, so that a repeated delivery changes nothing: {@link deliveryId}. */
   readonly id: string;
   readonly from: SessionRef;
@@ -64,7 +64,7 @@ export function deliveryRunId(userId: string | null, id: string): string {
 }
 
 /** A delivery whose target is known. `from` is `null` if the sender is not a session. */
-export type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: SessionRef | null };
+type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: SessionRef | null };
 
 /** The delivery as input of its target, to be accepted within a larger transaction. */
 export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): AcceptRequest {

@@ -7,7 +7,7 @@ import type { ReadBlob } from "../interchange/export-view.ts";
 export const exportFormats = ["jsonl", "md", "html"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
-export interface ExportAs {
+interface ExportAs {
   readonly format: ExportFormat;
   /** For Markdown: every branch instead of the active one. The other formats always contain all. */
   readonly all: boolean;

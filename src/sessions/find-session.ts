@@ -63,7 +63,7 @@ async function holderOf(
 }
 
 /** Advice if the session of a name is in the trash; `null`: it is not. */
-export async function trashAdvice(
+async function trashAdvice(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,
   asker: Asker,

@@ -22,7 +22,7 @@ const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 const chunkBytes = 8 * 1024 * 1024;
 
 /** The requested part of the active branch. */
-export interface HistorySlice {
+interface HistorySlice {
   /** Oldest first: the newest before a place, or with `after` the oldest after one. */
   readonly entries: readonly ShownEntry[];
   readonly leafId: string | null;

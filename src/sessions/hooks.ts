@@ -129,7 +129,7 @@ export function withShownContext(
 }
 
 /** How the answers of several hooks of one name combine. */
-export interface Combination<N extends AskedHook> {
+interface Combination<N extends AskedHook> {
   /** The fields that an answer may have. */
   readonly fields: Readonly<Record<string, "text" | "object">>;
   /** The outcome without any answer. */
@@ -242,7 +242,7 @@ export const notifiedHooks: { readonly [N in NotifiedHook]: true } = {
 export const hookNames = [...Object.keys(combinations), ...Object.keys(notifiedHooks)] as readonly HookName[];
 
 /** The checked answer; `null`: none. Throws if it is not allowed. */
-export function checkedAnswer<Answer>(
+function checkedAnswer<Answer>(
   answer: unknown,
   fields: Combination<AskedHook>["fields"],
 ): Given<Answer> | null {

@@ -209,7 +209,7 @@ function rowsFirst(sources: readonly Source[]): Source[] {
 /** OpenClaw's list of the sessions of one agent, next to their transcripts. */
 export const listName = "sessions.json";
 
-export interface ListedSessions {
+interface ListedSessions {
   /** From the folder's path, or the default. It also applies to transcripts that are not listed. */
   readonly agentId: string;
   readonly rows: readonly {
@@ -262,7 +262,7 @@ function asSkeinError(file: string, error: Error): SkeinError {
 }
 
 /** Splits a path of any operating system; a bare name is in the folder "". */
-export function splitPath(path: string): { readonly folder: string; readonly name: string } {
+function splitPath(path: string): { readonly folder: string; readonly name: string } {
   const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
   return { folder: path.slice(0, Math.max(0, end)), name: path.slice(end + 1) };
 }

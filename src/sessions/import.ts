@@ -40,7 +40,7 @@ export interface ImportSettings {
   readonly keepMetadata?: boolean | undefined;
 }
 
-export interface ImporterOptions {
+interface ImporterOptions {
   /** The agent of sessions whose folder does not name one. */
   readonly agentId: string;
   readonly dryRun: boolean;
@@ -50,7 +50,7 @@ export interface ImporterOptions {
   cwdFor(agentId: string, wanted: string | null): string;
 }
 
-export type ImportOutcome =
+type ImportOutcome =
   | { readonly imported: Omit<ImportedRow, "file"> }
   | { readonly skipped: Omit<SkippedRow, "file"> };
 

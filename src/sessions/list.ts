@@ -159,7 +159,7 @@ export async function searchSessions(store: Store, scope: Scope, query: SearchQu
 }
 
 /** What a row states besides the record. */
-export interface RowExtras {
+interface RowExtras {
   readonly transcriptPath?: string | undefined;
   readonly childSessions?: readonly string[] | undefined;
   readonly bytes?: number;
@@ -213,15 +213,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
 }
 
 /** A session in the trash as `sessions.list` shows it. */
-export function trashRow({
-  key,
-  kind,
-  sessionId,
-  label,
-  removedAt,
-  bytes,
-  userId,
-}: TrashedSession): TrashRow {
+function trashRow({ key, kind, sessionId, label, removedAt, bytes, userId }: TrashedSession): TrashRow {
   return present({ key, kind, sessionId, label, removedAt, bytes, userId });
 }
 

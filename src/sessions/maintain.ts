@@ -14,7 +14,7 @@ import type {
 } from "./plan-maintenance.ts";
 import { diskUse, planMaintenance, protectionOf } from "./plan-maintenance.ts";
 
-export interface MaintenanceWork {
+interface MaintenanceWork {
   readonly store: Pick<Store, "sessions">;
   /** Whose sessions; `null` is the unnamed user. */
   readonly users: readonly (string | null)[];
@@ -26,7 +26,7 @@ export interface MaintenanceWork {
   readonly signal?: AbortSignal;
 }
 
-export interface MaintenanceReport {
+interface MaintenanceReport {
   readonly mode: "warn" | "enforce";
   /** What the rules require, each with its reason. */
   readonly decisions: readonly MaintenanceDecision[];

@@ -20,7 +20,7 @@ import type { TurnRequests } from "./turn-request.ts";
 type RoomApp = Pick<App, "store" | "hooks" | "config" | "models" | "newId">;
 
 /** The turn that needs room. */
-export interface RoomTurn {
+interface RoomTurn {
   readonly model: TurnModel;
   readonly signal: AbortSignal;
   readonly writer: RunWriter;

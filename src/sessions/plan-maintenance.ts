@@ -24,7 +24,7 @@ export interface MaintenanceInput {
   hasOpenRun(session: MaintainedSession): boolean;
 }
 
-export type MaintenanceAction = "archive" | "trash" | "purge";
+type MaintenanceAction = "archive" | "trash" | "purge";
 export type MaintenanceRule = "pruneAfter" | "maxSessions" | "maxDiskBytes" | "trashAfter";
 
 export interface MaintenanceDecision {

@@ -136,10 +136,10 @@ function limitNotes(notes: readonly string[]): readonly string[] {
 }
 
 /** An image file, or why it was not used. */
-export type ImageFile =
+type ImageFile =
   | { readonly image: ImageBlock; readonly path: string; readonly bytes: number }
   | { readonly problem: ImageFileProblem };
-export type ImageFileProblem =
+type ImageFileProblem =
   | "absent"
   | "outside"
   | "no file"
@@ -152,7 +152,7 @@ export type ImageFileProblem =
 const readOnly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** Reads an image if its real path is inside `root`, which is a real path itself, and is allowed. */
-export async function readImageFile(
+async function readImageFile(
   path: string,
   root: string,
   isAllowed: (path: string) => boolean,

@@ -2,7 +2,7 @@ import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** A typed path of an image. */
-export interface TypedPath {
+interface TypedPath {
   readonly typed: string;
   /** Absolute paths that it may name, the likeliest first. */
   readonly meant: readonly string[];

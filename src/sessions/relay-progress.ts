@@ -10,7 +10,7 @@ import type { App } from "./app.ts";
 import { acceptRequest } from "./delivery.ts";
 
 /** `after` is replaced by another clock in tests. */
-export type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
+type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
   readonly store: Pick<App["store"], "sessions">;
   readonly runs: Pick<App["runs"], "get" | "accept" | "abort">;
   readonly watcher: Pick<App["watcher"], "untilEnded">;

@@ -7,7 +7,7 @@ import type { Caller } from "./session-access.ts";
  * The result of waiting for a reply. `late`: the wait timed out, and the reply arrives as a message. `circle`: waiting would
  * close a cycle of waits. `unawaited`: no wait is registered.
  */
-export type ReplyAwaited =
+type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
   | { readonly how: "late" | "circle" | "unawaited" };
 
@@ -38,7 +38,7 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
  * Whether an interrupted wait stays registered. If the waiting run was stopped or is held by another process, the ledger ends
  * the wait with the run, and a replayed call waits again. After any other error the run continues and no longer waits.
  */
-export function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
+function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 

@@ -13,7 +13,7 @@ import { contextOfSession } from "./runtime-context.ts";
 export type ResetRules = Config["session"]["reset"];
 export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
 
-export interface ResetQuestion {
+interface ResetQuestion {
   readonly rules: ResetRules;
   readonly kind: SessionKind;
   /** `null`: the session is on none. */
@@ -25,7 +25,7 @@ export interface ResetQuestion {
   readonly timeZone?: string;
 }
 
-export interface ResetDecision {
+interface ResetDecision {
   readonly reset: boolean;
   /** Which rule decided. */
   readonly rule: "channel" | "kind" | "general";

@@ -17,7 +17,7 @@ import { tailOf } from "./run-writer.ts";
 /** Characters of a message that a note quotes. */
 const maxQuoted = 300;
 
-export interface WriteInputOptions {
+interface WriteInputOptions {
   /** Whether the model sees images. */
   readonly seesImages: boolean;
   /** The context that hooks put before the prompt. */

@@ -19,7 +19,7 @@ export function outcomeOf(error: unknown, run: Run, redactor: Pick<Redactor, "re
 }
 
 /** The outcome of a run that was stopped; `null`: another process has the run or will take it. */
-export function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
+function stoppedOutcome({ why }: RunStopped, run: Run): Outcome | null {
   switch (why) {
     case "aborted":
       return { state: "aborted", code: "aborted", error: "The run was aborted." };

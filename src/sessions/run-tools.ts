@@ -167,10 +167,10 @@ function withoutDefined({ givesWay }: ToolSource, offered: readonly Tool[], defi
 }
 
 /** The tool settings of an agent for the sessions that it spawns; `null`: none. */
-export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
+type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
 /** The part of an agent that tool rules need. */
-export type RuledAgent = Pick<Agent, "id" | "tools">;
+type RuledAgent = Pick<Agent, "id" | "tools">;
 
 /** The rules of agent and run. */
 export function layersOf(
@@ -215,7 +215,7 @@ export function mayReach(reach: ToolReach, layers: readonly ToolRule[]): boolean
 }
 
 /** Whether an entry of `allow` may match one of its tools. */
-export function mayFit(entry: string, { prefix, groups }: ToolReach): boolean {
+function mayFit(entry: string, { prefix, groups }: ToolReach): boolean {
   if (entry.startsWith(groupPrefix)) return groups.some((group) => matchesGlob(entry, group));
   const wanted = [...entry];
   const begin = [...prefix];
@@ -237,7 +237,7 @@ function fitsAll(entry: string, { prefix, groups }: ToolReach): boolean {
 export type ListedTool = Pick<Tool, "name" | "description" | "inputSchema" | "groups">;
 
 /** What is known about a source without starting anything; `tools` `null`: it has not listed any yet. */
-export interface ListedSource {
+interface ListedSource {
   readonly from: string;
   readonly reach?: ToolReach | undefined;
   readonly tools: readonly ListedTool[] | null;
@@ -255,7 +255,7 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
   };
 }
 
-export interface UngrantedTools {
+interface UngrantedTools {
   /** Entries that match no tool of the child's agent. */
   readonly unknown: readonly string[];
   /** Tools that the child's rules deny. */

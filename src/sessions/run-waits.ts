@@ -2,7 +2,7 @@ import type { ToolCallBlock } from "../core/messages.ts";
 import type { HeldRun } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 
-export type Waited<T> =
+type Waited<T> =
   | { readonly entered: true; readonly value: T }
   | { readonly entered: false; readonly cycle: readonly string[] };
 type WaitingApp = {

@@ -148,7 +148,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
 }
 
 /** The message as input of its target, with everything that follows its end. */
-export async function sendInput(
+async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
   target: SessionRecord,
@@ -183,7 +183,7 @@ export async function sendInput(
 }
 
 /** What makes two sends the same. Different forms of one key count as the same key. */
-export function sendDigests(
+function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
   { sessionKey, role = "user", timeoutSeconds = 0, ...rest }: SendRequest,
@@ -240,7 +240,7 @@ function partyOf(session: SessionRecord): Party {
 }
 
 /** Whether one of the sessions spawned the other, at any depth. */
-export async function isRelated(
+async function isRelated(
   { store }: Pick<App, "store">,
   one: SessionRecord,
   other: SessionRecord,

@@ -41,7 +41,7 @@ export type Denied = Refusal;
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
 
 /** Restricts what a reference may name. */
-export interface FindOptions {
+interface FindOptions {
   /** Only a label of this agent. */
   readonly label?: { readonly agentId: string };
 }
@@ -79,7 +79,7 @@ export interface SessionAccess {
   display(asker: Asker, key: string): string;
 }
 
-export interface AccessSource {
+interface AccessSource {
   readonly store: { readonly sessions: SessionFinder & Pick<SessionStore, "agentIds"> };
   /** Called for every decision, because the configuration may be reloaded. */
   settings(): AccessSettings;

@@ -5,7 +5,7 @@ import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
-export interface ResetRequest extends Pick<AppendOptions, "fence"> {
+interface ResetRequest extends Pick<AppendOptions, "fence"> {
   /** One sentence, for the hooks. */
   readonly why: string;
   readonly sessionId?: string;

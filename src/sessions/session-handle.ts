@@ -94,7 +94,7 @@ export interface MessageOrigin {
 }
 
 /** The argument of the AI SDK's `onStepFinish`. */
-export interface FinishedStep {
+interface FinishedStep {
   readonly response: { readonly messages: readonly ModelMessageLike[]; readonly modelId?: string };
   readonly model?: { readonly provider: string; readonly modelId: string };
   readonly usage?: StepUsage;

@@ -46,7 +46,7 @@ export interface SpawnTerms {
 }
 
 /** The child's agent. */
-export interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
+interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
   /** How deep it lets its sessions spawn; 0: not at all. */
   readonly maxSpawnDepth: number;
 }

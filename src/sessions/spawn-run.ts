@@ -177,7 +177,7 @@ function toolLayersOf(
 }
 
 /** The event of the `subagent_*` hooks. The context is that of the parent. */
-export interface ChildEvent {
+interface ChildEvent {
   readonly agentId: string;
   readonly runtime: SpawnRequest["runtime"];
   readonly task: string;

@@ -297,7 +297,7 @@ class ThreadFailed extends Error {
  * A fork whose process died before accepting its run; `null`: no session has the key. Any other session with the key has been
  * used since: `conflict`.
  */
-export async function leftFork(
+async function leftFork(
   { store, runs }: App,
   { userId, session: parent }: Spawner,
   { context }: SpawnRequest,
@@ -317,7 +317,7 @@ export async function leftFork(
 }
 
 /** Removes a child that never ran. A child with a run, which the same call started in another process, stays. */
-export async function discardFork(
+async function discardFork(
   { store, runs, report }: App,
   { userId, sessionId, uid }: SessionRecord,
 ): Promise<void> {

@@ -14,7 +14,7 @@ import { sessionKeyOf } from "./history.ts";
 const rowBytes = 256;
 
 /** A range of rows, in the order of the file. */
-export interface TreeRange {
+interface TreeRange {
   readonly after?: string;
   readonly limit?: number;
   /** Returns an entry as its reader may see it. */

@@ -8,12 +8,12 @@ import { noSuchSession } from "../store/rules.ts";
 import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-tool-results.ts";
 import { copyBranch, copyingFrom, pointsAt } from "./copy-branch.ts";
 
-export interface TruncateOptions extends Pick<AppendOptions, "fence"> {
+interface TruncateOptions extends Pick<AppendOptions, "fence"> {
   readonly contextWindow: number;
   readonly newId?: IdSource;
 }
 
-export interface TruncatedInSession {
+interface TruncatedInSession {
   /** IDs of the results that were cut. Empty: nothing was written. */
   readonly truncated: readonly string[];
   /** IDs of the copies by the IDs of their originals. */

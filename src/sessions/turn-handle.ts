@@ -70,7 +70,7 @@ export interface Turn extends AsyncIterable<TurnEvent> {
   abort(): Promise<void>;
 }
 
-export interface TurnSource {
+interface TurnSource {
   readonly runId: string;
   /** Resolves when the input is accepted; rejects if it is refused. */
   readonly accepted: Promise<Run>;

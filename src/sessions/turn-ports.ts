@@ -37,7 +37,7 @@ import type { RequestSettings, TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
 import { ActiveTools, stateByKey } from "./with-state.ts";
 
-export interface TurnInput {
+interface TurnInput {
   readonly session: SessionRecord;
 
   readonly agent: AgentProfile;
@@ -217,7 +217,7 @@ function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: U
 }
 
 /** The hooks of a turn, with the context of its run. */
-export function turnHooks(
+function turnHooks(
   hooks: HookRegistry,
   ctx: RuntimeContext,
   about: { readonly model: TurnModel; readonly system: string | null; readonly tools: readonly Tool[] },
@@ -255,7 +255,7 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
 }
 
 /** The run that a tool call started, from the call's result; `null`: none. */
-export function runStartedBy(message: MessageDraft): string | null {
+function runStartedBy(message: MessageDraft): string | null {
   if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
   const { runId } = fieldsOf(message.details) ?? fieldsOf(parseJson(textOf(message.content))) ?? {};
   return typeof runId === "string" ? runId : null;

@@ -18,7 +18,7 @@ import { activeTools, turnPorts, yieldedFor } from "./turn-ports.ts";
 import { TurnRequests } from "./turn-request.ts";
 import type { StateModule } from "./with-state.ts";
 
-export interface TurnToBegin {
+interface TurnToBegin {
   readonly session: SessionRecord;
   readonly agent: AgentProfile | null;
   readonly claim: Claim;
@@ -26,7 +26,7 @@ export interface TurnToBegin {
 }
 
 /** Decided before the input is written. A process that continues the turn decides it again in the same way. */
-export interface BegunTurn extends TurnPlan {
+interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
 
@@ -240,7 +240,7 @@ async function confirmSteered({ runs, store }: App, session: SessionRecord, held
 }
 
 /** The settings of a turn, from agent, session and run. */
-export interface TurnPlan {
+interface TurnPlan {
   readonly model: TurnModel;
   /** Before hooks change it. */
   readonly system: string | null;

@@ -5,7 +5,7 @@ import type { Steps } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 
 export type Figures = UsageReportPayload["total"];
-export type UsageRow = UsageReportPayload["rows"][number];
+type UsageRow = UsageReportPayload["rows"][number];
 export type UsageGroup = "day" | "model" | "agent";
 
 /** The usage of one model in a session within one quarter of an hour. */
@@ -69,7 +69,7 @@ function tokenCount(value: number | undefined): number {
   return value !== undefined && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
 }
 
-export function addFigures(one: Figures, other: Figures): Figures {
+function addFigures(one: Figures, other: Figures): Figures {
   const names = Object.keys(noFigures) as (keyof Figures)[];
   return Object.fromEntries(names.map((name) => [name, one[name] + other[name]])) as Figures;
 }

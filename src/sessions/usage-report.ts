@@ -6,7 +6,7 @@ import type { EntryPage, ListedSession, Scope, SessionPage, SessionStore } from 
 import type { Spent, UsageGroup } from "./usage-figures.ts";
 import { quarterMs, spentIn, UsageSums } from "./usage-figures.ts";
 
-export interface UsageQuery {
+interface UsageQuery {
   readonly since?: number;
   readonly until?: number;
   readonly by: readonly UsageGroup[];
@@ -15,7 +15,7 @@ export interface UsageQuery {
   readonly session?: ListedSession;
 }
 
-export interface UsageLimits {
+interface UsageLimits {
   /** How much one report reads. The first session is read whatever its size. */
   readonly sessions: number;
   readonly bytes: number;

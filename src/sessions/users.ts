@@ -25,7 +25,7 @@ interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"
   readonly lastActiveAt: number;
 }
 
-export interface UserSources extends Omit<EveryUser, "listAllUsers"> {
+interface UserSources extends Omit<EveryUser, "listAllUsers"> {
   readonly runs: Pick<RunStore, "countByUser"> | null;
   readonly tokens: {
     /** In byte order, like `usersAfter`. */

@@ -17,7 +17,7 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
   return Object.fromEntries(modules.map((module) => [module.key, module]));
 }
 
-export interface WithStateOptions {
+interface WithStateOptions {
   /** What has happened when the work is done, as a sentence without a period: "The tool look ran". */
   readonly done: string;
   /** Throws if this caller may no longer save. */

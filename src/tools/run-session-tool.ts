@@ -109,7 +109,7 @@ function withGivenName(error: ToolInputError, givenAs: ReadonlyMap<string, strin
   );
 }
 
-export interface Folded {
+interface Folded {
   readonly args: Readonly<Record<string, unknown>>;
   /** The alias that an argument was given by, if any. */
   readonly givenAs: ReadonlyMap<string, string>;
@@ -119,7 +119,7 @@ export interface Folded {
  * Renames aliases to the names of their arguments. The name itself takes precedence, then its aliases in order. Later ones are
  * dropped, or refused if the tool accepts only one of them.
  */
-export function foldAliases(
+function foldAliases(
   {
     name: toolName,
     aliases = {},

@@ -69,7 +69,7 @@ export interface ForeignCall {
   readonly signal: AbortSignal | null;
 }
 
-export type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
+type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
 /** A tool in the form of the AI SDK, without depending on it. */
 export interface ForeignTool {
@@ -82,7 +82,7 @@ export interface ForeignTool {
 }
 
 /** A Standard Schema around a JSON Schema. All arguments pass: the tool itself refuses invalid ones. */
-export interface ForeignSchema {
+interface ForeignSchema {
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: "skein";

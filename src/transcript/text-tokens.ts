@@ -72,7 +72,7 @@ function foreignTokens(
 }
 
 /** At `state + class`: the tokens that a character adds, and the next state. The first state is 0. */
-export interface TokenTable {
+interface TokenTable {
   readonly tokens: Float64Array;
   readonly next: Uint16Array;
   /** Whether the character starts a word, and whether it is a late letter of one. */

@@ -5,7 +5,7 @@ import { mask, needMore } from "./scan-page.ts";
 import type { Redacted, UserRule } from "./user-rules.ts";
 import { applyUserRules, compileUserRules, maxWindowLength } from "./user-rules.ts";
 
-export interface RedactorOptions {
+interface RedactorOptions {
   /** Applied after the built-in rules. */
   readonly rules?: readonly UserRule[];
   /** Values that are secret wherever they occur. Values of fewer than six characters are ignored. */

@@ -61,7 +61,7 @@ function visibilityFor(
 }
 
 /** A parsed entry of `tools.agentToAgent.allow`. Patterns are lower-cased like agent ids. */
-export type AllowEntry =
+type AllowEntry =
   | { readonly is: "pair"; readonly text: string; readonly from: string; readonly to: string }
   /** Allows both directions between the bare entries of the list. */
   | { readonly is: "bare"; readonly text: string; readonly agent: string }
@@ -73,7 +73,7 @@ export interface AgentToAgent {
   readonly allow: readonly AllowEntry[];
 }
 
-export type AgentPairVerdict =
+type AgentPairVerdict =
   /** `by`: the reason, for people. */
   | { readonly allowed: true; readonly by: string }
   | { readonly allowed: false; readonly because: "disabled" | "not_allowed" };

@@ -231,7 +231,7 @@ export interface Refusal {
 
 export type Decision = { readonly allowed: true } | Refusal;
 
-export type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
+type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
 
 /** What each action is called in error messages. `allows`: what enabling agent-to-agent access would allow. */
 const actionNames: Readonly<Record<AccessAction, { subject: string; between: string; allows: string }>> = {
