@@ -27,6 +27,25 @@ async function asked(family: Family, sessionKey = a): Promise<string> {
 const told = (lines: readonly string[]) =>
   lines.filter((line) => line.includes("which you sent a message to, has ended its turn")).length;
 
+describe("the target of a message", () => {
+  test.each([
+    ["two targets", { sessionKey: b, label: "desk" }, "Provide either sessionKey or label (not both)."],
+    ["no target", {}, "Either sessionKey or label is required"],
+    ["a label that no session has", { label: "nobody" }, "No session found with label: nobody"],
+    ["a key that no session has", { sessionKey: "agent:main:session:c" }, "Session not found"],
+    ["the sender itself", { sessionKey: "main" }, "wait for itself"],
+  ])("[SND12] is rejected where it is %s", async (_, args, error) => {
+    const family = await withParts({});
+    await family.make("agent:main:main");
+    const { sessionId } = await family.make(b);
+    await family.skein.store.sessions.patch({ agentId: "main" }, sessionId, { label: "desk" });
+    const result = await family.call("sessions_send", { message: "How many?", ...args });
+    expect(result).toMatchObject({ status: "error", error: expect.stringContaining(error) });
+    expect(await family.skein.runs.list()).toEqual([]);
+    expect((await family.skein.store.sessions.list({}, {})).sessions).toHaveLength(2);
+  });
+});
+
 describe("a message that is waited for", () => {
   test.each(places)("[FAM3] gives the reply of its own run, and nothing follows: $where", async ({ dir }) => {
     const family = await withParts(

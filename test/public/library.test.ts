@@ -9,8 +9,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { connect } from "../../src/entry-client.ts";
 import { createStore, guardedAppend } from "../../src/entry-store.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
-import type { ConfigInput, MountedGateway, MountOptions, Skein } from "../../src/index.ts";
-import { createSkein, defineAgent, defineTool, sessionTools } from "../../src/index.ts";
+import type { ConfigInput, ErrorCode, MountedGateway, MountOptions, Skein } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool, SkeinError, sessionTools } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import { pngOf } from "../support/images.ts";
 import { connected } from "../support/mcp-client.ts";
@@ -35,6 +35,39 @@ function aborted(signal: AbortSignal): Promise<never> {
 }
 
 const agents = [defineAgent({ id: "main", model: "rehearsal/basic" })];
+
+describe("errors", () => {
+  const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+  const rows = [...page.matchAll(/^\| `(\w+)` \| (\d+) \| (.+?) \| (.+?) \|$/gm)].map(
+    ([, code = "", status = "", text = "", remedy = ""]) => ({ code, status: Number(status), text, remedy }),
+  );
+
+  test("[ERR1] are documented with a code, a status and what to do next", () => {
+    expect(rows.length).toBeGreaterThan(40);
+    for (const { status, text, remedy } of rows) {
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect([text, remedy]).toEqual([expect.stringMatching(/\.$/), expect.stringMatching(/\.$/)]);
+    }
+  });
+
+  test.each(rows)("[ERR1] $code has its documented status and message", ({ code, status, text, remedy }) => {
+    const fields = [...`${text} ${remedy}`.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [
+      name,
+      `<${name}>`,
+    ]);
+    const fill = (template: string) => template.replaceAll(/\{(\w+)\}/g, "<$1>");
+    const error = new SkeinError(code as ErrorCode, Object.fromEntries(fields));
+    expect(error).toMatchObject({ code, status, message: `${fill(text)} ${fill(remedy)}` });
+  });
+
+  test("[ERR1] of a call say what to do next", async () => {
+    const skein = await open({ memory: true, config: null, agents });
+    await expect(skein.session({ sessionId: "a b" }).send("Hello").result).rejects.toMatchObject({
+      code: "invalid_session_id",
+      message: expect.stringMatching(/^Session id "a b" is not valid: .+ Use letters, digits, .+\.$/),
+    });
+  });
+});
 
 describe("createSkein({ config })", () => {
   test("[LBR1] takes the agents of a skein.yaml as an object", async () => {

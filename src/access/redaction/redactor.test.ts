@@ -22,7 +22,7 @@ describe("masks", () => {
       `-----BEGIN PRIVATE KEY-----\n${long}\n-----END PRIVATE KEY-----`,
       "-----BEGIN PRIVATE KEY-----\n…redacted…\n-----END PRIVATE KEY-----",
     ],
-  ])("[RED8] %s", (text, masked) => {
+  ])("%s", (text, masked) => {
     expect(redact(text)).toEqual({ text: masked, count: 1 });
   });
 
