@@ -312,7 +312,7 @@ function openHooks(
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const shown = withShownContext(hooks, (ctx) => spaces.show(ctx));
   const ends = new SessionEnds(spaces.store, shown, report);
-  spaces.know(ends.store);
+  spaces.register(ends.store);
   return { hooks: shown, ends };
 }
 

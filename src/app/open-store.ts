@@ -66,7 +66,7 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
   };
   const open = (name: string, store: Store) => new ExternalStore(store, name, runs);
   const spaces = new Spaces(attended, open, newId, choice.stores);
-  if (choice.store !== undefined) spaces.know(choice.store);
+  if (choice.store !== undefined) spaces.register(choice.store);
   return spaces;
 }
 

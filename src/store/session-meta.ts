@@ -107,8 +107,7 @@ export function applyPatch(meta: SessionMeta, patch: MetaPatch): SessionMeta {
     }
     if (field === "label" && value !== null) checkLabel(value);
   }
-  const next = { ...meta, ...Object.fromEntries(changed) };
-  return Object.fromEntries(Object.entries(next).filter(([, value]) => value !== null)) as SessionMeta;
+  return withoutNulls({ ...meta, ...Object.fromEntries(changed) });
 }
 
 function checkLabel(label: unknown): void {

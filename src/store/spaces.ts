@@ -28,7 +28,7 @@ export class Spaces<S extends WorkingStore> {
   readonly #newId: IdSource;
   readonly #stores = new Map<string, ExternalStore>();
   /** The space of each store object. */
-  readonly #known = new WeakMap<object, Space>();
+  readonly #spaceByStore = new WeakMap<object, Space>();
   readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
   readonly #views = new Map<string, Store>();
 
@@ -43,14 +43,14 @@ export class Spaces<S extends WorkingStore> {
     this.#open = open;
     this.#newId = newId;
     this.store = { ...home, ...this.#routes(), work: this.#work() };
-    this.know(home, homeSpace);
-    this.know(this.store, homeSpace);
+    this.register(home, homeSpace);
+    this.register(this.store, homeSpace);
     for (const [name, store] of Object.entries(named)) this.#add(name, store);
   }
 
   /** Assigns a space to a store object. */
-  know(store: Store, space: Space = homeSpace): void {
-    this.#known.set(store, space);
+  register(store: Store, space: Space = homeSpace): void {
+    this.#spaceByStore.set(store, space);
     spacesOf.set(store, this);
   }
 
@@ -96,7 +96,7 @@ export class Spaces<S extends WorkingStore> {
       if (!this.#stores.has(store)) throw new SkeinError("store_unknown", { store });
       return { store, namespace: null };
     }
-    const known = this.#known.get(store);
+    const known = this.#spaceByStore.get(store);
     if (known !== undefined) return known;
     // The name does not survive a restart, so runs of this store wait after one.
     return this.#add(`unnamed-${this.#newId()}`, store);
@@ -107,7 +107,7 @@ export class Spaces<S extends WorkingStore> {
     this.#stores.set(name, external);
     for (const listener of this.#listeners) external.work.watch(listener);
     const space: Space = { store: name, namespace: null };
-    this.know(store, space);
+    this.register(store, space);
     return space;
   }
 
@@ -192,7 +192,7 @@ export class Spaces<S extends WorkingStore> {
       close: async () => undefined,
     } as unknown as Store;
     this.#views.set(name, view);
-    this.know(view, { store, namespace });
+    this.register(view, { store, namespace });
     return view;
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { Channel, OutboxRow } from "../../src/index.ts";
 import { defineTool } from "../../src/index.ts";
-import { budgetExceeded } from "../../src/runs/budget.ts";
+import { budgetExceeded } from "../../src/runs/ledger/budgets.ts";
 import { acceptRequest } from "../../src/sessions/delivery.ts";
 import { Outgoing } from "../../src/sessions/outgoing.ts";
 import { messagesOf } from "../support/run-skein.ts";

@@ -1,12 +1,11 @@
 import { SkeinError } from "../../core/errors.ts";
 import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
-import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode, RootRef } from "../contract.ts";
 import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
 import { retryableCodes } from "../states.ts";
-import { countPair, figuresOrNone, pairCount, writeFigures } from "./budgets.ts";
+import { budgetExceeded, countPair, figuresOrNone, pairCount, reserveRun, writeFigures } from "./budgets.ts";
 import { checkChildLimit, emitChildState, registerChild } from "./children.ts";
 import type { RunRequirements } from "./claim-eligibility.ts";
 import { batchEnd, rememberSessionApp, resolveRequirements } from "./claim-eligibility.ts";

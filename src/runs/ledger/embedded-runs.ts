@@ -1,10 +1,9 @@
-import { defaultLimits } from "../budget.ts";
 import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { planSequel } from "../plan-sequel.ts";
 import { acceptInput, Inbox, retryLostRun } from "./accept-input.ts";
 import { findApproval, listApprovals, requestApproval, resolveApproval } from "./approvals.ts";
-import { chargeRun, checkBudget, readBudget } from "./budgets.ts";
+import { chargeRun, checkBudget, defaultLimits, readBudget } from "./budgets.ts";
 import { bindThread, findChildrenToTidy, findThreadKey, listChildren, markTidied } from "./children.ts";
 import { endLoopTurns, isBatchDue, openLoopTurn, releaseFromApp } from "./claim-eligibility.ts";
 import { claimNext } from "./claim-run.ts";

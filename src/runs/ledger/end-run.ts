@@ -1,9 +1,8 @@
-import { overSpent } from "../budget.ts";
 import type { AcceptRequest, EndState, HeldRun, OutboxRequest, Outcome, RunState } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import type { RunEvent } from "../states.ts";
 import { isEnded, nextState } from "../states.ts";
-import { figuresOrNone } from "./budgets.ts";
+import { figuresOrNone, overSpent } from "./budgets.ts";
 import { emitChildState } from "./children.ts";
 import { releaseCompleteBatch } from "./claim-eligibility.ts";
 import { endDurability, leaveReplies, returnReplies, startSequel } from "./follow-run.ts";

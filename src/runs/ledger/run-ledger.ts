@@ -6,7 +6,6 @@ import type { IdSource } from "../../core/ids.ts";
 import type { Provenance } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
-import { noUsage } from "../budget.ts";
 import type {
   Accepted,
   AcceptRequest,
@@ -118,6 +117,15 @@ export function numberOrNull(value: unknown): number | null {
 export function jsonOrNull<T>(value: unknown): T | null {
   return value === null || value === undefined ? null : (JSON.parse(String(value)) as T);
 }
+
+export const noUsage: RunUsage = {
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+  costUsd: 0,
+};
 
 const defaultListed = 100;
 const mostListed = 1000;

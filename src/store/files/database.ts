@@ -62,19 +62,11 @@ class Statement {
   }
 
   all(...values: SQLInputValue[]): Record<string, unknown>[] {
-    try {
-      return this.#statement.all(...values);
-    } catch (error) {
-      throw this.#explain(error);
-    }
+    return this.#try(() => this.#statement.all(...values));
   }
 
   get(...values: SQLInputValue[]): Record<string, unknown> | undefined {
-    try {
-      return this.#statement.get(...values);
-    } catch (error) {
-      throw this.#explain(error);
-    }
+    return this.#try(() => this.#statement.get(...values));
   }
 
   /** The last row ID may belong to the word index and exceed a safe number. */
@@ -82,19 +74,23 @@ class Statement {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
   } {
-    try {
+    return this.#try(() => {
       this.#statement.setReadBigInts(true);
       return this.#statement.run(...values);
-    } catch (error) {
-      throw this.#explain(error);
-    }
+    });
   }
 
   /** The first column of the first row. Reading rows as arrays takes half the time. */
   number(): number {
-    try {
+    return this.#try(() => {
       const row = this.#statement.get() as unknown as readonly unknown[];
       return Number(row[0]);
+    });
+  }
+
+  #try<T>(act: () => T): T {
+    try {
+      return act();
     } catch (error) {
       throw this.#explain(error);
     }

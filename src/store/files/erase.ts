@@ -15,7 +15,8 @@ import { isMakerAlive } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isVisible } from "./work-db.ts";
 
-interface Done {
+/** A session with tombstones. */
+interface RedactedSession {
   readonly row: SessionRow;
   readonly tree: SessionTree;
   readonly entryIds: readonly string[];
@@ -41,7 +42,7 @@ export async function redactEntries(
     checkRedactable(file.whole, entryIds);
     return new Slices().run(findRedacted(file.readLog(0), new Set(entryIds)));
   });
-  const pass = new Pass(catalog, row, sought);
+  const pass = new RedactionPass(catalog, row, sought);
   const redactWork = async () => {
     const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
     const removed = removedEntriesOf(sought, uids);
@@ -49,10 +50,10 @@ export async function redactEntries(
     catalog.work.redact(row.userId, removed);
     return uids;
   };
-  await pass.overCopies();
+  await pass.redactAllCopies();
   await redactWork();
   await pass.redact(row);
-  await pass.overCopies();
+  await pass.redactAllCopies();
   const uids = await redactWork();
   const rows = [row, ...pass.done.map((each) => each.row)];
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
@@ -60,14 +61,17 @@ export async function redactEntries(
   await catalog.erase(rows, uids);
   // Also when nothing was left to do: an earlier attempt may have failed before it published the change.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
-  const told = pass.done.filter((each) => each.entryIds.length > 0);
-  const itself = told.filter((each) => each.row.uid === row.uid);
-  return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };
+  const redacted = pass.done.filter((each) => each.entryIds.length > 0);
+  const itself = redacted.filter((each) => each.row.uid === row.uid);
+  return {
+    redaction: redactionOf([...itself, ...redacted.filter((each) => !itself.includes(each))]),
+    changed,
+  };
 }
 
 /** One redaction of a user's sessions. */
-class Pass {
-  readonly done: Done[] = [];
+class RedactionPass {
+  readonly done: RedactedSession[] = [];
   readonly #catalog: SessionCatalog;
   readonly #row: SessionRow;
   readonly #sought: RedactionTarget;
@@ -81,9 +85,9 @@ class Pass {
   }
 
   /** Repeats until there is no unchecked copy. */
-  async overCopies(): Promise<void> {
+  async redactAllCopies(): Promise<void> {
     for (;;) {
-      const rows = (await this.#copies()).filter((each) => !this.#seen.has(placeName(each)));
+      const rows = (await this.#findCopies()).filter((each) => !this.#seen.has(placeName(each)));
       if (rows.length === 0) return;
       for (const each of rows) await this.redact(each);
     }
@@ -92,8 +96,10 @@ class Pass {
   async redact(row: SessionRow): Promise<void> {
     this.#seen.add(placeName(row));
     const isItself = row.uid === this.#row.uid;
-    const found = isVisible(row) ? await this.#live(row, isItself) : await this.#trashed(row, isItself);
-    await this.#beside(row, isItself);
+    const found = isVisible(row)
+      ? await this.#redactLive(row, isItself)
+      : await this.#redactTrashed(row, isItself);
+    await this.#redactCopies(row, isItself);
     if (found !== null) this.done.push({ row, ...found });
   }
 
@@ -101,7 +107,7 @@ class Pass {
    * The user's other sessions that have one of the entry IDs or are not fully indexed, and all of the user's trash. Waits for
    * forks, which may have been taken before the redaction.
    */
-  async #copies(): Promise<SessionRow[]> {
+  async #findCopies(): Promise<SessionRow[]> {
     const { feed, work } = this.#catalog;
     for (let polls = 0; ; polls++) {
       await feed.indexAll();
@@ -131,7 +137,7 @@ class Pass {
     await settings.lock.sleep(pollMs);
   }
 
-  async #live(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
+  async #redactLive(row: SessionRow, isItself: boolean): Promise<Omit<RedactedSession, "row"> | null> {
     const { settings, work } = this.#catalog;
     const paths = this.#catalog.pathsOf(row);
     const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
@@ -141,7 +147,7 @@ class Pass {
       const found = await this.#catalog.using(row, async (file) => {
         let entryIds: readonly string[] | null = null;
         await file.rewrite(async (bytes) => {
-          const made = await this.#made(bytes, isItself);
+          const made = await this.#redactBytes(bytes, isItself);
           if (made === null) return null;
           entryIds = made.entryIds;
           work.markDirty(row.uid);
@@ -162,15 +168,15 @@ class Pass {
   }
 
   /** An interrupted removal has left files in both places. Working sets are rebuilt from the log. */
-  async #trashed(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
+  async #redactTrashed(row: SessionRow, isItself: boolean): Promise<Omit<RedactedSession, "row"> | null> {
     const { disk, newId, root } = this.#catalog.settings;
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
-    let found: Omit<Done, "row"> | null = null;
+    let found: Omit<RedactedSession, "row"> | null = null;
     await this.#catalog.mover.underLock(row, undefined, async () => {
       if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: checked there
       for (const { log, working } of places) {
-        const made = await this.#madeOf(log, isItself);
-        if (disk.stat(log) === null ? (await this.#madeOf(working, isItself)) !== null : made !== null)
+        const made = await this.#redactFile(log, isItself);
+        if (disk.stat(log) === null ? (await this.#redactFile(working, isItself)) !== null : made !== null)
           disk.unlink(working);
         if (made === null) continue;
         await replaceWhole(disk, log, made.bytes, newId());
@@ -181,19 +187,19 @@ class Pass {
   }
 
   /** Copies stay in the folder where the session was live, even when it is in the trash. */
-  async #beside(row: SessionRow, isItself: boolean): Promise<void> {
+  async #redactCopies(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalog.settings;
     for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
-      const made = await this.#madeOf(path, isItself);
+      const made = await this.#redactFile(path, isItself);
       if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
     }
   }
 
-  #madeOf(path: string, isItself: boolean): Promise<Tombstones | null> {
-    return this.#made(readWhole(this.#catalog.settings.disk, path) ?? none, isItself);
+  #redactFile(path: string, isItself: boolean): Promise<Tombstones | null> {
+    return this.#redactBytes(readWhole(this.#catalog.settings.disk, path) ?? none, isItself);
   }
 
-  #made(bytes: Uint8Array, isItself: boolean): Promise<Tombstones | null> {
+  #redactBytes(bytes: Uint8Array, isItself: boolean): Promise<Tombstones | null> {
     return Slices.underLock().run(withTombstones(bytes, this.#sought, this.#catalog.now(), isItself));
   }
 }

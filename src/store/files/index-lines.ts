@@ -10,7 +10,7 @@ import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
- * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure; `site`
+ * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure; `lookup`
  * answers for entries of earlier parts.
  */
 
@@ -53,8 +53,8 @@ export const emptyIndexState: IndexState = {
 };
 
 /** Adds a part of a log. `null`: the part is irregular, and the tree of the whole log has to be built. */
-export function indexLines(before: IndexState, reading: Reading, site: IndexLookup): IndexedLines | null {
-  const folding = new LineIndexer(withHeader(before, reading.session), site);
+export function indexLines(before: IndexState, reading: Reading, lookup: IndexLookup): IndexedLines | null {
+  const indexer = new LineIndexer(withHeader(before, reading.session), lookup);
   const { session, offset, parentOf } = reading;
   const codes = new Set(session.diagnostics.map(({ code }) => code));
   if (parentOf === undefined) {
@@ -66,10 +66,10 @@ export function indexLines(before: IndexState, reading: Reading, site: IndexLook
     if (isCorrupt(entry) || place === undefined) continue;
     const parentId = parentOf === undefined ? entry.parentId : parentOf(entry);
     const at = { offset: offset + place.offset, length: place.length };
-    const isSure = folding.add(entry, parentId, at);
+    const isSure = indexer.add(entry, parentId, at);
     if (!isSure && parentOf === undefined) return null;
   }
-  return folding.finish();
+  return indexer.finish();
 }
 
 function withHeader(fold: IndexState, { header }: ParsedSession): IndexState {
@@ -78,16 +78,16 @@ function withHeader(fold: IndexState, { header }: ParsedSession): IndexState {
 }
 
 class LineIndexer {
-  readonly #site: IndexLookup;
+  readonly #lookup: IndexLookup;
   readonly #entries: IndexedEntry[] = [];
   readonly #added = new Map<string, PlacedEntry>();
   readonly #states: { id: number; value: string }[] = [];
   readonly #known = new Map<number, ContextState>();
   #fold: IndexState;
 
-  constructor(fold: IndexState, site: IndexLookup) {
+  constructor(fold: IndexState, lookup: IndexLookup) {
     this.#fold = fold;
-    this.#site = site;
+    this.#lookup = lookup;
   }
 
   /** `false`: the parent is missing. A known ID is skipped, as in the tree. */
@@ -124,7 +124,7 @@ class LineIndexer {
       ...applyMetaEntry(fold, fold.header, entry),
       ...(entry.type === "session_info" ? { name: entry.name?.trim() || null } : {}),
       ...(isBookkeeping(entry) ? {} : { saidAt: Date.parse(entry.timestamp) || fold.saidAt }),
-      digest: addToDigest(fold.digest, entry, this.#site.createdAt),
+      digest: addToDigest(fold.digest, entry, this.#lookup.createdAt),
       tip: moved,
       last: placed,
       leafId: this.#leafId(moved),
@@ -148,11 +148,11 @@ class LineIndexer {
 
   #idAt(position: number): string | null {
     const first = this.#entries[0]?.position ?? 0;
-    return position >= first ? (this.#entries[position - first]?.id ?? null) : this.#site.idAt(position);
+    return position >= first ? (this.#entries[position - first]?.id ?? null) : this.#lookup.idAt(position);
   }
 
   #placed(id: string): PlacedEntry | null {
-    return this.#added.get(id) ?? this.#site.placed(id);
+    return this.#added.get(id) ?? this.#lookup.placed(id);
   }
 
   #stateId(parent: PlacedEntry | null, entry: Entry): number {
@@ -167,7 +167,7 @@ class LineIndexer {
   }
 
   #stateOf(id: number): ContextState {
-    const known = this.#known.get(id) ?? (JSON.parse(this.#site.state(id)) as ContextState);
+    const known = this.#known.get(id) ?? (JSON.parse(this.#lookup.state(id)) as ContextState);
     this.#known.set(id, known);
     return known;
   }

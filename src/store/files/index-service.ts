@@ -94,10 +94,10 @@ export class IndexInPlace implements IndexService {
 
   async catchUp(forMs: number, limits?: CatchUpLimits): Promise<CaughtUp> {
     this.follow();
-    const taken = (row: AgentPlace | null) => {
+    const onSession = (row: AgentPlace | null) => {
       if (row !== null) this.#listings.touch(row);
     };
-    return this.#indexer.catchUp(performance.now() + forMs, taken, limits);
+    return this.#indexer.catchUp(performance.now() + forMs, onSession, limits);
   }
 
   async bringUp(uid: string): Promise<void> {

@@ -65,12 +65,12 @@ export class Indexer {
   }
 
   /**
-   * Indexes marked sessions until a time (of `performance.now()`), and at least `least`. `taken` is called for each session. A
+   * Indexes marked sessions until a time (of `performance.now()`), and at least `least`. `onSession` is called for each session. A
    * log that grew by more than `mostBytes` is skipped: the words of a single long entry can take seconds.
    */
   catchUp(
     until: number,
-    taken: (row: SessionRow | null) => void = () => undefined,
+    onSession: (row: SessionRow | null) => void = () => undefined,
     { mostBytes = Number.POSITIVE_INFINITY, least = usualLeast }: CatchUpLimits = {},
   ): CaughtUp {
     const marked = this.#work.dirty();
@@ -91,7 +91,7 @@ export class Indexer {
           const uid = marked[next++] as string;
           const unread = this.#tryBringUp(uid, { until, mostBytes: bound(next - 1) }, (row, grown) => {
             bytes += grown;
-            taken(row);
+            onSession(row);
           });
           if (unread === null) done += 1;
           else if (unread !== "time") {
@@ -108,7 +108,7 @@ export class Indexer {
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
-    taken: (row: SessionRow | null, grown: number) => void,
+    onSession: (row: SessionRow | null, grown: number) => void,
   ): Unread | null {
     try {
       // Marks stay until a checkpoint, so most marked sessions are indexed already.
@@ -116,7 +116,7 @@ export class Indexer {
       if (this.#isUpToDate(uid, row)) return null;
       const grown = this.#bytesBehind(uid, row);
       if (grown > mostBytes) return "time";
-      taken(row, Math.max(0, grown));
+      onSession(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
       // A folder or pipe in place of a log is not a loss: the log can come back.
@@ -202,7 +202,7 @@ export class Indexer {
       return false;
     }
     const reading = { session: parseSession(bytes), offset: known.logBytes };
-    const folded = indexLines(known.fold, reading, this.#site(row)) ?? this.#readAnew(row, log, logBytes);
+    const folded = indexLines(known.fold, reading, this.#lookup(row)) ?? this.#indexWhole(row, log, logBytes);
     for (const { id, value } of folded.states) this.#index.putState(row.uid, id, value);
     for (const entry of folded.entries) {
       if (this.#index.putEntry(row.uid, entry)) this.#index.putWords(row, entry);
@@ -221,13 +221,13 @@ export class Indexer {
   }
 
   /** If lines are damaged or parents are missing, the tree of the whole log is needed. */
-  #readAnew(row: SessionRow, log: DiskFile, logBytes: number): IndexedLines {
+  #indexWhole(row: SessionRow, log: DiskFile, logBytes: number): IndexedLines {
     this.#index.remove(row.uid);
     const session = parseSession(log.read(0, logBytes));
     const tree = SessionTree.from(session, { lostHeader: { id: row.sessionId } });
     const parentOf = ({ id }: { id: string }) => tree.parentOf(id)?.id ?? null;
-    const site = { ...this.#site(row), placed: () => null, idAt: () => null };
-    const folded = indexLines(emptyIndexState, { session, offset: 0, parentOf }, site) as IndexedLines;
+    const lookup = { ...this.#lookup(row), placed: () => null, idAt: () => null };
+    const folded = indexLines(emptyIndexState, { session, offset: 0, parentOf }, lookup) as IndexedLines;
     const tip = folded.entries.find(({ id }) => id === tree.tipId);
     const fold: IndexState = {
       ...folded.fold,
@@ -244,7 +244,7 @@ export class Indexer {
     this.#index.exclusively(() => this.#index.putSession(listedOf(row, known), row.home, known));
   }
 
-  #site({ uid, createdAt }: SessionRow): IndexLookup {
+  #lookup({ uid, createdAt }: SessionRow): IndexLookup {
     return {
       createdAt,
       placed: (entryId) => this.#index.placed(uid, entryId),

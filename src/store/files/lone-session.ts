@@ -11,7 +11,7 @@ import type { Plan } from "../../core/plan.ts";
 import type { EntryDraft } from "../../core/seal.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { DiskFile } from "./disk.ts";
-import { appendWhole, isRegularFile, realDisk, writeBeside } from "./disk.ts";
+import { appendWhole, isRegularFile, readWhole, realDisk, writeBeside } from "./disk.ts";
 import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
@@ -34,7 +34,7 @@ export class LoneSession {
   /** Size of the file as read. */
   #bytes: number;
 
-  private constructor(path: string, read: Read) {
+  private constructor(path: string, read: ReadSession) {
     this.path = path;
     this.#tree = read.tree;
     this.#version = read.version;
@@ -45,7 +45,7 @@ export class LoneSession {
     const whole = resolve(path);
     if (options.create !== undefined) await begin(whole, options.create);
     if (!isRegularFile(whole)) await readSessionFile(whole); // throws
-    return new LoneSession(whole, readWhole(whole));
+    return new LoneSession(whole, readSession(whole));
   }
 
   /** As of the last read or write. Read-only. */
@@ -98,7 +98,7 @@ export class LoneSession {
   static async #create(path: string, text: string): Promise<LoneSession> {
     const whole = resolve(path);
     await writeNew(whole, text);
-    return new LoneSession(whole, readWhole(whole));
+    return new LoneSession(whole, readSession(whole));
   }
 
   /** Creates a file with the path to an entry. The file must not exist. */
@@ -123,7 +123,7 @@ export class LoneSession {
   /** Closes a torn line first. A partial write is truncated. */
   async #put(made: Plan): Promise<void> {
     const file = realDisk.openExisting(this.path);
-    if (file === null) throw gone(this.path);
+    if (file === null) throw missingFile(this.path);
     try {
       const end = file.size();
       const isTorn = end > 0 && file.read(end - 1, 1)[0] !== 10;
@@ -132,7 +132,7 @@ export class LoneSession {
         appendWhole(file, bytes);
         await file.sync();
       } catch (error) {
-        throw notWritten(this.path, file, end, error as Error);
+        throw undoWrite(this.path, file, end, error as Error);
       }
       this.#tree.commit(made);
       this.#bytes = end + bytes.length;
@@ -143,9 +143,9 @@ export class LoneSession {
 
   #catchUp(): void {
     const size = realDisk.stat(this.path)?.size;
-    if (size === undefined) throw gone(this.path);
+    if (size === undefined) throw missingFile(this.path);
     if (size === this.#bytes) return;
-    const { tree, version, bytes } = readWhole(this.path);
+    const { tree, version, bytes } = readSession(this.path);
     this.#tree = tree;
     this.#version = version;
     this.#bytes = bytes;
@@ -158,25 +158,20 @@ export interface OpenSessionOptions {
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
-interface Read {
+interface ReadSession {
   readonly tree: SessionTree;
   readonly version: number;
   readonly bytes: number;
 }
 
-function readWhole(path: string): Read {
-  const file = realDisk.openToRead(path);
-  if (file === null) throw gone(path);
-  try {
-    const bytes = file.read(0, file.size());
-    const session = parseSession(bytes);
-    const problem = notSessionReason(session);
-    if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
-    const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
-    return { tree, version: session.version, bytes: bytes.length };
-  } finally {
-    file.close();
-  }
+function readSession(path: string): ReadSession {
+  const bytes = readWhole(realDisk, path);
+  if (bytes === null) throw missingFile(path);
+  const session = parseSession(bytes);
+  const problem = notSessionReason(session);
+  if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
+  const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
+  return { tree, version: session.version, bytes: bytes.length };
 }
 
 /** Creates a missing or empty file. If another process is faster, its file stays. */
@@ -257,7 +252,7 @@ async function writeNew(path: string, text: string): Promise<void> {
 }
 
 /** Truncates a partial write. If that fails too, it is a damaged line, which readers skip. */
-function notWritten(path: string, file: DiskFile, size: number, error: Error): SkeinError {
+function undoWrite(path: string, file: DiskFile, size: number, error: Error): SkeinError {
   let advice = "Nothing was changed; make room on the disk, or check that you may write there";
   try {
     file.truncate(size);
@@ -272,7 +267,7 @@ function olderVersion(file: string, version: number): SkeinError {
   return new SkeinError("read_only", { name: file, problem });
 }
 
-function gone(name: string): SkeinError {
+function missingFile(name: string): SkeinError {
   const advice = "The file existed before; check whether it was moved";
   return new SkeinError("not_found", { what: "File", name, advice });
 }

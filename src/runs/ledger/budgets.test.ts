@@ -5,11 +5,11 @@ import {
   defaultLimits,
   figuresOf,
   noFigures,
-  noUsage,
   overSpent,
   reserveRun,
   spend,
-} from "./budget.ts";
+} from "./budgets.ts";
+import { noUsage } from "./run-ledger.ts";
 
 const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 3, costUsd: 0.5 };
 const limits = { ...defaultLimits, tokens: 6, costUsd: 1 };
