@@ -584,7 +584,7 @@ describe("compactions of a run", () => {
     );
     await appendTurns(
       skein,
-      Array.from({ length: 60 }, (_, turn) => words(turn)),
+      Array.from({ length: 300 }, (_, turn) => words(turn).slice(0, 600)),
     );
     limit = 100;
     const { result, measures } = await sendAndWatch(skein, "Does it fit?");
