@@ -487,10 +487,17 @@ describe("the cut of a compaction", () => {
     return { outcome, messages: (await store.sessions.context(scope, "s"))?.messages ?? [] };
   }
 
+  /** A call whose result comes after a message of the user, where a turn could start. */
+  const interrupted = (tokens: number): EntryDraft[] => {
+    const [call, result] = step(tokens) as [EntryDraft, EntryDraft];
+    return [call, said(`go on ${textOfTokens(tokens)}`), result];
+  };
+
   test.each([50, 130, 350, 700, 1100])(
     "[CMP4] calls with results of %i tokens stay together",
     async (tokens) => {
-      const { messages } = await compactAfter(said("old"), ...steps(20, tokens), ...steps(20, tokens / 2));
+      const turns = Array.from({ length: 20 }, () => [...step(tokens), ...interrupted(tokens)]).flat();
+      const { messages } = await compactAfter(said("old"), ...turns, ...turns);
       const kept = messages.slice(1);
       const called = kept.flatMap((message) =>
         message.role === "assistant"
