@@ -23,7 +23,7 @@ export interface InboundOptions {
   readonly secret: string;
   readonly accept: AcceptInbound;
   readonly clock: Clock;
-  /** Reports an error that the sender is not told about. */
+  /** Reports an error that the response does not show to the sender. */
   readonly report: (error: unknown) => void;
 }
 

@@ -66,21 +66,22 @@ export function printDoctor(
   printSettings(cli, configuration.effective, changed);
 }
 
+/** A problem that `--fix` cannot repair and that does not stop Skein. */
+export function warning(area: string, file: string, what: string, remedy: string): FindingPayload {
+  return { area, severity: "warning", file, what, remedy, fixable: false, fixed: false };
+}
+
 const mcpArea = "mcp";
 
 /** Only warnings: agents run without the tools of a server that does not answer. */
 export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
   return servers
     .filter(({ answers }) => !answers)
-    .map(({ name, problem }) => ({
-      area: mcpArea,
-      severity: "warning",
-      file: `mcpServers.${name}`,
-      what: `The server does not answer: ${problem ?? "no reason was given"}`,
-      remedy: `Check its command or url in mcpServers.${name}; agents run without its tools until it answers`,
-      fixable: false,
-      fixed: false,
-    }));
+    .map(({ name, problem }) => {
+      const what = `The server does not answer: ${problem ?? "no reason was given"}`;
+      const remedy = `Check its command or url in mcpServers.${name}; agents run without its tools until it answers`;
+      return warning(mcpArea, `mcpServers.${name}`, what, remedy);
+    });
 }
 
 function printSettings(
@@ -116,15 +117,10 @@ const acpArea = "acp";
 export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[] {
   return agents
     .filter(({ answers }) => !answers)
-    .map((agent) => ({
-      area: acpArea,
-      severity: "warning",
-      file: `acp.agents.${agent.name}`,
-      what: `The agent is not available: ${agent.problem ?? "it does not say why"}`,
-      remedy: remedyOf(agent),
-      fixable: false,
-      fixed: false,
-    }));
+    .map((agent) => {
+      const what = `The agent is not available: ${agent.problem ?? "it does not say why"}`;
+      return warning(acpArea, `acp.agents.${agent.name}`, what, remedyOf(agent));
+    });
 }
 
 function remedyOf({ name, command, file, install }: AcpAgentPayload): string {

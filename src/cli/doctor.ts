@@ -29,7 +29,7 @@ import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import { fetchGatewayConfig } from "./connection/running-gateway.ts";
 import { loadOptions, processFolder } from "./connection/with-folder.ts";
-import { acpFindings, mcpFindings, printDoctor } from "./doctor-report.ts";
+import { acpFindings, mcpFindings, printDoctor, warning } from "./doctor-report.ts";
 import { checkPort } from "./gateway/port.ts";
 import { printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
@@ -108,25 +108,16 @@ async function askGateway(
   cli: Invocation,
   root: string,
 ): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
-  const finding = (file: string, what: string, remedy: string): FindingPayload => ({
-    area: "configuration",
-    severity: "warning",
-    file,
-    what,
-    remedy,
-    fixable: false,
-    fixed: false,
-  });
   try {
     const { waiting: settings = [] } = (await fetchGatewayConfig(cli, root)) ?? {};
     const what = "The running gateway has not applied this command, because it is new or changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
-    return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };
+    return { settings, findings: settings.map((setting) => warning("configuration", setting, what, remedy)) };
   } catch (error) {
     if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
     const what = `The running gateway could not be asked for its configuration: ${error.message}`;
     const remedy = "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token";
-    return { settings: [], findings: [finding(root, what, remedy)] };
+    return { settings: [], findings: [warning("configuration", root, what, remedy)] };
   }
 }
 
@@ -246,16 +237,16 @@ async function waitingWork(
   return [
     ...waiting.slice(0, mostListed).map(({ runId, app, session }) => {
       const what = `Run ${runId} in ${session.key} waits for the app ${app}`;
-      return workFinding(session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
+      return warning("runs", session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
     }),
     ...left.slice(0, mostListed).map(({ runId, app, session }) => {
       const what = `Run ${runId} in ${session.key} is unfinished, and its process is gone`;
       const remedy = `${app === null ? "Run `skein start`" : `Start ${app}`}, which continues it, or run \`skein runs abort ${runId}\``;
-      return workFinding(session.key, what, remedy);
+      return warning("runs", session.key, what, remedy);
     }),
     ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
       const what = `Message ${outboxId} waits for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
-      return workFinding(session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
+      return warning("runs", session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
     }),
     ...moreFinding("runs that wait for an app", waiting.length, "skein runs ls --state queued"),
     ...moreFinding("runs whose process is gone", left.length, "skein runs ls --state running,waiting"),
@@ -265,11 +256,7 @@ async function waitingWork(
 
 function moreFinding(what: string, count: number, command: string): FindingPayload[] {
   if (count <= mostListed) return [];
-  return [workFinding("work.db", `${count - mostListed} more ${what}`, `List them with \`${command}\``)];
-}
-
-function workFinding(file: string, what: string, remedy: string): FindingPayload {
-  return { area: "runs", severity: "warning", file, what, remedy, fixable: false, fixed: false };
+  return [warning("runs", "work.db", `${count - mostListed} more ${what}`, `List them with \`${command}\``)];
 }
 
 /** A gateway writes to the databases and files that a repair replaces. */

@@ -74,10 +74,10 @@ function* transcriptsIn(folder: string): Generator<string> {
 }
 
 /** For a Skein session, the log is imported, not the working set. */
-function isTranscript(name: string, beside: ReadonlySet<string>): boolean {
+function isTranscript(name: string, siblings: ReadonlySet<string>): boolean {
   if (/^rollout-.*\.json$/.test(name)) return true;
   if (!name.endsWith(".jsonl")) return false;
-  return name.endsWith(".log.jsonl") || !beside.has(name.replace(/\.jsonl$/, ".log.jsonl"));
+  return name.endsWith(".log.jsonl") || !siblings.has(name.replace(/\.jsonl$/, ".log.jsonl"));
 }
 
 function statOf(path: string) {

@@ -93,10 +93,10 @@ export async function findKeys(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly FoundKey[]> {
-  const beside = parseEnv((await readTextFile(join(folder, ".env"))) ?? "");
+  const fromFile = parseEnv((await readTextFile(join(folder, ".env"))) ?? "");
   return keyedProviders.flatMap((known) => {
     // An environment variable wins even if it is blank, as when the configuration is read.
-    const variable = keyVariable(known, (name) => env[name] ?? beside[name]);
+    const variable = keyVariable(known, (name) => env[name] ?? fromFile[name]);
     if (variable === null) return [];
     return [
       { provider: known.provider, variable, from: env[variable] === undefined ? ".env" : "environment" },

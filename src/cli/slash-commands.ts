@@ -51,8 +51,8 @@ async function findEntryBeforeLastMessage({ open, to }: ChatSession): Promise<st
   for (let before: string | undefined; ; ) {
     const range = { ...to, ...present({ before }) };
     const { entries, hasEarlier } = await open.calls.call("sessions.entries", range);
-    const said = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
-    if (said !== undefined) return said.parentId;
+    const message = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
+    if (message !== undefined) return message.parentId;
     before = entries[0]?.id;
     if (hasEarlier && before !== undefined) continue;
     throw new SkeinError("conflict", {

@@ -100,15 +100,15 @@ async function variablesOf(
   options: LoadOptions,
   file: string | null,
 ): Promise<ReadonlyMap<string, Variable>> {
-  const beside = file === null ? null : join(dirname(file), ".env");
-  const text = beside === null ? null : await readTextFile(beside);
+  const envFile = file === null ? null : join(dirname(file), ".env");
+  const text = envFile === null ? null : await readTextFile(envFile);
   const variables = new Map<string, Variable>();
   const add = (values: LoadOptions["env"], from: string | null) => {
     for (const [name, value] of Object.entries(values)) {
       if (value !== undefined) variables.set(name, { name, value, file: from });
     }
   };
-  add(parseEnv(text ?? ""), beside);
+  add(parseEnv(text ?? ""), envFile);
   add(options.env, null);
   return variables;
 }

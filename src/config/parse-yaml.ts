@@ -211,8 +211,8 @@ function syntaxProblem({ code, message }: YAMLError, line: string, at: Origin): 
   if (code === "MULTIPLE_DOCS") return problemOfFile(at, "a second document", "one document");
   if (code === "RESOURCE_EXHAUSTION") return problemOfFile(at, "brackets nested too deep", "a few levels");
   const inQuotes = /\$\{/.test(line) ? '"${NAME}" in quotes' : null;
-  const said = message.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
-  const found = `what is no YAML (${said})`;
+  const text = message.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase());
+  const found = `what is no YAML (${text})`;
   return { at, path: [], found, expected: "valid YAML or JSON", suggestion: inQuotes };
 }
 

@@ -150,7 +150,7 @@ export function hasFailed(exitCode: unknown): boolean {
 const injectedTags =
   /^<(environment_context|user_instructions|permissions instructions|collaboration_mode|multi_agent_mode|apps_instructions|skills_instructions|plugins_instructions|turn_aborted|subagent_notification)>[\s\S]*<\/[^<>]+>$/;
 
-/** Text that Codex inserts under the user's role: meant for the model, not for people. */
+/** Text that Codex inserts under the user's role: for the model, not for people. */
 export function isInjected(text: string): boolean {
   const trimmed = text.trim();
   const isAgentsFile = trimmed.startsWith("# AGENTS.md instructions") && trimmed.includes("<INSTRUCTIONS>");

@@ -163,7 +163,7 @@ export class AcpTurn {
     const problem = chargeError ?? permissionError;
     if (problem !== null) throw problem.error;
     if (stopReason === "error")
-      throw failed(link.agent, errorIn(end), "Read what it said, and ask otherwise");
+      throw failed(link.agent, errorIn(end), "Read its last message, and change the request");
     if (stopReason === "aborted") throw unrequestedCancel(link.agent, refusal);
     return { kind: "answered", reply: end.reply, entryId: writer.last?.id ?? "" };
   }

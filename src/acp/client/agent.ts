@@ -62,7 +62,7 @@ export class Agent {
   agentSessionId = "";
   /** The cost of its session so far in dollars; `null` if unknown. */
   cost: number | null = null;
-  /** The system prompt that the agent was told last. */
+  /** The system prompt that was last sent to the agent. */
   system: string | null = null;
 
   constructor(name: string, child: ChildProcess, requests: ClientRequests) {

@@ -52,7 +52,7 @@ describe("a prompt of an editor", () => {
     ["blanks", [text("  \n")], /empty/],
     ["audio", [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }], /not accept audio/],
     ["another file", [blob("application/pdf", "file:///w/a.pdf")], /a\.pdf is neither text nor an image/],
-    ["a file of no type", [blob(null)], /its type is not told/],
+    ["a file of no type", [blob(null)], /of an unknown type/],
     [
       "an image that is none",
       [{ type: "image", data: "aGk=", mimeType: "text/html" }],

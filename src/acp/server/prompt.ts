@@ -64,7 +64,7 @@ function resourceInput({ resource }: EmbeddedResource): string | Attachment {
     return imageAttachment(resource.blob, mimeType, name === "" ? undefined : name);
   }
   throw refused(
-    `${uri} is neither text nor an image (${mimeType ?? "its type is not told"})`,
+    `${uri} is neither text nor an image (${mimeType ?? "of an unknown type"})`,
     "Attach what is written in it as text",
   );
 }

@@ -39,7 +39,7 @@ export async function serveAcpStdio(
   signal.addEventListener("abort", stop, { once: true });
   try {
     await connection.closed;
-    // The connection has ended, so the editor cannot be told why.
+    // The connection has ended, so the editor cannot get the reason.
     const { reason } = connection.signal;
     if (reason instanceof Error && reason.name === "MessageTooLargeError") context.report(reason);
   } finally {

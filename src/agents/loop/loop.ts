@@ -115,7 +115,7 @@ class Loop {
   /** An answer without calls ends the turn, unless it does not fit the schema. */
   async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
     const { outputSchema } = this.#turn;
-    // A refused message has not been said.
+    // A refused message is not part of the session.
     const reply = entry === null ? "" : textOf(answer.content);
     const end = { kind: "answered", reply, entryId: this.#lastEntryId } as const;
     if (outputSchema === null || entry === null) return end;

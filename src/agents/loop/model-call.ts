@@ -65,8 +65,8 @@ export function outputOptions(
 }
 
 /**
- * OpenAI takes a schema beside tools, and so does the rehearsal model. Elsewhere the two exclude each other, or nobody says that they do not; and where
- * Anthropic's package makes a tool of the schema, the call of it is forced, which thinking does not allow.
+ * OpenAI and the rehearsal model accept a schema together with tools. Other providers reject the combination or do not document
+ * it. Anthropic's package turns the schema into a forced tool call, which thinking does not allow.
  */
 function takesSchema({ model, tools, thinkingLevel }: RequestPlan): boolean {
   const { api } = model.policy;

@@ -206,7 +206,7 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   );
   if (api === "anthropic-messages" && hasThought) {
     const note =
-      "The turn began with thinking and its tool calls go on; until it is over, it cannot be switched off.";
+      "The turn began with thinking and still calls tools; thinking cannot be turned off before the turn ends.";
     return notAsked("thinking_left_on", note);
   }
   const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
@@ -227,7 +227,7 @@ function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level):
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {
     const note =
-      "The turn began without thinking and its tool calls go on; until it is over, the provider takes none.";
+      "The turn began without thinking and still calls tools; the provider accepts none before the turn ends.";
     return notAsked("thinking_switched_off", note);
   }
   if (thinking === undefined) return { reasoning: level, room: budgets[level], changes: [] };

@@ -34,7 +34,7 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** A readable text in the place of a file, which is kept beside it. */
+/** A readable text that stands for a file. The file itself is stored in the same block. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };

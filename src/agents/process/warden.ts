@@ -15,7 +15,7 @@ export interface Warden {
    * warden itself was killed before it finished.
    */
   end(how: "gently" | "now"): Promise<boolean>;
-  /** Called when the warden ends without having been told to. */
+  /** Called when the warden ends without a request to. */
   onLost(listener: () => void): void;
 }
 

@@ -6,18 +6,18 @@ import { Value } from "typebox/value";
 
 /** Checks by schemas that are not ours: those of users' tools and of outputs that they ask for. The only file that loads TypeBox. */
 
-/** What is wrong with a value: where, and what was expected there. */
+/** A problem with a value. */
 export interface Mistake {
   readonly path: readonly PropertyKey[];
   readonly expected: string;
 }
 
-/** TypeBox stops looking at so many; what only follows from another counts there too. */
+/** The number of errors after which TypeBox stops, including errors that follow from others. */
 const mostErrors = 128;
 
-/** An object with more unknown properties than this is refused for them alone, and nothing else of it is looked at. */
+/** An object with more unknown properties than this is refused without further checks. */
 const mostUnknown = 20;
-/** To say what is wrong, TypeBox gets no more than this of a list or of unknown properties, and of a whole value. */
+/** To describe an error, TypeBox gets at most this much of a list or of unknown properties, and of a whole value. */
 const mostShown = 256;
 const mostParts = 10_000;
 /** Deeper than any schema describes. */
@@ -183,7 +183,7 @@ function mistakesOf(
   }
 }
 
-/** Of an alternative: the fields of which some are needed, or the values that it may be. */
+/** The fields of which an alternative needs some, or its allowed values. */
 function choiceText(
   { keyword, schemaPath }: TLocalizedValidationError,
   all: readonly TLocalizedValidationError[],

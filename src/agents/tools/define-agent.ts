@@ -121,9 +121,9 @@ function modulesOf({ state }: AgentSpec): readonly AgentState[] {
 /** Copies lists and records, so that the caller cannot change the agent later. */
 function frozen(spec: AgentSpec): AgentSpec {
   const { subagents, visibility } = spec;
-  const said = Object.entries({ ...spec, subagents: copied(subagents), visibility: copied(visibility) });
+  const fields = Object.entries({ ...spec, subagents: copied(subagents), visibility: copied(visibility) });
   return Object.fromEntries(
-    said
+    fields
       .filter(([, value]) => value !== undefined)
       .map(([field, value]) => [field, Array.isArray(value) ? Object.freeze([...value]) : value]),
   ) as unknown as AgentSpec;

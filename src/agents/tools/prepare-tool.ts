@@ -217,7 +217,7 @@ function hasInput(value: unknown): value is { input(options: { readonly target: 
 }
 
 function unusable(what: string, why: string, cause?: unknown): SkeinError {
-  const problem = `${what} cannot be told to a model: ${why}`;
+  const problem = `${what} cannot be described to a model: ${why}`;
   const advice = "Use an object schema of a library that can be written as JSON Schema, without transforms";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

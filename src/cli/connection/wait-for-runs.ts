@@ -64,7 +64,7 @@ export async function waitUntilSettled(
 }
 
 /**
- * Like `waitUntilSettled`, also for every other request of which this process has claimed a run. Without a gateway, a run that
+ * Like `waitUntilSettled`, also for every other request whose runs this process has claimed. Without a gateway, a run that
  * was left in the session runs first, and no other process would finish what it started.
  */
 export async function waitUntilClaimedSettled(

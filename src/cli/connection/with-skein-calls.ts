@@ -30,7 +30,7 @@ export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
   /** Whether the gateway's token may call a method. Without a gateway, every method is allowed. */
   may(method: MethodName): boolean;
-  /** The requests of which this process has claimed a run. */
+  /** The requests whose runs this process has claimed. */
   claimedRequests(): readonly string[];
 }
 

@@ -34,7 +34,7 @@ export interface FolderTokens {
 }
 
 /**
- * Returns a function that writes the counts of pending work into a file beside `work.db`, if they changed. The next start reads
+ * Returns a function that writes the counts of pending work into a file next to `work.db`, if they changed. The next start reads
  * the file if the database is gone. It is not synced, because an old count is good enough. The admin token is not counted,
  * because it has its own file. `checkInPlace` prevents writing into another folder at the same path.
  */

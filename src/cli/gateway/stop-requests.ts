@@ -70,8 +70,8 @@ const maxParents = 8;
 const npmNames = /(?:^|[/\\\0\s])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.[cm]?js)?(?=[\0\s]|$)/;
 
 /**
- * The parents up to npm, if npm started this process. A killed npm sends its script no signal, so the gateway would run on with
- * nobody to stop it.
+ * The parents up to npm, if npm started this process. A killed npm sends its script no signal, so the gateway would
+ * keep running.
  */
 export function findNpmParents(
   env: Readonly<Record<string, string | undefined>>,

@@ -37,10 +37,10 @@ export class TurnPrinter {
   show(event: TurnEvent): void {
     if (event.type === "text" || event.type === "thinking") this.#delta(event.type, event.delta);
     else {
-      const told = noteFor(event);
+      const note = noteFor(event);
       const columns = Math.min(longestLine, this.#terminal.columns) - 2;
-      if (told !== null)
-        this.note(told.isName === true ? told.text : oneLine(told.text, columns), told.sign, told.once);
+      if (note !== null)
+        this.note(note.isName === true ? note.text : oneLine(note.text, columns), note.sign, note.once);
     }
   }
 
@@ -125,7 +125,7 @@ function noteFor(event: TurnEvent): Told | null {
     }
     case "retry":
       return {
-        text: `asked again in ${Math.ceil(event.delayMs / 1000)} s, what was said so far does not count: ${event.error}`,
+        text: `asked again in ${Math.ceil(event.delayMs / 1000)} s, the text so far is discarded: ${event.error}`,
       };
     case "compaction":
       return {
