@@ -19,12 +19,12 @@ function ground() {
       return { refused: null, wasThere };
     },
   } as unknown as RunWriter;
-  const steered = async (_: unknown, runId: string) => {
+  const mergeInput = async (_: unknown, runId: string) => {
     if (merged.length >= cut.behind) throw new Error("killed");
     merged.push(runId);
   };
   const bring = (...ids: readonly string[]) =>
-    writeArrivals({ runs: { steered } } as unknown as Deps, {} as SessionRecord, writer, {
+    writeArrivals({ runs: { mergeInput } } as unknown as Deps, {} as SessionRecord, writer, {
       held: { runId: "parent", fence: 1 },
       arrivals: ids.filter((id) => !merged.includes(id)).map(arrival),
       stillOpen: [],

@@ -49,8 +49,8 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
       const session = await findSession(app, call, params);
       const mask = maskFor(app, call);
       const tree = await readWholeTree(app, session, call.signal);
-      const seen = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
-      const range = present({ seen, limit, after });
+      const viewAs = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
+      const range = present({ viewAs, limit, after });
       const slices = new Slices(call.signal);
       return slices.run(maskedTree(await slices.run(viewingTree(tree, session.key, range)), mask));
     },
