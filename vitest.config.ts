@@ -13,8 +13,8 @@ export default defineConfig({
   test: {
     // A golden file that is missing is a failure; `vitest run --update` writes it.
     update: "none",
-    // One more than there are cores: the longest files wait for processes that they kill most of the time.
-    maxWorkers: availableParallelism() + 1,
+    // More than there are cores: the longest files wait for other processes most of the time.
+    maxWorkers: availableParallelism() + 2,
     env: {
       SKEIN_SEED: seed,
       // Processes that tests start read TypeScript once.

@@ -30,28 +30,29 @@ const programs = [
 export default async function buildPrograms(): Promise<() => void> {
   // Below node_modules, so that the packages that are not bundled are found; per process, so that two runs do not meet.
   const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
-  const bundle = await rolldown({
-    input: {
-      "dist/cli": join(root, "src/cli/main.ts"),
-      // Started by its name beside the chunk that starts it.
-      "dist/chunks/index-worker": join(root, "src/store/files/index-worker.ts"),
-      ...Object.fromEntries(
-        programs.map((name) => [`support/${name}`, join(root, "test/support", `${name}.ts`)]),
-      ),
-    },
-    platform: "node",
-    external: ["sharp", /^@opentelemetry\//],
-    logLevel: "warn",
-  });
-  await bundle.write({
-    dir: folder,
-    format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: "dist/chunks/[name]-[hash].js",
-  });
-  await bundle.close();
+  // Apart from each other: what both share would be split into many more files, which take longer to load.
+  await bundle(join(folder, "dist"), { cli: join(root, "src/cli/main.ts") });
+  const inSupport = (name: string) => [name, join(root, "test/support", `${name}.ts`)];
+  await bundle(join(folder, "support"), Object.fromEntries(programs.map(inSupport)));
   mkdirSync(join(folder, "bin"), { recursive: true });
   for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
   process.env.SKEIN_TEST_PROGRAMS = folder;
   return () => rmSync(folder, { recursive: true, force: true });
+}
+
+async function bundle(dir: string, entries: Readonly<Record<string, string>>): Promise<void> {
+  const build = await rolldown({
+    // The worker is started by its name, from the folder of the chunk that starts it.
+    input: { ...entries, "chunks/index-worker": join(root, "src/store/files/index-worker.ts") },
+    platform: "node",
+    external: ["sharp", /^@opentelemetry\//],
+    logLevel: "warn",
+  });
+  await build.write({
+    dir,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "chunks/[name]-[hash].js",
+  });
+  await build.close();
 }
