@@ -5,7 +5,46 @@ import { BaseSequencer } from "vitest/node";
  * The files that take longest, in this order: they start first, so that all workers end at about the same time. Those that are not
  * listed follow by size, and the unit tests next to the source come last.
  */
-const longest = ["test/crash/gateway-kill", "test/soak/gateway-soak"];
+const longest = [
+  "crash/acp/gateway",
+  "e2e/acp-agent",
+  "public/attacked",
+  "public/health",
+  "e2e/acp-runtime-stops",
+  "crash/runs/family-kill",
+  "crash/acp/partners",
+  "crash/gateway-kill",
+  "contract/differential",
+  "soak/gateway-soak",
+  "e2e/acp-agent-process",
+  "public/library-types",
+  "public/erase",
+  "public/backup",
+  "crash/runs/kill",
+  "public/leftovers",
+  "public/adoption",
+  "public/xray",
+  "crash/upkeep",
+  "public/reload",
+  "crash/acp/kill",
+  "public/tiny-chunks",
+  "e2e/method-walk",
+  "e2e/acp-joined-editors",
+  "e2e/acp-runtime-failures",
+  "e2e/talking",
+  "public/one-policy",
+  "public/lost-input",
+  "contract/files",
+  "e2e/acp-joined",
+  "contract/tail",
+  "e2e/acp-agent-spawned",
+  "growth",
+  "e2e/mcp-stdio",
+  "crash/gateway-stops",
+  "public/run-owner",
+  "crash/working-set",
+  "crash/family-attacked-again",
+];
 
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -15,7 +54,7 @@ export default class LongestFirst extends BaseSequencer {
 }
 
 function placeOf({ moduleId, project }: TestSpecification): number {
-  const place = longest.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+  const place = longest.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
   if (place !== -1) return place;
-  return longest.length + (project.config.isolate ? 0 : 1);
+  return longest.length + (project.name === "whole" ? 0 : 1);
 }
