@@ -10,7 +10,7 @@ const neededBytes = 6 * 1024 ** 3;
 
 export default function useMemory(): (() => void) | undefined {
   if (process.env.SKEIN_TORTURE !== undefined || !hasRoom()) return undefined;
-  const folder = mkdtempSync(join(memory, "skein-"));
+  const folder = mkdtempSync(join(memory, "s"));
   const before = process.env.TMPDIR;
   process.env.TMPDIR = folder;
   return () => {

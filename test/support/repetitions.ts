@@ -8,6 +8,8 @@ export interface Repetitions {
   readonly storeComparisons: number;
   /** Random transcripts for each provider. */
   readonly transcripts: number;
+  /** Random transcripts whose request to each model is compared with them. */
+  readonly wireRequests: number;
   readonly writerKills: number;
   /** Kills of a session that spawns, yields and announces. */
   readonly familyKills: number;
@@ -38,6 +40,7 @@ const shortForm: Repetitions = {
   propertyCases: 200,
   storeComparisons: 200,
   transcripts: 200,
+  wireRequests: 50,
   writerKills: 20,
   familyKills: 20,
   killPoints: 20,
@@ -57,6 +60,7 @@ const longForm: Repetitions = {
   propertyCases: 10_000,
   storeComparisons: 2000,
   transcripts: 20_000,
+  wireRequests: 2000,
   writerKills: 1000,
   familyKills: 1000,
   /** More than a turn has. */

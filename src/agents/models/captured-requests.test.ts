@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { repetitions } from "../../../test/support/repetitions.ts";
 import { speakers, toolNames } from "../../../test/transcript/conversation.ts";
 import { transcriptOf } from "../../../test/transcript/generate.ts";
 import { anySigner } from "../../../test/transcript/signer.ts";
@@ -19,6 +20,7 @@ const policies = [
 ].map((speaker) => resolveTranscriptPolicy(speaker));
 
 const tools = toolNames.map((name) => ({ name, inputSchema: { type: "object", properties: {} } }));
+const { wireRequests } = repetitions;
 const system = "You plan journeys.";
 
 async function wireOf(context: readonly ContextMessage[], policy: TranscriptPolicy, thinkingLevel: string) {
@@ -72,7 +74,7 @@ const harmless = /^reasoning ["'].* mapped to |always uses adaptive|skip_thought
 
 describe.each(policies)("what goes over the wire to $provider/$model", (policy) => {
   test("[TR15] every text, call, result, image and signature of the transcript, and nothing is dropped", async () => {
-    for (let seed = 0; seed < 150; seed++) {
+    for (let seed = 0; seed < wireRequests; seed++) {
       const { messages, body, warnings } = await wireOf(
         transcriptOf(seed, anySigner).messages,
         policy,
@@ -90,7 +92,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
   });
 
   test.each(["off", "high"])("[TR15] a strict model of the provider takes it, thinking %s", async (level) => {
-    for (let seed = 0; seed < 300; seed++) {
+    for (let seed = 0; seed < 2 * wireRequests; seed++) {
       const { messages: context } = transcriptOf(seed, twinSigner());
       const { url, headers, body } = await wireOf(context, policy, level);
       const { pathname, search } = new URL(url);
