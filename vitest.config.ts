@@ -15,11 +15,10 @@ export default defineConfig({
     update: "none",
     // More than there are cores: the longest files wait for other processes most of the time.
     maxWorkers: availableParallelism() + 2,
-    env: {
-      SKEIN_SEED: seed,
-      // Processes that tests start read TypeScript once.
-      NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
-    },
+    env: { SKEIN_SEED: seed },
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    // Modules have no state of their own, so a worker loads them once for all files.
+    isolate: false,
     globalSetup: ["build-programs", "folder-in-memory"].map((name) =>
       join(import.meta.dirname, `test/support/${name}.ts`),
     ),
@@ -30,10 +29,5 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 150_000 } },
-    projects: [
-      // Modules have no state of their own, so a worker loads them once for all files.
-      { extends: true, test: { name: "beside", include: ["src/**/*.test.ts"], isolate: false } },
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], isolate: false } },
-    ],
   },
 });

@@ -36,13 +36,13 @@ const parts: readonly Part[] = [
       familyKills: "kills of sessions that spawn, yield and announce",
       killPoints: "durable acts of a turn at most, each with a kill",
     },
-    minutes: 30,
+    minutes: 20,
   },
   {
     name: "gateway",
     files: ["test/crash/gateway-*.test.ts"],
     counts: { gatewayKills: "kills of a gateway", gatewayClients: "clients that talk to it" },
-    minutes: 20,
+    minutes: 25,
   },
   {
     name: "agents",
@@ -69,13 +69,13 @@ const parts: readonly Part[] = [
     name: "properties",
     files: ["src/**/*.test.ts"],
     counts: { propertyCases: "cases of each property" },
-    minutes: 30,
+    minutes: 35,
   },
   {
     name: "transcripts",
     files: ["test/transcript/*.test.ts"],
     counts: { transcripts: "transcripts for each provider" },
-    minutes: 30,
+    minutes: 15,
   },
   {
     name: "soak",

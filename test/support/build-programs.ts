@@ -37,6 +37,8 @@ export default async function buildPrograms(): Promise<() => void> {
   mkdirSync(join(folder, "bin"), { recursive: true });
   for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
   process.env.SKEIN_TEST_PROGRAMS = folder;
+  // With the programs, because entries are kept by path: in a lasting folder every run would leave its own.
+  process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
   return () => rmSync(folder, { recursive: true, force: true });
 }
 

@@ -53,8 +53,8 @@ export default class LongestFirst extends BaseSequencer {
   }
 }
 
-function placeOf({ moduleId, project }: TestSpecification): number {
+function placeOf({ moduleId }: TestSpecification): number {
   const place = longest.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
   if (place !== -1) return place;
-  return longest.length + (project.name === "whole" ? 0 : 1);
+  return longest.length + (moduleId.includes("/test/") ? 0 : 1);
 }
