@@ -9,6 +9,10 @@ if (!/^\d{1,9}$/.test(seed))
   throw new Error(`SKEIN_SEED is a number of at most nine digits, and not "${seed}"`);
 process.stdout.write(`SKEIN_SEED=${seed}\n`);
 
+const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
+/** They count the steps of modules that nothing has called before. */
+const countSteps = ["test/growth.test.ts"];
+
 export default defineConfig({
   test: {
     // A golden file that is missing is a failure; `vitest run --update` writes it.
@@ -16,9 +20,6 @@ export default defineConfig({
     // More than there are cores: the longest files wait for other processes most of the time.
     maxWorkers: availableParallelism() + 2,
     env: { SKEIN_SEED: seed },
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-    // Modules have no state of their own, so a worker loads them once for all files.
-    isolate: false,
     globalSetup: ["build-programs", "folder-in-memory"].map((name) =>
       join(import.meta.dirname, `test/support/${name}.ts`),
     ),
@@ -29,5 +30,10 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 150_000 } },
+    projects: [
+      // Modules have no state of their own, so a worker loads them once for all files.
+      { extends: true, test: { name: "shared", include: tests, exclude: countSteps, isolate: false } },
+      { extends: true, test: { name: "isolated", include: countSteps } },
+    ],
   },
 });
