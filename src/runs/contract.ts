@@ -121,7 +121,7 @@ export interface RunStore {
   ): Promise<WaitEntered>;
   /** `true` once it has a slot again; call it until then. Waiting runs get slots before new claims. */
   resume(held: HeldRun): Promise<boolean>;
-  /** `queued`: everything has arrived already. `nothing_to_wait_for`: the run goes on. */
+  /** `queued`: everything has arrived already. `nothing_to_wait_for`: the run continues. */
   sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },

@@ -301,7 +301,7 @@ export interface RunQuery {
   readonly waitsForApp?: boolean;
 }
 
-/** Why a run does not go on. */
+/** Why a run does not continue. */
 export interface RunWaits {
   /** The runs ahead of it in its session, or that it waits or sleeps for. */
   readonly runIds: readonly string[];

@@ -63,7 +63,7 @@ export function makePrivate(path: string): boolean {
 
 /** Creates a file that has its contents from the first moment. Returns `false` if one exists, which stays as it is. */
 export function createPrivate(path: string, text: string, nonce: string): boolean {
-  const temporary = writeBeside(path, text, nonce);
+  const temporary = writeTemporary(path, text, nonce);
   try {
     // On a disk without hard links, the file is empty for a moment, and may be incomplete after a power loss.
     if (!realDisk.link(temporary, path)) writeNew(path, text);
@@ -80,7 +80,7 @@ export function createPrivate(path: string, text: string, nonce: string): boolea
 /** Replaces a file. On a full disk it is overwritten in place, which a power loss may leave incomplete. */
 export function replacePrivate(path: string, text: string, nonce: string): void {
   try {
-    realDisk.rename(writeBeside(path, text, nonce), path);
+    realDisk.rename(writeTemporary(path, text, nonce), path);
   } catch (error) {
     if (!isDiskFault(error) || readPrivate(path)?.isExposed !== false) throw error;
     overwrite(path, text);
@@ -101,7 +101,7 @@ function overwrite(path: string, text: string): void {
   }
 }
 
-function writeBeside(path: string, text: string, nonce: string): string {
+function writeTemporary(path: string, text: string, nonce: string): string {
   const temporary = join(dirname(path), `.${basename(path)}.${nonce}.tmp`);
   realDisk.unlink(temporary);
   try {

@@ -130,7 +130,7 @@ async function adoptUnderLock(
   const live: SessionRow = { ...row, state: "live" };
   work.finishFork(live);
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
-  const note = `it is session ${row.key} now, the original is beside it${loss}`;
+  const note = `it is session ${row.key} now, the original is next to it${loss}`;
   const { userId, key } = live;
   folder.report({ kind: "adopted", file: path, note, session: { userId, key, sessionId } });
   return { row: live };

@@ -145,7 +145,7 @@ async function checkFound(
   const what = `${finding.what}${why === null ? "" : `, and it cannot be adopted: ${why}`}`;
   const remedy =
     why === null
-      ? "Adopt it as a session of its agent; its own settings take no effect, and the original is kept beside it"
+      ? "Adopt it as a session of its agent; its own settings take no effect, and the original is kept next to it"
       : "Move it away, or leave it";
   found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }

@@ -375,7 +375,7 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * SQLite uses the umask for a new file, and the mode of that file for the files beside it. An existing file is not opened:
+ * SQLite uses the umask for a new file, and the mode of that file for the files next to it. An existing file is not opened:
  * closing it would drop every lock of this process on it, and the next client to close the database would delete its active
  * log.
  */

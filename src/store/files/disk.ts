@@ -371,7 +371,7 @@ export async function replaceWhole(
   before: () => void = () => undefined,
 ): Promise<void> {
   await makeFolderDurably(disk, dirname(path));
-  const temporary = await writeBeside(disk, path, bytes, token, true);
+  const temporary = await writeTemporary(disk, path, bytes, token, true);
   try {
     before();
     disk.rename(temporary, path);
@@ -382,8 +382,8 @@ export async function replaceWhole(
   await disk.syncFolder(dirname(path));
 }
 
-/** Writes a temporary file beside the target and returns its path. A failed write leaves nothing behind. */
-export async function writeBeside(
+/** Writes a temporary file next to the target and returns its path. A failed write leaves nothing behind. */
+export async function writeTemporary(
   disk: Disk,
   path: string,
   bytes: Uint8Array,

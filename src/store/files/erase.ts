@@ -9,7 +9,7 @@ import type { RedactionTarget, Tombstones } from "../redact.ts";
 import { checkRedactable, findRedacted, redactionOf, removedEntriesOf, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import { readWhole, replaceWhole } from "./disk.ts";
-import { blobsFolder, copiesBeside, sessionPaths } from "./layout.ts";
+import { blobsFolder, listCopies, sessionPaths } from "./layout.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isMakerAlive } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -189,7 +189,7 @@ class RedactionPass {
   /** Copies stay in the folder where the session was live, even when it is in the trash. */
   async #redactCopies(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalog.settings;
-    for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
+    for (const path of listCopies(sessionPaths(root, row, row.sessionId), disk)) {
       const made = await this.#redactFile(path, isItself);
       if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
     }

@@ -1,15 +1,12 @@
 import { join } from "node:path";
 import type { ListedSession } from "../contract.ts";
-import type { Disk } from "./disk.ts";
 import { replaceWhole } from "./disk.ts";
-import type { IndexDb } from "./index-db.ts";
 import type { FoundEntries, WordSearch } from "./index-search.ts";
 import { searchWords } from "./index-search.ts";
-import type { CatchUpLimits, CaughtUp } from "./indexer.ts";
+import type { CatchUpLimits, CaughtUp, IndexFiles } from "./indexer.ts";
 import { Indexer } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
-import type { WorkDb } from "./work-db.ts";
 
 /**
  * Index operations that may take long: in a worker thread, where SQLite blocks no caller, or in place for a short-lived
@@ -59,14 +56,7 @@ export const serviceCalls = [
 
 export type ServiceCall = (typeof serviceCalls)[number];
 
-/** The files that the index is built from. */
-interface IndexFiles {
-  readonly work: WorkDb;
-  readonly index: IndexDb;
-  readonly disk: Disk;
-  readonly root: string;
-  /** How much of a log is indexed at once. */
-  readonly chunkBytes: number;
+interface ServiceFiles extends IndexFiles {
   newToken(): string;
 }
 
@@ -75,15 +65,14 @@ const atOnce = 200;
 
 /** The index service in this thread. */
 export class IndexInPlace implements IndexService {
-  readonly #files: IndexFiles;
+  readonly #files: ServiceFiles;
   readonly #indexer: Indexer;
   readonly #listings: Listings;
 
-  constructor(files: IndexFiles) {
-    const { work, index, disk, root } = files;
+  constructor(files: ServiceFiles) {
     this.#files = files;
-    this.#indexer = new Indexer(work, index, disk, root, files.chunkBytes);
-    this.#listings = new Listings(index, disk, root, files.newToken);
+    this.#indexer = new Indexer(files);
+    this.#listings = new Listings(files);
   }
 
   follow(): void {
@@ -180,19 +169,13 @@ const shortestPauseMs = 1000;
 const pauseFactor = 50;
 
 /** Writes `sessions.json` in each agent's folder, for people and for programs that do not know the index. */
-export class Listings {
-  readonly #index: IndexDb;
-  readonly #disk: Disk;
-  readonly #root: string;
-  readonly #newToken: () => string;
+class Listings {
+  readonly #files: ServiceFiles;
   readonly #touched = new Map<string, AgentPlace>();
   readonly #notBefore = new Map<string, number>();
 
-  constructor(index: IndexDb, disk: Disk, root: string, newToken: () => string) {
-    this.#index = index;
-    this.#disk = disk;
-    this.#root = root;
-    this.#newToken = newToken;
+  constructor(files: ServiceFiles) {
+    this.#files = files;
   }
 
   touch({ home, agentId }: AgentPlace): void {
@@ -218,15 +201,16 @@ export class Listings {
   }
 
   async #writeOne(place: AgentPlace): Promise<void> {
-    const folder = sessionsFolder(this.#root, place);
-    if (!this.#disk.isFolder(folder)) return;
-    const rows = this.#index.recordsIn(place.home, place.agentId);
+    const { index, disk, root, newToken } = this.#files;
+    const folder = sessionsFolder(root, place);
+    if (!disk.isFolder(folder)) return;
+    const rows = index.recordsIn(place.home, place.agentId);
     const lines = rows.map((row) => `  ${JSON.stringify(row.key)}: ${JSON.stringify(listingRow(row))}`);
     const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
     const path = join(folder, listingName);
-    await replaceWhole(this.#disk, path, Buffer.from(text), this.#newToken()).catch((error: unknown) => {
+    await replaceWhole(disk, path, Buffer.from(text), newToken()).catch((error: unknown) => {
       // A folder that was purged in the meantime needs no listing.
-      if (this.#disk.isFolder(folder)) throw error;
+      if (disk.isFolder(folder)) throw error;
     });
   }
 }

@@ -37,7 +37,7 @@ test("[STE1] a session that has grown by much is left to whoever has the time, a
   const [work, index] = [new WorkDb(join(root, workDbName)), new IndexDb(join(root, indexDbName))];
   try {
     for (const uid of uids) work.markDirty(uid);
-    const indexer = new Indexer(work, index, realDisk, root, 1024);
+    const indexer = new Indexer({ work, index, disk: realDisk, root, chunkBytes: 1024 });
     const taken: unknown[] = [];
     const forEver = Number.POSITIVE_INFINITY;
     const take = (row: { readonly sessionId: string } | null) => void taken.push(row?.sessionId);

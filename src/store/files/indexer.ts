@@ -47,21 +47,30 @@ export interface CatchUpLimits {
   readonly least?: LeastWork;
 }
 
+/** The databases and the folder that the index is built from. */
+export interface IndexFiles {
+  readonly work: WorkDb;
+  readonly index: IndexDb;
+  readonly disk: Disk;
+  readonly root: string;
+  /** How much of a log is indexed per transaction, which limits how long other writers wait. */
+  readonly chunkBytes: number;
+}
+
 /** Updates the index from the logs, reading only what is new. */
 export class Indexer {
-  readonly #work: WorkDb;
-  readonly #index: IndexDb;
-  readonly #disk: Disk;
-  readonly #root: string;
-  readonly #chunkBytes: number;
+  readonly #files: IndexFiles;
 
-  /** `chunkBytes`: how much of a log is indexed per transaction, which limits how long others wait. */
-  constructor(work: WorkDb, index: IndexDb, disk: Disk, root: string, chunkBytes: number) {
-    this.#chunkBytes = chunkBytes;
-    this.#work = work;
-    this.#index = index;
-    this.#disk = disk;
-    this.#root = root;
+  constructor(files: IndexFiles) {
+    this.#files = files;
+  }
+
+  get #work(): WorkDb {
+    return this.#files.work;
+  }
+
+  get #index(): IndexDb {
+    return this.#files.index;
   }
 
   /**
@@ -123,14 +132,16 @@ export class Indexer {
       const isLost =
         error instanceof SkeinError &&
         error.code === "unreadable_file" &&
-        this.#disk.stat(this.#fileOf(uid)) === null;
+        this.#files.disk.stat(this.#fileOf(uid)) === null;
       return { problem: (error as Error).message || "it cannot be read", isLost };
     }
   }
 
   #bytesBehind(uid: string, row: SessionRow | null): number {
     if (row === null || !isVisible(row)) return 0;
-    return (this.#disk.stat(this.#logOf(row))?.size ?? 0) - (this.#index.knownBytes(uid)?.logBytes ?? 0);
+    return (
+      (this.#files.disk.stat(this.#logOf(row))?.size ?? 0) - (this.#index.knownBytes(uid)?.logBytes ?? 0)
+    );
   }
 
   bringUp(uid: string): void {
@@ -145,7 +156,7 @@ export class Indexer {
   #isUpToDate(uid: string, row: SessionRow | null): boolean {
     const known = this.#index.knownBytes(uid);
     if (row === null || !isVisible(row)) return known === null;
-    const log = this.#disk.stat(this.#logOf(row));
+    const log = this.#files.disk.stat(this.#logOf(row));
     if (log === null) return row.state === "pending" && known?.logBytes === 0;
     return known !== null && known.identity === log.identity && known.logBytes === log.size;
   }
@@ -156,7 +167,7 @@ export class Indexer {
       if (this.#index.knownBytes(uid) !== null) this.#index.remove(uid);
       return true;
     }
-    const log = this.#disk.openExisting(this.#logOf(row));
+    const log = this.#files.disk.openExisting(this.#logOf(row));
     if (log === null) {
       // A session is marked as trashed before its log is moved, so its row now tells whether it was removed.
       const now = this.#work.byUid(uid);
@@ -194,7 +205,7 @@ export class Indexer {
   #takeChunk(row: SessionRow, log: DiskFile, isFirst: boolean): boolean {
     const { size, identity } = log.stat();
     const known = this.#knownOf(row, identity, size);
-    const bytes = wholeLines(log, known.logBytes, size, this.#chunkBytes);
+    const bytes = wholeLines(log, known.logBytes, size, this.#files.chunkBytes);
     const logBytes = known.logBytes + bytes.length;
     // The row may have changed without the log, for example its key.
     if (bytes.length === 0) {
@@ -208,7 +219,7 @@ export class Indexer {
       if (this.#index.putEntry(row.uid, entry)) this.#index.putWords(row, entry);
     }
     this.#put(row, { logBytes, identity, fold: folded.fold });
-    return logBytes < size && bytes.length >= this.#chunkBytes / 2;
+    return logBytes < size && bytes.length >= this.#files.chunkBytes / 2;
   }
 
   /** A log that is shorter than indexed, or another file, was rewritten: it is indexed again. */
@@ -259,7 +270,7 @@ export class Indexer {
   }
 
   #logOf(row: SessionRow): string {
-    return sessionPaths(this.#root, row, row.sessionId).log;
+    return sessionPaths(this.#files.root, row, row.sessionId).log;
   }
 }
 

@@ -6,7 +6,7 @@ import { userIdOfSegment, userSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import { spaceOf } from "../../core/space.ts";
 import type { Disk } from "./disk.ts";
-import { makeFolderDurably, parseJson, readOwn, writeBeside } from "./disk.ts";
+import { makeFolderDurably, parseJson, readOwn, writeTemporary } from "./disk.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /** Paths under the root. IDs are checked before they get here. */
@@ -81,7 +81,7 @@ export function blobsFolder(root: string, place: AgentPlace): string {
 
 /** Maximum depth of homes. */
 const deepestHome = 8;
-/** The names that `writeBeside` uses. */
+/** The names that `writeTemporary` uses. */
 const temporaryName = /^\..+\.tmp$/;
 const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
@@ -145,8 +145,8 @@ export function sessionsIn(
   return { logs, foreign };
 }
 
-/** Copies beside a session's files: the original of an adopted session, and backups of repairs. */
-export function copiesBeside({ folder, log, working }: SessionPaths, disk: Disk): string[] {
+/** Copies next to a session's files: the original of an adopted session, and backups of repairs. */
+export function listCopies({ folder, log, working }: SessionPaths, disk: Disk): string[] {
   return disk
     .list(folder)
     .map((name) => join(folder, name))
@@ -233,7 +233,7 @@ export async function writeOwner(
   const path = userFile(root, home);
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
-  const temporary = await writeBeside(disk, path, bytes, newId(), true);
+  const temporary = await writeTemporary(disk, path, bytes, newId(), true);
   // Two users at the same time must not both claim it.
   const isFirst = lock.exclusively(() => {
     const isFree = readUserFile(path, disk) === null;

@@ -11,7 +11,7 @@ import type { Plan } from "../../core/plan.ts";
 import type { EntryDraft } from "../../core/seal.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { DiskFile } from "./disk.ts";
-import { appendWhole, isRegularFile, readWhole, realDisk, writeBeside } from "./disk.ts";
+import { appendWhole, isRegularFile, readWhole, realDisk, writeTemporary } from "./disk.ts";
 import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
@@ -238,7 +238,7 @@ export async function continueRecentFile(
 
 /** Creates a file atomically, and never replaces one. */
 async function writeNew(path: string, text: string): Promise<void> {
-  const temporary = await writeBeside(realDisk, path, Buffer.from(text), randomUUID(), true);
+  const temporary = await writeTemporary(realDisk, path, Buffer.from(text), randomUUID(), true);
   try {
     realDisk.link(temporary, path);
     await realDisk.syncFolder(dirname(path));

@@ -115,7 +115,7 @@ export function openWork<T>(
   }
 }
 
-/** Renames a database and the files beside it. */
+/** Renames a database with its `-wal` and `-shm` files. */
 export function setAside(path: string, now: number, why: string, report: (found: Recovery) => void): void {
   const aside = `${path}.unreadable-${now}`;
   for (const ending of databaseEndings) {

@@ -73,7 +73,7 @@ export class SessionCatalog {
       : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
-  /** The cached row of a session that this process has locked: nobody else can change it. */
+  /** The cached row of a session that this process has locked, so that no other process can change it. */
   rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.work.lastKnown(scope.userId ?? null, sessionId);
     if (row === null || !isVisible(row) || !inScope(scope, row)) return null;

@@ -469,7 +469,7 @@ export class SessionFile {
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
-  /** Skipped while we are writing, since nobody else writes then. Returns what is at the log's path; `null`: not checked. */
+  /** Skipped while we are writing, since no other process writes then. Returns what is at the log's path; `null`: not checked. */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;
     const named = this.#settings.disk.stat(this.#paths.log);

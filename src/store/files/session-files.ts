@@ -1,9 +1,9 @@
 import { SkeinError } from "../../core/errors.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Disk } from "./disk.ts";
-import { makeFolderDurably, readWhole, removeTreeDurably, writeBeside } from "./disk.ts";
+import { makeFolderDurably, readWhole, removeTreeDurably, writeTemporary } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
-import { attachmentsFolder, copiesBeside, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
+import { attachmentsFolder, listCopies, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
 import { FileClosed } from "./log-file.ts";
 import { isGone, isKnownToLive } from "./process-identity.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -58,7 +58,7 @@ async function writeFirst(
   { disk, durability, newId }: NewSessionFiles["settings"],
 ): Promise<void> {
   const isDurable = durability === "full";
-  const temporary = await writeBeside(disk, paths.log, bytes, newId(), isDurable);
+  const temporary = await writeTemporary(disk, paths.log, bytes, newId(), isDurable);
   try {
     disk.rename(temporary, paths.log);
     disk.unlink(paths.working);
@@ -148,7 +148,7 @@ export class SessionMover {
   async removeFiles(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
     const paths = sessionPaths(root, row, row.sessionId);
-    const left = [paths.log, paths.working, ...copiesBeside(paths, disk)];
+    const left = [paths.log, paths.working, ...listCopies(paths, disk)];
     if (left.map((path) => disk.unlink(path)).includes(true)) await disk.syncFolder(paths.folder);
     for (const path of [
       trashedPaths(root, row.uid, row.sessionId).folder,

@@ -164,7 +164,7 @@ export class WorkingFile {
     return this.#file !== null || this.isLog();
   }
 
-  /** Whether nobody else has written to it, and it has the log up to here. */
+  /** Whether only this process has written to it, and it has the log up to here. */
   isUntouched(logSize: number): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) return false;

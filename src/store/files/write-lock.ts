@@ -308,7 +308,7 @@ export class BurstLock {
     return this.#lock.isHeld;
   }
 
-  /** Whether a write is in progress, so that nobody else writes. */
+  /** Whether a write is in progress, so that no other process writes. */
   get isInUse(): boolean {
     return this.#users > 0;
   }
