@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
-import type { LanguageModel } from "./agents/contract.ts";
+import type { LanguageModel, Runtime } from "./agents/contract.ts";
 import { createLoop } from "./agents/loop/loop.ts";
 import type { AgentDefinition } from "./agents/tools/define-agent.ts";
 import { openAcp } from "./app/acp.ts";
 import { openChannels } from "./app/channels.ts";
-import type { Engine } from "./app/engine.ts";
 import { announceChildEnds, createEngine, storeEvents } from "./app/engine.ts";
 import { createFileBoundary, ScratchFolder } from "./app/files.ts";
 import { openMcp } from "./app/mcp.ts";
@@ -177,33 +176,19 @@ export async function openSkein(
     store = spaces.store;
     const { hooks, ends } = openHooks(options, { config, redactor, spaces, report });
     const shared = { config, loaded, clock, newId, owner, redactor, log, metrics, awaitedRuns, report };
-    const app = {
-      ...shared,
-      store: ends.store,
-      spaces,
-      files,
-      ends,
-      bus,
-      hooks,
-      agents,
-    } as unknown as Building;
-    app.mount = async (how) => {
-      const gateway = await mounts.open(how);
-      // From now on, requests come from users other than the program's own.
-      processFolder.users = "unnamed";
-      return gateway;
-    };
-    const mounts = new Mounts(app, options.memory === true ? null : config.store.path);
-    const engine = await wire(app, options);
-    app.close = once(async (graceMs) => {
-      await mounts.close().catch(report);
-      await engine.close(graceMs);
-      await app.store.close();
-      await scratch.close();
-      await stopTelemetry();
+    const opened = { ...shared, store: ends.store, spaces, files, ends, bus, hooks, agents };
+    const { app, start } = await wire(opened, options, {
+      onMount: () => {
+        // From now on, requests come from users other than the program's own.
+        processFolder.users = "unnamed";
+      },
+      closeRest: async () => {
+        await scratch.close();
+        await stopTelemetry();
+      },
     });
     inside(app);
-    if (options.workers !== false) engine.start();
+    if (options.workers !== false) start();
     return new Skein(app);
   } catch (error) {
     // Nothing that was opened by then stays open.
@@ -213,61 +198,134 @@ export async function openSkein(
   }
 }
 
-/** An app whose members are set one after the other; functions use them once all are there. */
-type Building = { -readonly [Member in keyof App]: App[Member] };
+/** The members that `openSkein` makes before anything that needs the others. */
+type OpenedMembers = Pick<
+  App,
+  | "config"
+  | "loaded"
+  | "clock"
+  | "newId"
+  | "owner"
+  | "redactor"
+  | "log"
+  | "metrics"
+  | "awaitedRuns"
+  | "report"
+  | "store"
+  | "spaces"
+  | "files"
+  | "ends"
+  | "bus"
+  | "hooks"
+  | "agents"
+>;
 
-/** Sets what an open store still lacks: runs, agents, models, tools, and the worker. Nothing runs yet. */
-async function wire(app: Building, options: OpenOptions): Promise<Engine> {
-  const { config, loaded, agents, clock, bus, report, owner } = app;
+interface Surroundings {
+  onMount(): void;
+  /** Closes what outlives the store. */
+  closeRest(): Promise<void>;
+}
+
+/**
+ * Builds the app on an open store. Nothing runs before `start`. Its parts need each other, so members are getters: each part gets
+ * the whole app, and uses the members that are built after it only once it runs.
+ */
+async function wire(
+  opened: OpenedMembers,
+  options: OpenOptions,
+  { onMount, closeRest }: Surroundings,
+): Promise<{ readonly app: App; start(): void }> {
+  const { config, loaded, agents, clock, bus, report, owner, store, redactor } = opened;
   const closing = new AbortController();
-  app.closed = closing.signal;
-  app.turns = new Map();
-  app.isWorking = options.workers !== false;
-  const stopStoreEvents = app.store.work.watch(storeEvents(bus.emit, () => clock.now()));
+  const app: App = {
+    ...opened,
+    closed: closing.signal,
+    turns: new Map(),
+    isWorking: options.workers !== false,
+    get acp() {
+      return acp;
+    },
+    get channels() {
+      return channels;
+    },
+    get runs() {
+      return runs;
+    },
+    get outgoing() {
+      return outgoing;
+    },
+    get watcher() {
+      return watcher;
+    },
+    get models() {
+      return models;
+    },
+    get access() {
+      return access;
+    },
+    get sessionTools() {
+      return sessionTools;
+    },
+    get tools() {
+      return tools;
+    },
+    get runtime() {
+      return runtime;
+    },
+    get worker() {
+      return engine.worker;
+    },
+    get calls() {
+      return calls;
+    },
+    wakeOutbox: () => engine.wakeOutbox(),
+    mount: async (how) => {
+      const gateway = await mounts.open(how);
+      onMount();
+      return gateway;
+    },
+    close: once(async (graceMs) => {
+      await mounts.close().catch(report);
+      stopRelaying();
+      await engine.close(graceMs);
+      await acp.close();
+      await mcp.close();
+      runs.endLoopTurns(null, owner);
+      closing.abort(wasClosed());
+      stopStoreEvents();
+      stopAnnouncing();
+      await store.close();
+      await closeRest();
+    }),
+  };
+  const mounts = new Mounts(app, options.memory === true ? null : config.store.path);
+  const stopStoreEvents = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const acp = openAcp(app, options.env ?? process.env);
-  app.acp = acp;
-  app.channels = openChannels(app, options.channels ?? []);
-  app.runs = attachRuns(app, options);
+  const channels = openChannels(app, options.channels ?? []);
+  const runs = attachRuns(app, options);
   await settleStores(app);
-  app.outgoing = new Outgoing(app.channels, config.session.sendPolicy);
-  app.watcher = new RunWatcher(app.runs, bus, clock, app.closed);
-  const redact = (text: string) => app.redactor.redact(text).text;
+  const outgoing = new Outgoing(channels, config.session.sendPolicy);
+  const watcher = new RunWatcher(runs, bus, clock, closing.signal);
+  const redact = (text: string) => redactor.redact(text).text;
   const given = present({ given: options.models as GivenModels });
-  app.models = createModels({ config, env: loaded.variable, loop: { clock, redact }, ...given });
-  app.access = createSessionAccess({
-    store: app.store,
-    settings: () => agents.access,
-    scope: config.session.scope,
-  });
+  const models = createModels({ config, env: loaded.variable, loop: { clock, redact }, ...given });
+  const access = createSessionAccess({ store, settings: () => agents.access, scope: config.session.scope });
   const mcp = openMcp(config, report);
   const sessionTools = new SessionTools(app);
-  app.sessionTools = sessionTools;
-  app.tools = new RunTools(
+  const tools = new RunTools(
     [sessionTools.source, ...mcp.sources],
     report,
     (agentId) => agents.find(agentId)?.subagents ?? null,
   );
   const loop = createLoop({ clock, redact });
-  app.runtime = { run: (turn) => (isAcpKey(turn.about.sessionKey) ? acp.runtime : loop).run(turn) };
+  const runtime: Runtime = {
+    run: (turn) => (isAcpKey(turn.about.sessionKey) ? acp.runtime : loop).run(turn),
+  };
   const engine = createEngine(app, options.leaseMs ?? defaultLeaseMs);
-  app.worker = engine.worker;
-  app.wakeOutbox = () => engine.wakeOutbox();
-  app.calls = lazyCalls(app);
+  const calls = lazyCalls(app);
   const stopAnnouncing = announceChildEnds(app);
   const stopRelaying = relayProgress(app);
-  return {
-    ...engine,
-    close: async (graceMs) => {
-      stopRelaying();
-      await engine.close(graceMs);
-      await acp.close();
-      await mcp.close();
-      app.runs.endLoopTurns(null, owner);
-      closing.abort(wasClosed());
-      stopStoreEvents();
-      stopAnnouncing();
-    },
-  };
+  return { app, start: () => engine.start() };
 }
 
 const defaultLeaseMs = 30_000;

@@ -13,7 +13,7 @@ import { ChildKeeper, Tidying } from "../sessions/tidy-children.ts";
 import type { StoreChange } from "../store/contract.ts";
 
 /** What works: it runs what is queued, and sends what is in the outbox. */
-export interface Engine {
+interface Engine {
   readonly worker: Worker;
   start(): void;
   wakeOutbox(): void;

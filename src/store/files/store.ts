@@ -7,7 +7,6 @@ import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
-import { sessionRefOf } from "../../core/session-ref.ts";
 import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import type { Scope, Store } from "../contract.ts";
@@ -206,17 +205,13 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalog.close(),
   });
-  const find: StoreWork["find"] = (userId, by) => {
-    const row = "key" in by ? work.byKey(userId, by.key) : work.visibleById(userId, by.sessionId);
-    return row === null ? null : sessionRefOf(row);
-  };
   const handle: StoreWork = {
     ledger: work.ledger,
     attend: (attendant) => {
       work.attendance.attendant = attendant;
     },
-    find,
-    locate: async (userId, key) => find(userId, { key }),
+    find: work.findRef,
+    locate: work.locate,
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);

@@ -8,6 +8,7 @@ import type { AfterCommit, RemovedEntries, WorkAttendant } from "../../runs/cont
 import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
 import { throwTaken } from "../rules.ts";
+import type { StoreWork } from "../work.ts";
 import { Attendance, doNothing } from "../work.ts";
 import { Database } from "./database.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
@@ -371,6 +372,14 @@ export class WorkDb {
     if (isRemembered && row !== null) this.#rows.set(`${userId ?? ""}\n${row.sessionId}`, row);
     return row;
   }
+
+  /** The session that has a key or session ID now. */
+  readonly findRef: StoreWork["find"] = (userId, by) => {
+    const row = "key" in by ? this.byKey(userId, by.key) : this.visibleById(userId, by.sessionId);
+    return row === null ? null : sessionRefOf(row);
+  };
+
+  readonly locate: StoreWork["locate"] = async (userId, key) => this.findRef(userId, { key });
 
   byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
     return this.#one(`user = ? AND agent = ? AND label = ? AND ${isNamed}`, userId ?? "", agentId, label);
