@@ -421,7 +421,7 @@ function wasClosed(): SkeinError {
   });
 }
 
-/** Later calls get what the first one gave. */
+/** Acts once; later calls get the same promise. */
 function once<Argument>(act: (argument: Argument) => Promise<void>): (argument: Argument) => Promise<void> {
   let result: Promise<void> | null = null;
   return (argument) => {
@@ -457,7 +457,7 @@ async function configOf(
   return { loaded, configured: hasCode && !isWritten ? [] : Object.keys(loaded.config.agents) };
 }
 
-/** Adoptions are logged with their session; a caller that has a `report` of its own hears of everything. */
+/** Adoptions are logged with their session. A caller with its own `report` gets every recovery instead. */
 function recoveryReport(
   options: SkeinOptions,
   { log }: Watching,
