@@ -1,6 +1,6 @@
 import { EntryIds } from "../src/transcript/derive.ts";
+import { normalizeContext } from "../src/transcript/steps/normalize-context.ts";
 import { steps } from "../src/transcript/steps/prepare-transcript.ts";
-import { readContext } from "../src/transcript/steps/read-context.ts";
 import { policy, transcriptOf } from "./pipeline.ts";
 import type { Acts } from "./side.ts";
 import { timedOften } from "./side.ts";
@@ -11,7 +11,7 @@ export const acts: Acts = {
     const messages = transcriptOf(job);
     const record = new EntryIds().recorder("naive");
     const ms = await timedOften(3, async () => {
-      let { messages: current } = readContext(structuredClone(messages) as typeof messages, { record });
+      let { messages: current } = normalizeContext(structuredClone(messages) as typeof messages, { record });
       for (const step of steps) {
         ({ messages: current } = await step(structuredClone(current) as typeof current, { policy, record }));
       }

@@ -47,7 +47,7 @@ import { relayProgress } from "./sessions/relay-progress.ts";
 import { RunTools } from "./sessions/run-tools.ts";
 import { RunWatcher } from "./sessions/run-watcher.ts";
 import { createSessionAccess } from "./sessions/session-access.ts";
-import { SessionEnds } from "./sessions/session-ends.ts";
+import { SessionEndHooks } from "./sessions/session-end-hooks.ts";
 import { Skein } from "./sessions/skein.ts";
 import type { Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
@@ -174,9 +174,9 @@ export async function openSkein(
       cwdFor: (place) => files.defaultCwd(place),
     });
     store = spaces.store;
-    const { hooks, ends } = openHooks(options, { config, redactor, spaces, report });
+    const { hooks, endHooks } = openHooks(options, { config, redactor, spaces, report });
     const shared = { config, loaded, clock, newId, owner, redactor, log, metrics, awaitedRuns, report };
-    const opened = { ...shared, store: ends.store, spaces, files, ends, bus, hooks, agents };
+    const opened = { ...shared, store: endHooks.store, spaces, files, endHooks, bus, hooks, agents };
     const { app, start } = await wire(opened, options, {
       onMount: () => {
         // From now on, requests come from users other than the program's own.
@@ -214,7 +214,7 @@ type OpenedMembers = Pick<
   | "store"
   | "spaces"
   | "files"
-  | "ends"
+  | "endHooks"
   | "bus"
   | "hooks"
   | "agents"
@@ -364,14 +364,14 @@ function openHooks(
     redactor,
     report,
   }: Pick<App, "config" | "redactor" | "report"> & { readonly spaces: Spaces<SkeinStore> },
-): { readonly hooks: HookRegistry; readonly ends: SessionEnds<SkeinStore> } {
+): { readonly hooks: HookRegistry; readonly endHooks: SessionEndHooks<SkeinStore> } {
   const hooks =
     options.hooks ?? new HookRegistry((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const shown = withShownContext(hooks, (ctx) => spaces.show(ctx));
-  const ends = new SessionEnds(spaces.store, shown, report);
-  spaces.register(ends.store);
-  return { hooks: shown, ends };
+  const endHooks = new SessionEndHooks(spaces.store, shown, report);
+  spaces.register(endHooks.store);
+  return { hooks: shown, endHooks };
 }
 
 /** The gateways that this app has opened for servers of others. They close before it does. */

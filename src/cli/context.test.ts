@@ -82,7 +82,10 @@ describe("context for a model", () => {
     expect(Check(ContextPayloadSchema, seen)).toBe(true);
     expect(seen).toMatchObject({
       request: { provider: "mistral", api: "mistral-conversations", model: "mistral-small-latest" },
-      changes: [{ step: "readContext", kind: "failed_answer", entryId: "b" }, { kind: "unanswered_joined" }],
+      changes: [
+        { step: "normalizeContext", kind: "failed_answer", entryId: "b" },
+        { kind: "unanswered_joined" },
+      ],
       tokens: { window: 131_072 },
     });
     expect(seen).not.toHaveProperty("wire");

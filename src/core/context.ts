@@ -1,7 +1,7 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Compaction, ContextEdit, CorruptLine, Entry } from "./entries.ts";
-import type { Node } from "./link.ts";
-import { linkEntries, tipAfter } from "./link.ts";
+import type { Node } from "./link-entries.ts";
+import { linkEntries, tipAfter } from "./link-entries.ts";
 import type { Content, Message } from "./messages.ts";
 import { isNote, textOf } from "./messages.ts";
 

@@ -1,8 +1,8 @@
 import type { Entry } from "./entries.ts";
 import { currentVersion, lineOf } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
-import type { Node } from "./link.ts";
-import { sameJson } from "./link.ts";
+import type { Node } from "./link-entries.ts";
+import { sameJson } from "./link-entries.ts";
 import type { EntryDraft } from "./seal.ts";
 import { sealEntry } from "./seal.ts";
 

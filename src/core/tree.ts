@@ -15,8 +15,8 @@ import {
 import { retryAdvice, SkeinError } from "./errors.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
-import type { Linked, Node } from "./link.ts";
-import { linkEntries, linkedBytes, linkedInStep, linkingEntries, tipAfter } from "./link.ts";
+import type { Linked, Node } from "./link-entries.ts";
+import { linkEntries, linkedBytes, linkedInStep, linkingEntries, tipAfter } from "./link-entries.ts";
 import { parseSessionId } from "./names.ts";
 import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";

@@ -25,7 +25,7 @@ import type { RunTools } from "./run-tools.ts";
 import type { RunWatcher } from "./run-watcher.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import type { SessionAccess } from "./session-access.ts";
-import type { SessionEnds } from "./session-ends.ts";
+import type { SessionEndHooks } from "./session-end-hooks.ts";
 
 /** Everything that one process shares. `src/app.ts` builds it once; functions take the members they need: `Pick<App, …>`. */
 export interface App {
@@ -48,7 +48,7 @@ export interface App {
   readonly spaces: Pick<Spaces<SkeinStore>, "enter" | "missingStore">;
   readonly files: FileBoundary;
   readonly runs: EmbeddedRuns;
-  readonly ends: SessionEnds<SkeinStore>;
+  readonly endHooks: SessionEndHooks<SkeinStore>;
   readonly bus: EventBus;
   readonly hooks: HookRegistry;
 

@@ -4,7 +4,7 @@ import { contextMessage, editsIn } from "../core/context.ts";
 import type { Compaction, Entry } from "../core/entries.ts";
 import { retryAdvice, SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
-import { sameJson } from "../core/link.ts";
+import { sameJson } from "../core/link-entries.ts";
 import type { EntryPage, EntryRange, Scope, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
 import { byteBudgetFor } from "../transcript/compaction/limits.ts";

@@ -77,7 +77,7 @@ const fromPeople: readonly string[] = ["user", "channel"];
 
 /** Moves the key to a new session before this input is written, if a rule requires it; `null`: no reset. The run moves too. */
 export async function resetIfDue(
-  { store, ends, config, clock }: Pick<App, "store" | "ends" | "config" | "clock">,
+  { store, endHooks, config, clock }: Pick<App, "store" | "endHooks" | "config" | "clock">,
   session: SessionRecord,
   { run, how }: Claim,
   fence: () => boolean,
@@ -100,7 +100,7 @@ export async function resetIfDue(
   });
   if (!reset) return null;
   const ctx = contextOfSession(store, session, run);
-  const done = await ends.reset(scope, session, { why, ctx, fence });
+  const done = await endHooks.reset(scope, session, { why, ctx, fence });
   return "cancel" in done ? null : done.fresh;
 }
 

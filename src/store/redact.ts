@@ -4,7 +4,7 @@ import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { RawLine } from "../core/lines.ts";
 import { splitLines } from "../core/lines.ts";
-import { sameJson } from "../core/link.ts";
+import { sameJson } from "../core/link-entries.ts";
 import { parseSession } from "../core/parse-session.ts";
 import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";

@@ -5,7 +5,7 @@ import type { ContextMessage, TranscriptMessage } from "./contract.ts";
 import { toBlocks } from "./derive.ts";
 import { maxImageSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
-import type { Vocabulary } from "./token-steps.ts";
+import type { Vocabulary } from "./tokenizer-states.ts";
 import { visibleMessage } from "./visible-message.ts";
 
 /** Estimates the tokens of messages that no provider has counted. */

@@ -4,7 +4,7 @@ import { countTokens as countO200k } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 import { tokenSamples } from "../../test/support/token-samples.ts";
 import { textTokens, tokenTable } from "./text-tokens.ts";
-import { accented, classOf, firstState, step } from "./token-steps.ts";
+import { accented, classOf, computeTransition, firstState } from "./tokenizer-states.ts";
 
 const samples = tokenSamples();
 const real = { o200k: countO200k, cl100k: countCl100k };
@@ -87,13 +87,13 @@ describe("whatever the text", () => {
     );
   });
 
-  test("the table of steps says what the steps say, one by one", () => {
+  test("the table says what the transitions say, one by one", () => {
     const text = fc.oneof(unit, fc.constantFrom(...samples.map((each) => each.text))).filter(isPlain);
     fc.assert(
       fc.property(text, (text) => {
         let [tokens, state] = [0, firstState];
         for (let at = 0; at < text.length; at++) {
-          const taken = step(state, classAt(text[at] as string), "o200k");
+          const taken = computeTransition(state, classAt(text[at] as string), "o200k");
           tokens += taken.tokens;
           state = taken.state;
         }

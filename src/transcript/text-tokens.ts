@@ -1,5 +1,13 @@
-import type { State, Vocabulary } from "./token-steps.ts";
-import { accented, beginsWord, classCount, classOf, firstState, isLateLetter, step } from "./token-steps.ts";
+import type { TokenizerState, Vocabulary } from "./tokenizer-states.ts";
+import {
+  accented,
+  beginsWord,
+  classCount,
+  classOf,
+  computeTransition,
+  firstState,
+  isLateLetter,
+} from "./tokenizer-states.ts";
 
 /** Reading a typed array is several times as fast as reading a string, so texts are copied in chunks. */
 const chunk = new Uint16Array(16 * 1024);
@@ -91,23 +99,23 @@ export function tokenTable(vocabulary: Vocabulary): TokenTable {
 }
 
 function makeTable(vocabulary: Vocabulary): TokenTable {
-  const states: State[] = [firstState];
+  const states: TokenizerState[] = [firstState];
   const places = new Map([[stateKey(firstState), 0]]);
-  const steps: { place: number; tokens: number; next: number; state: State }[] = [];
+  const transitions: { place: number; tokens: number; next: number; state: TokenizerState }[] = [];
   // States found on the way are appended and visited too.
   for (const [from, state] of states.entries()) {
     for (let kind = 0; kind < classCount; kind++) {
-      const reached = step(state, kind, vocabulary);
+      const reached = computeTransition(state, kind, vocabulary);
       const name = stateKey(reached.state);
       const found = places.get(name) ?? states.push(reached.state) - 1;
       places.set(name, found);
-      steps.push({ place: from * classSpan + kind, next: found * classSpan, ...reached });
+      transitions.push({ place: from * classSpan + kind, next: found * classSpan, ...reached });
     }
   }
   const size = states.length * classSpan;
   const [tokens, next] = [new Float64Array(size), new Uint16Array(size)];
   const [words, lateLetters] = [new Uint8Array(size), new Uint8Array(size)];
-  for (const each of steps) {
+  for (const each of transitions) {
     tokens[each.place] = each.tokens;
     next[each.place] = each.next;
     words[each.place] = Number(beginsWord(each.state));
@@ -116,6 +124,6 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
   return { tokens, next, words, lateLetters };
 }
 
-function stateKey({ kind, length, shorts, led }: State): number {
+function stateKey({ kind, length, shorts, led }: TokenizerState): number {
   return ((kind * 32 + length) * 8 + shorts) * 2 + Number(led);
 }

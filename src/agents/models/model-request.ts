@@ -3,7 +3,7 @@ import type { AssistantMessage } from "../../core/messages.ts";
 import type { Api, Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import type { Effort, ModelInfo } from "../../transcript/model-table.ts";
 import { allEfforts, modelInfo } from "../../transcript/model-table.ts";
-import { toWellFormed, toWellFormedJson } from "../../transcript/steps/read-context.ts";
+import { toWellFormed, toWellFormedJson } from "../../transcript/steps/normalize-context.ts";
 import { ToolNames } from "../../transcript/tool-names.ts";
 import type { Metadata } from "./metadata.ts";
 import { mergeMetadata, ofProvider, optionsField } from "./metadata.ts";

@@ -3,7 +3,7 @@ import type { Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
 import { isBase64 } from "../../core/text.ts";
 import type { Api } from "../../transcript/contract.ts";
-import { toWellFormedJson } from "../../transcript/steps/read-context.ts";
+import { toWellFormedJson } from "../../transcript/steps/normalize-context.ts";
 import type { Report } from "./metadata.ts";
 import { metadataOf, optionsField, ownField } from "./metadata.ts";
 import { nameOfApi } from "./signatures.ts";

@@ -1,8 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { TokenRow } from "../../protocol/tokens.ts";
+import { listUsers } from "../../sessions/list-users.ts";
 import { decisionPayload, explainedPayload, runMaintenance } from "../../sessions/maintain.ts";
-import { listUsers } from "../../sessions/users.ts";
 import type { TokenUser } from "../auth/principal.ts";
 import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
 import type { TokenRecord } from "../auth/token-table.ts";

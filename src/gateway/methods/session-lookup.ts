@@ -4,10 +4,10 @@ import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
 import { findTrashed, refuseTrashed, resolveSession } from "../../sessions/find-session.ts";
+import type { EveryUser } from "../../sessions/list-users.ts";
 import type { MessageTarget } from "../../sessions/resolve-context.ts";
 import { resolveMessageTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
-import type { EveryUser } from "../../sessions/users.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
 import type { Call, FolderApp } from "./dispatch.ts";
 

@@ -10,10 +10,10 @@ import { checkChildLimit, emitChildState, registerChild } from "./children.ts";
 import type { RunRequirements } from "./claim-eligibility.ts";
 import { batchEnd, rememberSessionApp, resolveRequirements } from "./claim-eligibility.ts";
 import { endRun, markArrived } from "./end-run.ts";
-import { awaitReply, findSleeper } from "./follow-run.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun, runIdOf } from "./run-ledger.ts";
+import { awaitReply, findSleeper } from "./start-sequel.ts";
 
 /** Accepts input within the current transaction. */
 export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted {

@@ -7,11 +7,11 @@ import { nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere, joinAnnouncements, loopTurnOwner, releaseDueBatches } from "./claim-eligibility.ts";
 import { arrivalMarks } from "./end-run.ts";
-import { settleReturnedReplies } from "./follow-run.ts";
 import { readyHeads, recordTurn, refreshQueue, slotOf, takenSlots } from "./ready-queue.ts";
 import { endUnclaimed, requeueLostRuns } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
+import { settleReturnedReplies } from "./start-sequel.ts";
 
 /** Attempts per call when other processes claim runs first. */
 const mostTries = 64;

@@ -8,7 +8,6 @@ import { bindThread, findChildrenToTidy, findThreadKey, listChildren, markTidied
 import { endLoopTurns, isBatchDue, openLoopTurn, releaseFromApp } from "./claim-eligibility.ts";
 import { claimNext } from "./claim-run.ts";
 import { abortRun, endHeldRun } from "./end-run.ts";
-import { confirmReply, readReplyWait, stopAwaiting } from "./follow-run.ts";
 import {
   enterWait,
   isHeld,
@@ -38,6 +37,7 @@ import { RunAttendant } from "./run-attendant.ts";
 import type { Durability, RunLedgerOptions } from "./run-ledger.ts";
 import { RunLedger } from "./run-ledger.ts";
 import { migrateRuns } from "./schema.ts";
+import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
 type RequiredOption = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 

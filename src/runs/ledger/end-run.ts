@@ -5,11 +5,11 @@ import { isEnded, nextState } from "../states.ts";
 import { figuresOrNone, overSpent } from "./budgets.ts";
 import { emitChildState } from "./children.ts";
 import { releaseCompleteBatch } from "./claim-eligibility.ts";
-import { endDurability, leaveReplies, returnReplies, startSequel } from "./follow-run.ts";
 import { putOutbox } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { fenced } from "./run-ledger.ts";
+import { endDurability, leaveReplies, returnReplies, startSequel } from "./start-sequel.ts";
 
 /** Ends a run for its owner. One transaction. */
 export function endHeldRun(

@@ -6,11 +6,11 @@ import { listExpiredApprovals, resolveApproval } from "./approvals.ts";
 import { emitChildState } from "./children.ts";
 import { nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
 import { abortError, endRun, wakeRun } from "./end-run.ts";
-import { endDurability, settleReturnedReplies } from "./follow-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { fenced, numberOrNull } from "./run-ledger.ts";
+import { endDurability, settleReturnedReplies } from "./start-sequel.ts";
 
 /** Ends a queued run that cannot continue. One transaction. */
 export function endUnclaimed(

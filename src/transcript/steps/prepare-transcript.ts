@@ -14,9 +14,9 @@ import { callsToText } from "./calls-to-text.ts";
 import { downgradeReasoning } from "./downgrade-reasoning.ts";
 import { limitHistory } from "./limit-history.ts";
 import { moveResultImages } from "./move-result-images.ts";
+import { normalizeContext } from "./normalize-context.ts";
 import { normalizeThinking } from "./normalize-thinking.ts";
 import { pruneContext } from "./prune-context.ts";
-import { readContext } from "./read-context.ts";
 import { repairToolPairing } from "./repair-tool-pairing.ts";
 import { sanitizeImages } from "./sanitize-images.ts";
 import { sanitizeToolCalls } from "./sanitize-tool-calls.ts";
@@ -69,7 +69,7 @@ export async function prepareTranscript(
 ): Promise<PreparedTranscript> {
   const entryIds = new EntryIds(messages, options.entryIds);
   const changes: Change[] = [];
-  let result: StepResult = readContext(messages, { record: entryIds.recorder("readContext") });
+  let result: StepResult = normalizeContext(messages, { record: entryIds.recorder("normalizeContext") });
   for (const change of result.changes) changes.push(change);
   for (const step of steps) {
     const done = step(result.messages, { ...options, policy, record: entryIds.recorder(step.name) });

@@ -10,7 +10,7 @@ import type { StepResult, TranscriptMessage, TranscriptPolicy } from "../contrac
 import type { StepOptions, Tell } from "../derive.ts";
 import { derive, mapMessages } from "../derive.ts";
 import { isSendableToolName, ToolNames } from "../tool-names.ts";
-import { isTooDeep, maxJsonDepth } from "./read-context.ts";
+import { isTooDeep, maxJsonDepth } from "./normalize-context.ts";
 
 /**
  * Step 4: drops calls that can never be valid. Every other call gets a name and a unique id in the provider's form,

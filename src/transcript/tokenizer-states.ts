@@ -74,10 +74,10 @@ assign(newline, "a d");
 
 /**
  * Tokenizers split a text at words, numbers, punctuation and line ends, and then look up the pieces. The same splits
- * are made here; a piece is estimated by its length and script. A `State` is all that carries over from one
- * character to the next. There are so few states that every step is computed in advance.
+ * are made here; a piece is estimated by its length and script. A `TokenizerState` is all that carries over from one
+ * character to the next. There are so few states that every transition is computed in advance.
  */
-export interface State {
+export interface TokenizerState {
   readonly kind: number;
   /** The length of the piece so far, capped where it no longer matters. */
   readonly length: number;
@@ -87,12 +87,12 @@ export interface State {
   readonly led: boolean;
 }
 
-interface Step {
+interface Transition {
   readonly tokens: number;
-  readonly state: State;
+  readonly state: TokenizerState;
 }
 
-export const firstState: State = { kind: newline, length: 1, shorts: 0, led: false };
+export const firstState: TokenizerState = { kind: newline, length: 1, shorts: 0, led: false };
 
 /** Tokens of a word by its number of letters. */
 const byLetters = [0, 1, 1, 1, 1.01, 1.03, 1.05, 1.08, 1.13, 1.18, 1.25, 1.35, 1.5, 1.7, 1.9, 2.15, 2.48];
@@ -110,27 +110,27 @@ const [leastShorts, mostShorts] = [3, 4];
 const longWord = 5;
 
 /** What a character of class `kind` adds after a state. */
-export function step(from: State, kind: number, vocabulary: Vocabulary): Step {
-  if (kind < space) return wordStep(from, kind === accented ? lower : kind);
-  if (kind === space) return spaceStep(from);
-  if (kind === newline) return newlineStep(from);
-  if (kind === mark || kind === rule) return markStep(from, kind);
+export function computeTransition(from: TokenizerState, kind: number, vocabulary: Vocabulary): Transition {
+  if (kind < space) return wordTransition(from, kind === accented ? lower : kind);
+  if (kind === space) return spaceTransition(from);
+  if (kind === newline) return newlineTransition(from);
+  if (kind === mark || kind === rule) return markTransition(from, kind);
   const [perRun, perUnit] = scriptInfos[kind - firstScript]?.[vocabulary] ?? [0, 0];
   return { tokens: from.kind === kind ? perUnit : perRun + perUnit, state: plain(kind) };
 }
 
-function plain(kind: number, length = 1): State {
+function plain(kind: number, length = 1): TokenizerState {
   return { kind, length, shorts: 0, led: false };
 }
 
 /** A single space belongs to what follows it, except to a number. */
-function spaceStep(from: State): Step {
+function spaceTransition(from: TokenizerState): Transition {
   if (from.kind !== space) return { tokens: 0, state: plain(space) };
   return { tokens: from.length === 1 ? 1 : perSpaceMore, state: plain(space, 2) };
 }
 
 /** A line end shares a token with punctuation, blanks and line ends before it. */
-function newlineStep(from: State): Step {
+function newlineTransition(from: TokenizerState): Transition {
   const isFree = isMark(from.kind) || from.kind === newline || (from.kind === space && from.length > 1);
   return { tokens: isFree ? 0 : 1, state: plain(newline) };
 }
@@ -139,7 +139,7 @@ function isMark(kind: number): boolean {
   return kind === mark || kind === rule;
 }
 
-function markStep(from: State, kind: number): Step {
+function markTransition(from: TokenizerState, kind: number): Transition {
   if (!isMark(from.kind)) return { tokens: 1, state: { ...plain(kind), led: from.kind === space } };
   if (from.kind === rule && kind === rule)
     return { tokens: perRuleMore, state: { ...from, length: Math.max(2, from.length) } };
@@ -147,28 +147,28 @@ function markStep(from: State, kind: number): Step {
   return { tokens: perMark[length] ?? 0, state: { ...from, kind, length } };
 }
 
-function wordStep(from: State, kind: number): Step {
+function wordTransition(from: TokenizerState, kind: number): Transition {
   const isSamePiece = from.kind === kind || (from.kind === upper && kind === lower);
-  if (isSamePiece) return kind === digit ? digitStep(from) : letterStep(from, kind);
+  if (isSamePiece) return kind === digit ? digitTransition(from) : letterTransition(from, kind);
   const shorts = from.kind < space ? shortsWith(from) : 0;
   const apart = kind === digit && from.kind === space ? 1 : 0;
   const joined = kind !== digit && isMark(from.kind) && from.length === 1 && !from.led ? joinedMark - 1 : 0;
   return { tokens: 1 + apart + joined, state: { kind, length: 1, shorts, led: false } };
 }
 
-function shortsWith({ length, shorts }: State): number {
+function shortsWith({ length, shorts }: TokenizerState): number {
   if (length <= shortPiece) return Math.min(mostShorts, shorts + 1);
   return length < longPiece ? Math.max(0, shorts - 1) : 0;
 }
 
 /** Three digits are one token; beyond six the exact count no longer matters. */
-function digitStep(from: State): Step {
+function digitTransition(from: TokenizerState): Transition {
   const length = from.length === 6 ? 4 : from.length + 1;
   return { tokens: length === 4 ? 1 : 0, state: { ...from, length } };
 }
 
 /** The last of several capitals starts a word with the letters after it: `JSONLine`. */
-function letterStep(from: State, kind: number): Step {
+function letterTransition(from: TokenizerState, kind: number): Transition {
   const isRandom = from.shorts >= leastShorts;
   const longest = isRandom || kind === upper ? longPiece : byLetters.length - 1;
   const length = Math.min(from.length + 1, longest);
@@ -182,11 +182,11 @@ function letterStep(from: State, kind: number): Step {
   return { tokens: more, state: on };
 }
 
-export function beginsWord({ kind, length, shorts }: State): boolean {
+export function beginsWord({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length === 1 && shorts < leastShorts;
 }
 
 /** Late letters cost more in languages of which the vocabulary has few words. */
-export function isLateLetter({ kind, length, shorts }: State): boolean {
+export function isLateLetter({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length >= longWord && shorts < leastShorts;
 }

@@ -14,7 +14,7 @@ const noOutput = "(no output)";
  * Converts the context to the three roles that every provider knows. Drops failed answers, unknown roles and blocks,
  * and blank texts, and repairs lone surrogates. An empty tool result says that there was no output.
  */
-export function readContext(
+export function normalizeContext(
   messages: readonly ContextMessage[],
   { record }: { readonly record: Recorder },
 ): StepResult {

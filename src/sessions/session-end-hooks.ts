@@ -16,7 +16,7 @@ interface ResetRequest extends Pick<AppendOptions, "fence"> {
 type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
 /** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
-export class SessionEnds<S extends Store> {
+export class SessionEndHooks<S extends Store> {
   /** The store whose resets and removals call the hooks. */
   readonly store: S;
   readonly #plain: S;
