@@ -5,9 +5,11 @@ import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/contract.ts";
 import type { ModelInfo } from "../transcript/model-table.ts";
 
-/** Answers a turn of a session. A runtime knows no store, queue or lease; it gets what it needs as a `Turn`. */
+/**
+ * Answers a turn of a session. A runtime has no access to stores, queues or leases; it gets what it needs as a `Turn`.
+ */
 export interface Runtime {
-  /** Continues the session until there is nothing more to do. Throws a SkeinError if it cannot go on. */
+  /** Continues the session until there is nothing more to do. Throws a SkeinError if it cannot continue. */
   run(turn: Turn): Promise<TurnEnd>;
 }
 

@@ -174,7 +174,7 @@ describe("context for a model", () => {
     const { out } = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5");
     expect(out).toMatch(/\nThe tools are not known here; .*\n$/);
     const explained = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain");
-    expect(explained.out).toContain("tools_unknown: The history has calls");
+    expect(explained.out).toContain("tools_unknown: The history contains tool calls");
     const wire = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--wire");
     expect(JSON.parse(wire.out)).toHaveProperty("messages");
     expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("tools are");

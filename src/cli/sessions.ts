@@ -36,7 +36,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "rename",
     usage: "[options] <ref> [label]",
-    about: "Give a session a label to find it by, or a name to show.",
+    about: "Set a session's label, by which it can be found, or its display name.",
     load: async () => (await import("./sessions-change.ts")).registerSessionsRename,
   },
   {

@@ -167,7 +167,7 @@ function mayComeAgain(refusal: CallError): boolean {
 }
 
 function closedHere(): CallError {
-  return unavailable("The client is closed. Connect anew.", false);
+  return unavailable("The client is closed. Connect again.", false);
 }
 
 /** Pending requests, across sockets. */
@@ -279,8 +279,8 @@ function sendNow(waiting: Waiting, send: (text: string) => void): void {
 
 function unknownOutcome({ method, isIdempotent }: Waiting, problem: string): CallError {
   const advice = isIdempotent
-    ? "The same call again changes nothing further."
-    : "Look whether it did before you call it again.";
+    ? "Repeating the call has no further effect."
+    : "Check whether it did before you call it again.";
   return unavailable(
     `${problem} before ${method} was answered, which may or may not have happened. ${advice}`,
   );

@@ -16,7 +16,7 @@ export function configJsonSchema(root: Group = sections): JsonSchema {
     properties: { $schema: { type: "string" }, ...(properties as object) },
     definitions: {
       variable: {
-        description: "Made with a variable of the environment.",
+        description: "Built from an environment variable.",
         type: "string",
         pattern: "\\$\\{[A-Za-z_]\\w*\\}",
       },

@@ -123,7 +123,7 @@ export const errorCatalogue = {
   },
   message_too_large: {
     status: 413,
-    text: "The message has about {tokens} tokens, and the window of {model} has {contextWindow}.",
+    text: "The message has about {tokens} tokens, but the context window of {model} has only {contextWindow}.",
     remedy: "Nothing was accepted. Shorten the message, or use a model with a larger window.",
   },
   context_overflow: {

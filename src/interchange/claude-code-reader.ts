@@ -278,7 +278,7 @@ interface Chain {
   tail: string;
 }
 
-/** Maps uuids to entries, and entries to where their next child hangs. */
+/** Maps uuids to entries, and entries to the parent of their next child. */
 class ClaudeChains {
   readonly #entries = new Map<string, string | null>();
   readonly #chains = new Map<string, Chain>();

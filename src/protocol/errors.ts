@@ -99,7 +99,7 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   internal: { code: "internal" },
 };
 
-const withheld = "The gateway could not do this, for a reason on its own machine. An admin sees which.";
+const withheld = "The gateway could not do this because of a problem on its machine. Admins see the details.";
 
 /**
  * A thrown value as a client may see it. An unexpected error becomes `internal` with only an ID from `newErrorId`; the caller
@@ -114,7 +114,7 @@ export function wireErrorOf(
   const wired = known === null ? null : wiredErrors[known.code];
   if (known === null || wired === null || wired.code === "internal") {
     const errorId = reader.newErrorId();
-    const message = `Something went wrong inside the gateway. Its log has it under ${errorId}.`;
+    const message = `Something went wrong inside the gateway. Its log has the details under ${errorId}.`;
     return { code: "internal", message, details: { errorId } };
   }
   const { code, isRetryable, isPrivate } = wired;
@@ -128,7 +128,7 @@ export function wireErrorOf(
 
 const outOfDescriptors: WireError = {
   code: "unavailable",
-  message: "The gateway has no file descriptor left for this. Ask again in a while.",
+  message: "The gateway has no file descriptor left for this. Try again later.",
   retryable: true,
   retryAfterMs: 1000,
 };
@@ -141,7 +141,7 @@ export function invalidRequest(problems: readonly FieldProblem[]): WireError {
     first === undefined ? "" : `: ${first.path === "" ? "" : `${first.path} `}${first.problem}${more}`;
   return {
     code: "invalid_request",
-    message: `The params do not fit${what}. details.problems has every field that is wrong.`,
+    message: `The params are not valid${what}. details.problems lists every invalid field.`,
     details: { problems: [...problems] },
   };
 }

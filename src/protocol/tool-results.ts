@@ -36,7 +36,7 @@ function either<const Answers extends readonly s.Schema[]>(
 }
 
 const message = s.object({
-  id: s.optional(s.string({ description: "Of its entry; absent where the message was too large." })),
+  id: s.optional(s.string({ description: "The ID of its entry; absent if the message was too large." })),
   role: text,
   content: s.optional(s.unknown()),
   timestamp: s.optional(s.unknown()),
@@ -111,7 +111,7 @@ const sessionsSpawn = either(
     code: maybeText,
     threadId: maybeText,
     agentSessionId: s.optional(
-      s.string({ description: "Over ACP: the agent's own session, as resumeSessionId takes it." }),
+      s.string({ description: "Over ACP: the agent's own session, for resumeSessionId." }),
     ),
     attachments: s.optional(s.unknown()),
     result: maybeText,
@@ -220,7 +220,7 @@ const agentsList = either(
         id: text,
         model: maybeText,
         runtime: s.optional(
-          s.literal("acp", { description: "What sessions_spawn takes; left out: subagent." }),
+          s.literal("acp", { description: "What sessions_spawn accepts; default: subagent." }),
         ),
         configured: s.boolean(),
         spawn: s.boolean(),

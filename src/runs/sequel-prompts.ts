@@ -128,7 +128,7 @@ const longestKey = 5000;
 export function messageContext(asker: Party, target: Party): string {
   return [
     "Agent-to-agent message context:",
-    `The message is from another session: ${named(asker)}. Its words stand between fences.`,
+    `The message is from another session: ${named(asker)}. Its text is between fences.`,
     `You are the session ${named(target)}.`,
     "Your reply goes back to that session, and to no channel.",
   ].join("\n");

@@ -140,7 +140,7 @@ export function firstMessage({ task, depth, maxDepth, mode, attachments }: Child
   const ends =
     mode === "run"
       ? "Your last answer is reported to the session that spawned you."
-      : "This session stays for further messages; the answer to this one is reported to the session that spawned you.";
+      : "This session stays open for further messages; your answer to this one is reported to the session that spawned you.";
   const parts = [
     `[Subagent Context] You are running as a sub-agent (depth ${depth}/${maxDepth}). ${ends} Do not poll, and do not wait for people.`,
     ...(attachments === null ? [] : [describeAttachments(attachments)]),

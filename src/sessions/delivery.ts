@@ -137,8 +137,9 @@ export function outsideChannel({ key, meta }: SessionChannel): DeliveryTarget | 
 }
 
 /**
- * Where a session delivers its answer to a returning child or reply: to the target of the run that started it. Outside of
- * runs, to the session's delivery context; a spawned session then only reports to its parent.
+ * Where a session delivers its answer to a child's result or a reply: the target of the run that spawned the child or
+ * sent the message. Outside of runs, to the session's delivery context; a spawned session then only reports to its
+ * parent.
  */
 export function answerTarget(by: {
   readonly run: Pick<Run, "options"> | null;

@@ -179,7 +179,7 @@ export class SessionImporter {
       return this.#options.cwdFor(agentId, claims.cwd);
     } catch (error) {
       if (!(error instanceof SkeinError)) throw error;
-      const what = "The working directory is not there or not allowed: the agent's own is used.";
+      const what = "The working directory does not exist or is not allowed: the agent's own is used.";
       notes.push({ what, count: 1, example: claims.cwd });
       return this.#options.cwdFor(agentId, null);
     }

@@ -67,7 +67,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
   let [looked, total] = [0, 0];
   for (const { typed, meant } of typedPaths(text, root ?? cwd, home)) {
     if (looked++ === maxPaths) {
-      notes.push(`Only the first ${maxPaths} names of images were looked at.`);
+      notes.push(`Only the first ${maxPaths} image names were checked.`);
       break;
     }
     // Files that no longer fit are not read.

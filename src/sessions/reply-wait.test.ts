@@ -74,7 +74,7 @@ describe("waiting for the reply", () => {
       runId: result.runId,
       status: "timeout",
       sessionKey: "session:b",
-      note: expect.stringMatching(/60 seconds.*goes on.*message of its own/),
+      note: expect.stringMatching(/60 seconds.*continues.*separate message/),
       delivery: pending,
     });
     expect(between.accepted[0]?.awaitedBy?.by).toEqual({ runId: run.runId });

@@ -82,7 +82,7 @@ export async function askApproval(
   asking.throwIfAborted();
   const notes = {
     approved: "It was approved.",
-    denied: "It was not approved: somebody said no.",
+    denied: "It was not approved: a person refused it.",
     expired: `It was not approved: nobody answered within ${timeoutSeconds} seconds.`,
   };
   return { approved: answer === "approved", note: notes[answer] };

@@ -118,7 +118,7 @@ async function childrenByLabel(
 function notItself(access: SessionAccess, caller: Caller, session: SessionRecord): Target {
   if (session.uid !== caller.session?.uid) return { session };
   const error =
-    "A session cannot send to itself: it could only wait for itself. Go on in your own turn, or name another session.";
+    "A session cannot send to itself, because it would wait for itself. Continue in your own turn, or name another session.";
   return { refusal: { ...unfit(error), sessionKey: access.display(caller, session.key) } };
 }
 

@@ -46,7 +46,7 @@ export async function sendToSession(app: App, caller: Caller, request: SendReque
     if (conflict === null) return resultOf(app, caller, known, request);
     return refused({ status: "error", code: conflict.code, error: conflict.message });
   }
-  if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
+  if (request.message.trim() === "") return refused(unfit("The message is empty. Send a text."));
   const target = await sendTarget(app, caller, request);
   if ("refusal" in target) return refused(target.refusal);
   const accepted = await accept(app, caller, target.session, request);
@@ -105,9 +105,7 @@ async function resultOf(
   if (!(timeoutSeconds > 0)) return pending;
   const awaited = await awaitReply(app, caller, runId);
   const later =
-    delivery === undefined
-      ? "its reply can be read there later"
-      : "its reply comes to you as a message of its own";
+    delivery === undefined ? "its reply can be read there later" : "its reply arrives as a separate message";
   switch (awaited.how) {
     case "ended":
       return endedResult(sent, awaited.run);
@@ -117,14 +115,14 @@ async function resultOf(
         ...pending,
         ...present({ waitsForApp }),
         status: "timeout",
-        note: `No reply within ${timeoutSeconds} seconds. The session goes on, and ${later}; do not send again.`,
+        note: `No reply within ${timeoutSeconds} seconds. The session continues, and ${later}; do not send again.`,
       };
     }
     case "circle":
       return {
         ...pending,
         code: "wait_cycle",
-        note: `Not waited for: that session waits, itself or through others, for this one. The message is delivered, and ${later}.`,
+        note: `This call does not wait, because that session waits for this one, directly or through others. The message is delivered, and ${later}.`,
       };
     case "unawaited":
       return pending;

@@ -152,7 +152,7 @@ describe("what a spawn over ACP answers", () => {
       agentSessionId: "their-1",
       result: "Ten pages.",
       outcome: "ok",
-      note: "It has ended already: this is its result, and no message follows.",
+      note: "It has already ended: this is its result, and no message follows.",
     });
     expect(await announced()).toBe(0);
   });
@@ -162,7 +162,7 @@ describe("what a spawn over ACP answers", () => {
     const result = await spawnChild(app, await caller(), acpWish());
     expect(result).toMatchObject({
       status: "ok",
-      note: expect.stringMatching(/^The agent has not told .* pushed/),
+      note: expect.stringMatching(/^The agent has not reported .* pushed/),
     });
     expect(result).not.toHaveProperty("agentSessionId");
     await acts.end((await real.runs.get(String(result.runId))) as Run, {

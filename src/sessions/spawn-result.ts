@@ -15,9 +15,9 @@ export type SpawnResult = Readonly<Record<string, unknown>>;
 
 export const pushed =
   "The result is pushed: it arrives in this session as a message when the sub-agent ends. Do not poll. To wait for it, end your turn with sessions_yield.";
-export const late = "Its result was not waited for to the end: it arrives in this session as a message.";
+export const late = "The wait ended before its result: the result arrives in this session as a message.";
 export const circle =
-  "To wait for it would close a circle of waits, so it was not waited for: its result arrives in this session as a message.";
+  "Waiting for it would cause a deadlock, so this call does not wait: the result arrives in this session as a message.";
 
 /** The result of a spawn, for the first call and every repetition. */
 export async function spawnResult(
@@ -73,14 +73,14 @@ async function ungrantedNote(
   const sentences = [
     ...(unknown.length === 0
       ? []
-      : [`Of tools, ${quoted(unknown)} fits no tool of agent ${session.agentId}, and allows nothing.`]),
+      : [`In tools, ${quoted(unknown)} matches no tool of agent ${session.agentId} and has no effect.`]),
     ...(denied.length === 0 ? [] : [`Not granted, because the child may not use them: ${quoted(denied)}.`]),
   ];
   return sentences.length === 0 ? null : sentences.join(" ");
 }
 
-const endedAlready = "It has ended already: this is its result, and no message follows.";
-const notReported = "The agent has not told the id of its session yet.";
+const endedAlready = "It has already ended: this is its result, and no message follows.";
+const notReported = "The agent has not reported its session id yet.";
 
 /**
  * The result of a spawn over ACP, once the agent has reported its session ID, or at the end if the caller waits for it. If the

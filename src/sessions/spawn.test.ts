@@ -291,7 +291,7 @@ describe("in the foreground", () => {
     expect(result).toMatchObject({
       status: "ok",
       code: "wait_cycle",
-      note: expect.stringContaining("circle"),
+      note: expect.stringContaining("deadlock"),
     });
     expect(result).not.toHaveProperty("result");
     expect([...books.waits.values()]).toEqual(["late"]);

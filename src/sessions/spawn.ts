@@ -312,7 +312,7 @@ async function leftFork(
   const hasRun = (await runs.list({ sessionUid: uid, limit: 1 }, userId)).length > 0;
   if (context === "fork" && isUntouched && !hasRun) return found;
   const error =
-    "This call was made before, and its child has gone on since. Look at that session (subagents, sessions_list), or spawn another with a new call.";
+    "This call was made before, and its child has continued since. Check that session (subagents, sessions_list), or spawn another one with a new call.";
   return { status: "error", code: "conflict", error };
 }
 

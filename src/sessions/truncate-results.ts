@@ -49,7 +49,7 @@ export async function truncateOversizedToolResultsInSession(
   const from = copyingFrom(path, first);
   const made = copyBranch(path, from, cut.messages, newId);
   if ("problem" in made)
-    return { ...nothing, refused: `The results cannot be cut for good: ${made.problem}.` };
+    return { ...nothing, refused: `The results cannot be truncated permanently: ${made.problem}.` };
   const labels = await labelsOn(sessions, scope, sessionId, path[from]?.id ?? "", made.copies);
   await sessions.append(scope, sessionId, [...made.items, ...labels], {
     expectedLeafId: leafId,

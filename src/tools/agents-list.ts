@@ -56,7 +56,7 @@ function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAge
 function noteOf({ access }: Requester): string | undefined {
   const { send } = access.visibility;
   return send === "tree"
-    ? "You may message sessions that you spawned, of whatever agent, and no others."
+    ? "You may send messages only to sessions that you spawned, whatever their agent."
     : undefined;
 }
 

@@ -14,9 +14,9 @@ import type { SessionTool, ToolResult } from "./session-tool.ts";
 import { indexingField, readVisibilityFields, scopeOf } from "./visible-scope.ts";
 
 const parameters = s.closed({
-  agentId: s.optional(s.string({ description: "Of this agent; by default your own." })),
+  agentId: s.optional(s.string({ description: "Only sessions of this agent. Default: your own." })),
   limit: s.optional(
-    s.integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+    s.integer({ description: "Maximum number of sessions.", minimum: 1, maximum: 200, default: 100 }),
   ),
 });
 
@@ -24,7 +24,7 @@ const parameters = s.closed({
 export const sessionList: SessionTool = {
   name: "session_list",
   label: "Session List",
-  description: "List whom this agent ever talked with, newest first, with a summary of each session.",
+  description: "List everyone that this agent has talked with, newest first, with a summary of each session.",
   parameters,
   output: outputs.sessionList,
   isReadOnly: true,

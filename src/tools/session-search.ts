@@ -34,7 +34,7 @@ const parameters = s.closed({
 export const sessionSearch: SessionTool = {
   name: "session_search",
   label: "Session Search",
-  description: "Search the full text of sessions, tool results too.",
+  description: "Search the full text of sessions, including tool results.",
   parameters,
   output: outputs.sessionSearch,
   isReadOnly: true,

@@ -32,7 +32,7 @@ export const sessionStatus: SessionTool = {
     if ("code" in found) return { result: toRefusalResult(found) };
     const session = await listedSession(app.store.sessions, found);
     if (session !== null) return { result: await statusOf(session, call, app) };
-    const error = "The session is gone: it was removed while its status was read. Ask for sessions_list.";
+    const error = "The session is gone: it was removed while its status was read. Call sessions_list.";
     return { result: { status: "error", code: "not_found", error } };
   },
 };

@@ -17,9 +17,11 @@ const parameters = s.closed({
   limit: s.optional(
     s.integer({ description: "Messages at the most.", minimum: 1, maximum: 1000, default: 200 }),
   ),
-  includeTools: s.optional(s.boolean({ description: "Tool calls and their results too.", default: false })),
+  includeTools: s.optional(
+    s.boolean({ description: "Include tool calls and their results.", default: false }),
+  ),
   before: s.optional(s.string({ description: "An entry id (nextBefore): the newest messages before it." })),
-  after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages behind it." })),
+  after: s.optional(s.string({ description: "An entry id (nextAfter): the oldest messages after it." })),
 });
 
 /** For pending input, in addition to the messages. */

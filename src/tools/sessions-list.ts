@@ -33,16 +33,21 @@ const text = (description: string) => s.optional(s.string({ description }));
 const parameters = s.closed({
   kinds: s.optional(s.array(s.string(), { description: `Only these kinds: ${sessionKinds.join(", ")}.` })),
   limit: s.optional(
-    s.integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+    s.integer({ description: "Maximum number of sessions.", minimum: 1, maximum: 200, default: 100 }),
   ),
   activeMinutes: s.optional(
-    s.integer({ description: "Only those with a new entry in so many minutes.", minimum: 1 }),
+    s.integer({ description: "Only sessions with a new entry in this many minutes.", minimum: 1 }),
   ),
   messageLimit: s.optional(
-    s.integer({ description: "Last messages of each session.", minimum: 0, maximum: 20, default: 0 }),
+    s.integer({
+      description: "Number of last messages to show for each session.",
+      minimum: 0,
+      maximum: 20,
+      default: 0,
+    }),
   ),
-  search: text("Only those with this text in key, session id, label or name."),
-  label: text("Only the one with exactly this label."),
+  search: text("Only sessions with this text in their key, session id, label or name."),
+  label: text("Only the session with exactly this label."),
   agentId: text("Only those of this agent."),
   archived: s.optional(s.boolean({ description: "The archived ones instead.", default: false })),
   cursor: text("nextCursor of the page before."),
@@ -52,7 +57,7 @@ const maxConcurrentReads = 4;
 /** For the messages of all rows. */
 const maxBytes = 200 * 1024;
 const noRoom: RowMessages = {
-  messagesError: "The messages have no room in the list. Read them with sessions_history, or ask for fewer.",
+  messagesError: "The messages do not fit in the list. Read them with sessions_history, or request fewer.",
 };
 
 export const sessionsList: SessionTool = {
@@ -125,7 +130,7 @@ function newestWithin(row: RowMessages, share: number): RowMessages {
   });
   const messages = row.messages.slice(from + 1);
   if (messages.length === 0) return noRoom;
-  const messagesError = `Only the newest ${messages.length} of ${row.messages.length} messages have room in the list. Read the rest with sessions_history.`;
+  const messagesError = `Only the newest ${messages.length} of ${row.messages.length} messages fit in the list. Read the rest with sessions_history.`;
   return { messages, messagesError };
 }
 

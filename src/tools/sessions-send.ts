@@ -28,7 +28,8 @@ const schema = s.closed({
   timeoutSeconds: s.optional(
     s.number({
       minimum: 0,
-      description: "How long to wait for the reply. 0 or left out: it comes later, as a message of its own.",
+      description:
+        "How long to wait for the reply. 0 or omitted: the reply arrives later, as a separate message.",
     }),
   ),
   role: s.optional(

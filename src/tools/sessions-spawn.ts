@@ -15,19 +15,21 @@ const oneOf = (values: readonly string[], description?: string) =>
 
 const parameters = s.object({
   task: s.string({
-    description: "What the session is to do, whole: it knows nothing else of this conversation.",
+    description: "The complete task: the session knows nothing else about this conversation.",
   }),
-  label: text("A name for it, to be found again by.", { maxLength: 512 }),
+  label: text("A label by which the session can be found again.", { maxLength: 512 }),
   runtime: oneOf(["subagent", "acp"]),
-  agentId: text("Which agent it is of; left out: yours, or for acp the default one. See agents_list.", {
+  agentId: text("The agent of the session. Default: yours, or for acp the default agent. See agents_list.", {
     maxLength: 64,
   }),
   resumeSessionId: text(
     'Resume an existing agent session by its ID (e.g. a Codex session UUID). Requires runtime="acp".',
   ),
-  model: text("As provider/model, for acp as its agent names it; left out: its agent's.", { maxLength: 256 }),
+  model: text("As provider/model; for acp, a name that its agent uses. Default: the model of its agent.", {
+    maxLength: 256,
+  }),
   thinking: text("off, minimal, low, medium, high or xhigh; for acp as its agent names it."),
-  cwd: text("A folder inside your working directory; left out: yours."),
+  cwd: text("A folder inside your working directory. Default: your working directory."),
   runTimeoutSeconds: s.optional(
     s.number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),
   ),
@@ -39,7 +41,7 @@ const parameters = s.object({
   tools: s.optional(
     s.array(s.string({ maxLength: 128 }), {
       maxItems: 200,
-      description: "Its tools at the most, by name, group (group:sessions) or glob.",
+      description: "The only tools that it may use, by name, group (group:sessions) or glob.",
     }),
   ),
   background: s.optional(
@@ -54,7 +56,10 @@ const parameters = s.object({
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),
-      { maxItems: maxAttachments, description: "Files for it, put into a folder that it is told of." },
+      {
+        maxItems: maxAttachments,
+        description: "Files for the session, copied into a folder whose path it gets.",
+      },
     ),
   ),
   attachAs: s.optional(

@@ -54,7 +54,7 @@ function unknownRuns(ids: readonly string[]): ToolAnswer {
 
 function nothingToWaitFor(isNamed: boolean): ToolAnswer {
   const what = isNamed ? "what you named has ended and was told of" : "no run that you started is open";
-  return refusalAnswer("nothing_to_wait_for", `There is nothing to wait for: ${what}. Go on with your turn.`);
+  return refusalAnswer("nothing_to_wait_for", `There is nothing to wait for: ${what}. Continue your turn.`);
 }
 
 function waitCycleRefusal(cycle: readonly string[]): ToolAnswer {

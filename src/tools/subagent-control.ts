@@ -35,7 +35,7 @@ export function isBusyWork(work: SessionWork | undefined): boolean {
   return work?.status === "queued" || work?.status === "running" || work?.status === "waiting";
 }
 
-/** The work of the children's sessions, by uid. */
+/** Reads what the children's sessions are doing, keyed by session uid. */
 export async function readChildWork(
   runs: Pick<RunStore, "work">,
   children: readonly Child[],
@@ -127,7 +127,7 @@ function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered
   return {
     runId,
     mode: "queued",
-    text: "It is told when its turn has ended: agents over ACP take nothing before.",
+    text: "It gets the message when its turn has ended: ACP agents accept no input before that.",
   };
 }
 

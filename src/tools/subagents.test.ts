@@ -264,7 +264,7 @@ describe("steer", () => {
       status: "ok",
       sessionKey: session.key,
       mode: "queued",
-      text: "It is told when its turn has ended: agents over ACP take nothing before.",
+      text: "It gets the message when its turn has ended: ACP agents accept no input before that.",
     });
     await world.books.runs.mergeInput(claim.held, String(said.runId));
     await world.books.runs.end(claim.held, { state: "ok" });

@@ -13,7 +13,7 @@ const all = (["reject_always", "allow_always", "reject_once", "allow_once"] as c
 
 type Answer = { readonly approved: boolean; readonly note: string };
 const yes: Answer = { approved: true, note: "It was approved." };
-const no: Answer = { approved: false, note: "It was not approved: somebody said no." };
+const no: Answer = { approved: false, note: "It was not approved: a person refused it." };
 
 function opened(
   policy: PermissionContext["policy"],
@@ -66,7 +66,7 @@ describe("permission requests", () => {
     ["allow", [], chosen("allow_once"), null],
     ["deny", [], chosen("reject_once"), 'Permission for "Delete it" was denied: by acp.permissions: deny.'],
     ["ask", [yes], chosen("allow_once"), null],
-    ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: somebody said no.'],
+    ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: a person refused it.'],
     [
       "ask",
       [{ approved: false, note: "It was not approved: nobody answered within 5 seconds." }],

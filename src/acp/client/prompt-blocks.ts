@@ -39,7 +39,7 @@ export async function promptBlocks(
   );
 }
 
-/** Loads the images of a prompt, and replaces those that the agent cannot get by a text. */
+/** Loads the images of a prompt, and replaces those that cannot be sent to the agent with text. */
 class PromptImages {
   readonly #isSupported: boolean;
   readonly #readBlob: ReadBlob;

@@ -250,7 +250,7 @@ describe("a session of another folder", () => {
     for (const act of Object.values(acts)) {
       const scene = new Scene();
       await act(scene);
-      await expect.poll(() => texts(scene)).toContain("works in /w, where it was begun, and not in /else");
+      await expect.poll(() => texts(scene)).toContain("runs in /w, where it was started, not in /else");
     }
   });
 
@@ -267,6 +267,6 @@ describe("a session of another folder", () => {
     });
     await unknown.load("/else");
     await unknown.until("approvals.list");
-    expect(texts(same) + texts(unknown)).not.toContain("works in");
+    expect(texts(same) + texts(unknown)).not.toContain("runs in");
   });
 });

@@ -166,9 +166,9 @@ export function ignoredText(
     );
   if (sessionFolder === null && !canCall("sessions.patch"))
     texts.push(
-      `The session does not work in ${request.cwd}: only an admin token may choose a folder, and the agent's own is used.`,
+      `The session does not run in ${request.cwd}: only an admin token may choose a folder. The agent's own folder is used instead.`,
     );
   if (typeof sessionFolder === "string" && !isSameFolder(sessionFolder, request.cwd))
-    texts.push(`The session works in ${sessionFolder}, where it was begun, and not in ${request.cwd}.`);
+    texts.push(`The session runs in ${sessionFolder}, where it was started, not in ${request.cwd}.`);
   return texts.length === 0 ? null : texts.join("\n");
 }

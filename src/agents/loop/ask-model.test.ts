@@ -59,7 +59,7 @@ describe("asking a model", () => {
     expect(it.model.asked).toHaveLength(1);
     expect(await lastMessage(it)).toMatchObject({ skein: { attempts: 1, retryable: false } });
     const filtered = await begin([[...said("I"), finish("content-filter", "SAFETY")]]);
-    await expect(filtered.run()).rejects.toThrow(/stopped the answer for its content \(SAFETY\)/);
+    await expect(filtered.run()).rejects.toThrow(/stopped the answer because of its content \(SAFETY\)/);
     expect(filtered.charged).toMatchObject([{ input: 10, output: 5 }]);
     expect(it.charged).toEqual([]);
   });
@@ -188,7 +188,7 @@ describe("asking a model", () => {
       expect.objectContaining({
         type: "retry",
         code: "stalled",
-        error: "The model said nothing for 120 seconds.",
+        error: "The model sent nothing for 120 seconds.",
       }),
     );
   });

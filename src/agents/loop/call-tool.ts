@@ -84,10 +84,10 @@ function refusalOf(
 ): string | null {
   if (call.skein?.invalidInput === true) {
     const written = cutText(String(call.arguments.input), 200);
-    return `The arguments are not a JSON object: ${written}\nCall ${call.name} again with an object that fits its schema.`;
+    return `The arguments are not a JSON object: ${written}\nCall ${call.name} again with an object that matches its schema.`;
   }
   if (isReplay && tool?.replay !== "safe") {
-    return "The run was interrupted while this call was under way. It is not known whether it was done: look before you call it again.";
+    return "The run was interrupted during this call. It is unknown whether the call took effect: check before you call it again.";
   }
   if (tool !== undefined) return null;
   const names = turn.tools.map(({ name }) => name).join(", ");
@@ -203,8 +203,8 @@ export interface AnsweredCalls {
 }
 
 /**
- * Makes all calls of a message in parallel, except those of tools that come last. Results are written in the order of the
- * calls. When the run ends, this rejects at once and writes nothing more.
+ * Runs all tool calls of a message in parallel, except calls of tools that must run last. Results are written in the
+ * order of the calls. When the run ends, this rejects at once and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,

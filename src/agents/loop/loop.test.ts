@@ -174,7 +174,9 @@ describe("the loop", () => {
     expect(await it.run()).toMatchObject({ kind: "answered", reply: "I see." });
     expect(done).toEqual([`safe ${entry.id}`]);
     const [never, safe, gone] = (await it.lines()).slice(2);
-    expect(never).toMatch(/^result never failed: The run was interrupted .* not known whether it was done/);
+    expect(never).toMatch(
+      /^result never failed: The run was interrupted .* unknown whether the call took effect/,
+    );
     expect(safe).toBe("result safe: again");
     expect(gone).toMatch(/^result gone failed: The run was interrupted/);
   });

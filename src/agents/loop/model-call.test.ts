@@ -38,9 +38,9 @@ describe("structured output", () => {
     const it = await begin(["Three days.", '{"days": 0}', '{"days": 3}']);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: '{"days": 3}', output: { days: 3 } });
     const lines = await it.lines();
-    expect(lines[2]).toMatch(/^custom: Your answer does not fit the JSON Schema: it is not JSON/);
+    expect(lines[2]).toMatch(/^custom: Your answer does not match the JSON Schema: it is not JSON/);
     expect(lines[4]).toMatch(/^custom: .*\/days/);
-    expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not fit the JSON Schema");
+    expect(JSON.stringify(it.model.asked[1]?.prompt)).toContain("does not match the JSON Schema");
   });
 
   test("[LIB5] after two corrections it is an error, and all of it is kept", async () => {

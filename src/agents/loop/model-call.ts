@@ -95,6 +95,6 @@ export async function readOutput(
 
 /** The message that tells the model what is wrong. */
 export function correction(problem: string): MessageDraft {
-  const content = `Your answer does not fit the JSON Schema: ${problem}. Answer again, with JSON that fits and nothing else.`;
+  const content = `Your answer does not match the JSON Schema: ${problem}. Answer again, with only JSON that matches.`;
   return { role: "custom", customType: "skein.output", content, display: false };
 }

@@ -116,7 +116,7 @@ class StallWatch {
       await this.#services.sleep(left, this.#ended.signal);
     }
     const seconds = Math.round(stallMs / 1000);
-    request.abort(new StreamFailure("stalled", `The model said nothing for ${seconds} seconds.`));
+    request.abort(new StreamFailure("stalled", `The model sent nothing for ${seconds} seconds.`));
   }
 }
 

@@ -80,7 +80,7 @@ function promptPart(part: LanguageModelV4Content, report: Report): AssistantPart
   const { providerMetadata, ...fields } = part;
   const options = providerMetadata === undefined ? {} : { providerOptions: providerMetadata };
   if (part.type === "tool-result" && part.preliminary === true) {
-    const note = `A preliminary result of ${part.toolName} was left out; the final one stands for it.`;
+    const note = `A preliminary result of ${part.toolName} was left out; the final one replaces it.`;
     report({ step: "assistantMessageOf", kind: "preliminary_result", note });
     return [];
   }
@@ -224,7 +224,7 @@ export function errorMessageOf({ unified, raw }: LanguageModelV4FinishReason): s
   const word = raw === undefined ? "" : ` (${raw})`;
   switch (unified) {
     case "content-filter":
-      return `The provider stopped the answer for its content${word}.`;
+      return `The provider stopped the answer because of its content${word}.`;
     case "error":
       return `The provider ended the answer with an error${word}.`;
     case "interrupted":

@@ -65,7 +65,7 @@ function draftsOf(message: ModelMessage, options: FromModelOptions, tell: Report
     case "tool":
       return results(message, tell);
     case "system":
-      tell("system_message_moved", "A system message amid others is kept as a message that is not shown.");
+      tell("system_message_moved", "A system message between other messages is kept as a hidden message.");
       return [{ role: "custom", customType: "skein.system", content: message.content, display: false }];
   }
 }

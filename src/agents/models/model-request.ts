@@ -70,7 +70,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   );
   for (const { name } of offered) {
     const sent = toolNames.sent(name);
-    const note = `The tool ${name} is offered as ${sent}: the provider does not take its name.`;
+    const note = `The tool ${name} is offered as ${sent}: the provider does not accept its name.`;
     if (sent !== name) report({ step: "modelRequest", kind: "name_rewritten", note });
   }
   const tools = offered.map((tool) => functionTool({ ...tool, name: toolNames.sent(tool.name) }));
@@ -108,7 +108,7 @@ function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change
     ({ role, content }) =>
       role === "assistant" && typeof content !== "string" && content.some(({ type }) => type === "toolCall"),
   );
-  const note = "The history has calls, and the tools are not known: the request offers none.";
+  const note = "The history contains tool calls, but the tools are unknown: the request offers none.";
   return hasCalls ? [{ step: "modelRequest", kind: "tools_unknown", note }] : [];
 }
 
@@ -192,8 +192,8 @@ function effortFor(
     .toSorted((a, b) => distance(a) - distance(b));
   const note =
     effort === null
-      ? `This model thinks by its own measure; the level ${level} is not sent.`
-      : `This model does not take the level ${level}; the nearest that it takes is ${effort}.`;
+      ? `This model chooses its own thinking level; the level ${level} is not sent.`
+      : `This model does not support the level ${level}; the nearest one is ${effort}.`;
   return { effort, changes: [changeOf("thinking_level_changed", note)] };
 }
 
@@ -211,7 +211,7 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   }
   const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
   if (efforts !== undefined && least === undefined)
-    return notAsked("thinking_left_on", "This model always thinks; it cannot be switched off.");
+    return notAsked("thinking_left_on", "This model always thinks; thinking cannot be switched off.");
   // Summaries of thinking need an organization that OpenAI has verified.
   const summary = api === "openai-responses" ? { reasoningSummary: null } : undefined;
   return {
@@ -227,7 +227,7 @@ function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level):
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {
     const note =
-      "The turn began without thinking and still calls tools; the provider accepts none before the turn ends.";
+      "The turn began without thinking and still calls tools; the provider does not accept thinking before the turn ends.";
     return notAsked("thinking_switched_off", note);
   }
   if (thinking === undefined) return { reasoning: level, room: budgets[level], changes: [] };

@@ -242,6 +242,6 @@ export function blocksOfContent(parts: readonly ResultPart[]): Block[] {
 }
 
 export function notSent(type: string, whose: string): Parameters<Report>[0] {
-  const note = `A part of the type ${type} in a ${whose} message cannot be sent to this provider.`;
+  const note = `A part of type ${type} in a ${whose} message cannot be sent to this provider.`;
   return { step: "toModelMessages", kind: "part_not_sent", note };
 }

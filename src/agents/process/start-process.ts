@@ -206,7 +206,7 @@ function describeEnd(end: ChildEnd | null, stderr: string): string {
   return parts.join("; ");
 }
 
-/** Whether a process has exited, even if it was not reaped yet. `false` where that cannot be seen. */
+/** Whether a process has exited, even if it was not reaped yet. `false` if the system does not show this. */
 export function hasExited(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -91,7 +91,7 @@ const saying: readonly (readonly [string, string | RegExp])[] = [
   ["重复 早上好", "早上好"],
   ["describe the gardens of Kyoto", /^Done: “the gardens of Kyoto”.*gardens, Kyoto/],
   ["描述京都的花园", /^完成：「京都的花园」/],
-  ["think about Kyoto", "I have thought about “Kyoto”."],
+  ["think about Kyoto", "I thought about “Kyoto”."],
   ["想一想京都", "我想过了「京都」。"],
   ["tell me about Kyoto", /^Done: “Kyoto”/],
   ["tell support", /^I am the rehearsal model/],

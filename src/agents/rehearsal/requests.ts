@@ -19,7 +19,7 @@ import {
 export interface Request {
   readonly id: string;
   readonly examples: Readonly<Record<Language, string>>;
-  /** How such a request begins. */
+  /** Matches the beginning of such a request. */
   readonly begins: Readonly<Record<Language, RegExp>>;
   /** The session tool that it needs; `null`: none. */
   readonly tool: string | null;
@@ -187,7 +187,7 @@ export const requests: readonly Request[] = [
     answer: ({ rest, language, choose }) => {
       const subject = quote(rest, language);
       return {
-        ...say(choose(`I have thought about ${subject}.`, `我想过了${subject}。`)),
+        ...say(choose(`I thought about ${subject}.`, `我想过了${subject}。`)),
         thinking: choose(
           `I am asked to think about ${subject}. That is enough for an answer.`,
           `要我想一想${subject}。这足够回答了。`,

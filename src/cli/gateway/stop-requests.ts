@@ -60,7 +60,7 @@ export interface ProcessInfo {
   readonly command: string;
 }
 
-/** `null`: no such process, or the system does not tell. */
+/** `null`: there is no such process, or the system does not provide its details. */
 export type LookUp = (pid: number) => ProcessInfo | null;
 
 /** From the parent of this process up to npm. */

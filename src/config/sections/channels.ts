@@ -66,7 +66,7 @@ const channel = group("A channel.", {
 });
 
 export const channels = table(
-  "Connections to people and programs outside, by the channel's name in session keys.",
+  "Connections to people and external programs, by the name that session keys use for the channel.",
   anyName("<channel>", "the name of a channel"),
   channel,
 );

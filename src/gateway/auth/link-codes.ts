@@ -5,7 +5,7 @@ import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
  * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, in any process. The
- * page gets a token of its own that can be revoked alone.
+ * page gets its own token, which can be revoked separately.
  */
 
 const codeLivesMs = 10 * 60_000;

@@ -124,7 +124,7 @@ export class Tokens {
     return principalOf(token);
   }
 
-  /** The token of a secret, valid or not. Does not update its last use. */
+  /** Finds the token with this secret, even if it is expired or revoked. Does not update its last use. */
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashSecret(secret);

@@ -169,7 +169,7 @@ describe("in order, nothing lost and nothing twice", () => {
         const [readers, told]: [Reader[], SkeinEvent[]] = [[], []];
         for (const act of steps) {
           act(world, readers, told);
-          // Somebody else's replay is under way at any moment.
+          // Keep replays of other readers in progress.
           if (told.length % 3 === 0) world.tick();
         }
         world.settle();

@@ -119,7 +119,7 @@ export function stepText(event: SkeinEvent): string | null {
     case "run.started":
       return "A run has started.";
     case "run.step":
-      return event.phase === "asked" ? `Step ${event.step}: the model is asked.` : null;
+      return event.phase === "asked" ? `Step ${event.step}: asking the model.` : null;
     case "run.tool":
       return event.phase === "call" ? `The tool ${escapeToLine(event.toolName)} is called.` : null;
     case "run.retry":
@@ -129,7 +129,7 @@ export function stepText(event: SkeinEvent): string | null {
     case "run.waiting":
       return event.for === "approval" ? "A call waits for approval." : "The run waits for another.";
     case "run.sleeping":
-      return "The run sleeps until what it waits for has arrived.";
+      return "The run sleeps until the results that it waits for arrive.";
     case "run.resumed":
       return "The run goes on.";
     case "run.ended":

@@ -19,7 +19,7 @@ import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./ca
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
 
 const instructions =
-  "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. What you spawn belongs to you; which other sessions you see is for the configuration to say.";
+  "Sessions of AI agents that last: list and read them, send messages into them, and spawn new ones for a task. Sessions that you spawn belong to you; the configuration decides which other sessions you can see.";
 
 /** The URIs that a connection subscribed to. */
 export type SubscribedUris = Set<string>;
@@ -106,7 +106,7 @@ export const resourceTemplate = {
   name: "session",
   title: "A session",
   description:
-    "The newest messages of a session, as sessions_history gives them. key: as sessions_list shows it, percent-encoded.",
+    "The newest messages of a session, as sessions_history returns them. key: as sessions_list shows it, percent-encoded.",
   mimeType,
 } as const;
 
@@ -196,7 +196,7 @@ async function historyOf(
 ): Promise<ToolResult> {
   const reference = referenceIn(uri);
   if (reference === null) {
-    throw new ResourceNotFoundError(uri, `No such resource: the resources are ${base}{key}.`);
+    throw new ResourceNotFoundError(uri, `No such resource. Resources have the form ${base}{key}.`);
   }
   const args = { sessionKey: reference, limit };
   const result = await resultOf(app, asker, { name: "sessions_history", args, signal });

@@ -107,7 +107,7 @@ describe("progress", () => {
     follower.hear(event("session.created"));
     expect(told).toEqual([
       [1, "Waiting for the reply."],
-      [2, "Step 1: the model is asked."],
+      [2, "Step 1: asking the model."],
       [3, "A run is queued."],
       [4, "The tool weather\\u000a is called."],
     ]);

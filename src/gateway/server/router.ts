@@ -97,7 +97,10 @@ function pathOf({ url = "" }: IncomingMessage): string {
   return url.split(/[?#]/, 1)[0] ?? "";
 }
 
-/** Decoded one by one, so that an encoded slash stays inside its segment; none when the encoding is malformed. */
+/**
+ * Decodes each segment separately, so that an encoded slash stays inside its segment. Empty if the encoding is
+ * malformed.
+ */
 function readSegments(path: string): readonly string[] {
   try {
     return path.split("/").map((segment) => (segment.includes("%") ? decodeURIComponent(segment) : segment));
@@ -166,8 +169,8 @@ const welcome = [
   "  skein sessions ls       what is there",
   "  skein token create      a token for a program",
   "",
-  "Programs ask with Authorization: Bearer <token> at /rpc/<method> and /ws; /openapi.json has every method.",
-  "MCP is at /mcp. The code behind # in the link of a start is good for one token: POST /link.",
+  "Programs send Authorization: Bearer <token> to /rpc/<method> and /ws; /openapi.json describes every method.",
+  "MCP is at /mcp. The code after # in the printed link can be exchanged for one token: POST /link.",
   "",
 ].join("\n");
 

@@ -31,7 +31,7 @@ export function openApiDocument({ version }: { readonly version: string }): Json
       "/healthz": { get: plain("healthz", "Whether the process lives.", [200], []) },
       "/readyz": { get: plain("readyz", "Whether it takes work.", [200, 503], []) },
       "/metrics": {
-        get: plain("metrics", "Figures for Prometheus; only with a token for all users.", [200]),
+        get: plain("metrics", "Metrics for Prometheus; requires a token for all users.", [200]),
       },
       "/channels/{id}/inbound": { post: inbound() },
       "/link": { post: link() },
@@ -88,7 +88,7 @@ function events(): Json {
   const kinds = Object.entries({ ...eventTable, gap: { payload: GapSchema } });
   return {
     operationId: "events",
-    summary: "Events as a stream: the data of each is its frame, the id its seq.",
+    summary: "Events as a stream: the data of each event is its frame, and its id is its seq.",
     "x-scope": "read",
     "x-events": Object.fromEntries(kinds.map(([name, { payload }]) => [name, withRefs(payload)])),
     parameters: [
@@ -118,7 +118,7 @@ function plain(operationId: string, summary: string, statuses: readonly number[]
 function inbound(): Json {
   return {
     operationId: "inbound",
-    summary: "Takes in a signed message of a webhook channel.",
+    summary: "Accepts a signed message of a webhook channel.",
     security: [],
     parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
     requestBody: { required: true, content: json({ type: "object" }) },
@@ -130,7 +130,7 @@ function inbound(): Json {
 function link(): Json {
   return {
     operationId: "link",
-    summary: "Gives a token for the code of a link, once.",
+    summary: "Exchanges a one-time link code for a token.",
     security: [],
     requestBody: { required: true, content: json(LinkSchema) },
     responses: { 200: { description: "Done.", content: json(LinkedSchema) }, ...refusals() },

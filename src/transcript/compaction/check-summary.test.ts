@@ -82,7 +82,7 @@ describe("what is looked for in a summary", () => {
       '"Open work", "Constraints", "Pending asks", "Exact identifiers", "Files touched"',
     );
     expect(empty).toContain('"Goal"');
-    expect(ask).toContain("asked last");
+    expect(ask).toContain("last request");
     expect(describeProblems(checkSummary("", options), 16_000)[0]).toContain("empty");
   });
 

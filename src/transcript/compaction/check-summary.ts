@@ -54,10 +54,10 @@ export function describeProblems(check: SummaryCheck, mostCharacters: number): s
       .join(", ");
   return [
     ...(check.isBlank ? ["It was empty."] : []),
-    ...(check.isTooLong ? [`It was too long: ${mostCharacters} characters are the most.`] : []),
+    ...(check.isTooLong ? [`It was too long: the limit is ${mostCharacters} characters.`] : []),
     ...(check.missing.length > 0 ? [`These headings were missing: ${named(check.missing)}.`] : []),
-    ...(check.empty.length > 0 ? [`Nothing stood under these headings: ${named(check.empty)}.`] : []),
-    ...(check.lacksAsk ? ["It did not say what the user asked last."] : []),
+    ...(check.empty.length > 0 ? [`These headings were empty: ${named(check.empty)}.`] : []),
+    ...(check.lacksAsk ? ["It did not mention the user's last request."] : []),
   ];
 }
 

@@ -20,14 +20,14 @@ export function annotateInterSessionMessages(
   return mapMessages(messages, record, (message, tell) => {
     if (isAnnotated(message) || message.role === "toolResult") return message;
     const isInterSession = message.provenance?.kind === "inter_session";
-    const note = "It says which session it comes from.";
+    const note = "The name of the session that it comes from is added.";
     if (message.role === "assistant") {
       if (!isInterSession) return message;
       tell("annotated", note);
       return addNoteFirstLine(message);
     }
     const safe = escapeImitations(addSender(message));
-    if (safe !== message) tell("imitation_escaped", "A line that imitates ours is escaped.");
+    if (safe !== message) tell("imitation_escaped", "A line that imitates the marker of Skein is escaped.");
     if (!isInterSession) return safe;
     tell("annotated", note);
     return addFirstLine(safe);

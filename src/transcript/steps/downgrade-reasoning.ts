@@ -41,7 +41,11 @@ function downgradeMessage(
       return [block];
     }
     changed = true;
-    tell(isRepeated ? "A reasoning item is sent only once." : "What belongs to the thinking is gone.");
+    tell(
+      isRepeated
+        ? "A reasoning item is sent only once."
+        : "The thinking that this item belongs to was removed.",
+    );
     return isRepeated ? [] : toText(block, policy);
   });
   return changed ? derive(message, { content }) : message;

@@ -29,7 +29,11 @@ export function moveResultImages(
       const name = `${shortName(message.toolName)} (${shortName(message.toolCallId)})`;
       waiting.push({ type: "text", text: `${movedImagesPrefix}${name}]` }, ...images);
       changes.push(
-        record("image_moved", `Images of the result of ${name} (${images.length}) stand behind it.`, message),
+        record(
+          "image_moved",
+          `Images of the result of ${name} (${images.length}) are moved after it.`,
+          message,
+        ),
       );
       after.push(derive(message, { content: message.content.map(withoutImage) }));
     } else {

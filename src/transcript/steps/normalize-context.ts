@@ -57,7 +57,7 @@ function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | n
   const visible = visibleMessage(message);
   if (visible === null) {
     if (message.role !== "bashExecution")
-      tell("unknown_role", `A message of the role ${message.role} is left out.`);
+      tell("unknown_role", `A message with the role ${message.role} is left out.`);
     return null;
   }
   const own = visible === message ? visible : replaceMessage(message, visible);
@@ -88,7 +88,7 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
   if (message.role === "toolResult" && kept.length === 0) {
     changed = true;
     kept.push({ type: "text", text: noOutput });
-    tell("no_output", "The result says nothing; it goes out as (no output).");
+    tell("no_output", "The result is empty; it is sent as (no output).");
   }
   return changed ? derive(message, { content: kept } as Partial<M>) : message;
 }
@@ -131,7 +131,7 @@ function readText(block: TextBlock, role: TranscriptMessage["role"], tell: Tell)
 }
 
 function dropBlock(type: string, tell: Tell): null {
-  tell("unknown_block", `A block of the type ${type} is left out.`);
+  tell("unknown_block", `A block of type ${type} is left out.`);
   return null;
 }
 

@@ -21,7 +21,7 @@ export function normalizeThinking(
     if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
     const isOwn = !isSealedThinkingRejected && isFromModel(message, policy);
     const bare = isOwn ? message : stripMetadata(message);
-    if (bare !== message) tell("metadata_removed", "What another provider said of it does not go out.");
+    if (bare !== message) tell("metadata_removed", "Metadata of another provider is not sent.");
     const blocks = bare.content.flatMap((block) => {
       // Without signatures, nothing shows that the thinking was complete.
       const isUnsigned =
@@ -83,13 +83,21 @@ function normalizeBlock(block: AssistantBlock, isOwn: boolean, policy: Transcrip
       if (block.textSignature === undefined || policy.sanitizeMode === "images-only") return { block };
       if (isOwn && policy.thinking === "base64" && isBase64(block.textSignature)) return { block };
       const { textSignature: _, ...bare } = block;
-      return { block: bare, kind: "signature_removed", note: "The signature of a text is of no use here." };
+      return {
+        block: bare,
+        kind: "signature_removed",
+        note: "The signature of a text is not valid for this model.",
+      };
     }
     default: {
       if (block.thoughtSignature === undefined) return { block };
       if (isOwn && policy.thinking === "base64" && isBase64(block.thoughtSignature)) return { block };
       const { thoughtSignature: _, ...bare } = block;
-      return { block: bare, kind: "signature_removed", note: "The signature of a call is of no use here." };
+      return {
+        block: bare,
+        kind: "signature_removed",
+        note: "The signature of a call is not valid for this model.",
+      };
     }
   }
 }
@@ -98,7 +106,7 @@ function normalizeOwnThinking(block: ThinkingBlock, { thinking }: TranscriptPoli
   if (isReplayable(block, thinking)) return thinking === "plain" ? removeSignature(block) : { block };
   const note =
     thinking === "none"
-      ? "This provider does not take thinking back."
+      ? "This provider does not accept thinking in requests."
       : "The thinking has no signature that its provider accepts.";
   return { block: null, kind: "thinking_removed", note };
 }
@@ -127,10 +135,10 @@ function isReplayable(block: ThinkingBlock, form: TranscriptPolicy["thinking"]):
 
 function normalizeForeignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normalized {
   if (policy.foreignThinking === "drop" || block.redacted === true || block.thinking.trim() === "") {
-    return { block: null, kind: "thinking_removed", note: "What another model thought does not go out." };
+    return { block: null, kind: "thinking_removed", note: "Thinking of another model is not sent." };
   }
   const text = { type: "text" as const, text: block.thinking };
-  return { block: text, kind: "thinking_to_text", note: "What another model thought goes out as text." };
+  return { block: text, kind: "thinking_to_text", note: "Thinking of another model is sent as text." };
 }
 
 /** A reasoning item of the Responses API, as stored in a thinking signature. */

@@ -69,9 +69,9 @@ function resultsByCall(messages: readonly TranscriptMessage[], tell: Tell): Read
     }
     const call = calls.get(message.toolCallId);
     if (call === undefined) {
-      tell("orphan_result", "A result that answers no call is dropped.", message);
+      tell("orphan_result", "A result without a matching call is dropped.", message);
     } else if (results.has(message.toolCallId)) {
-      tell("duplicate_result", "A second result of one call is dropped.", message);
+      tell("duplicate_result", "A second result of the same call is dropped.", message);
     } else {
       results.set(message.toolCallId, { message, index, apart: call !== speaker });
     }
@@ -94,11 +94,15 @@ function attachResults(
     const found = results.get(block.id);
     if (found !== undefined) {
       const isMoved = found.apart || found.index < last;
-      if (isMoved) tell("result_moved", "A result is moved behind its call.", found.message);
+      if (isMoved) tell("result_moved", "A result is moved after its call.", found.message);
       last = Math.max(last, found.index);
       behind.push(renameResult(found.message, block.name, tell));
     } else if (made) {
-      tell("result_made", `The call of ${block.name} has no result; it gets one that says so.`, message);
+      tell(
+        "result_made",
+        `The call of ${block.name} has no result; a result that says so is added.`,
+        message,
+      );
       behind.push(insertMessage(createMissingResult(block)));
     } else {
       tell("call_removed", `The call of ${block.name} has no result and is dropped.`, message);
@@ -113,7 +117,7 @@ function attachResults(
 /** Some providers also match results by name. */
 function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
-  tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
+  tell("result_renamed", `A result is renamed to match its call, ${toolName}.`, result);
   return derive(result, { toolName });
 }
 

@@ -138,7 +138,7 @@ describe("what cannot be shown", () => {
           step: "sanitizeImages",
           entryId: "entry-1",
           kind: "image_removed",
-          note: "An image (image/png, 5 bytes) is a text now: could not be read.",
+          note: "An image (image/png, 5 bytes) was replaced with text: could not be read.",
         },
       ],
     });
@@ -249,8 +249,8 @@ describe("too large", () => {
       ["image/png", 1200, 10_000],
     ]);
     expect(done.changes.map(({ note }) => note)).toEqual([
-      "An image of 1201 × 10, 64 bytes was made smaller: 1200 × 5, 47 bytes.",
-      "An image of 10 × 10, 10 KB was made smaller: 1200 × 5, 47 bytes.",
+      "An image of 1201 × 10, 64 bytes was shrunk: 1200 × 5, 47 bytes.",
+      "An image of 10 × 10, 10 KB was shrunk: 1200 × 5, 47 bytes.",
     ]);
   });
 

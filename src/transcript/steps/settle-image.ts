@@ -38,7 +38,10 @@ export function* settleImage(
   if (isTaken && isWithinLimits(found.bytes, header, limits)) {
     if (block?.mimeType === header.mimeType) return { image: block, bytes: found.bytes.length, done };
     if (image.mimeType !== header.mimeType)
-      done.push(["image_retyped", `An image (${describeImage(image)}) is ${header.mimeType} by its bytes.`]);
+      done.push([
+        "image_retyped",
+        `An image (${describeImage(image)}) is ${header.mimeType}, judging by its bytes.`,
+      ]);
     return toSettled(found.bytes, header, done, block?.data);
   }
   const smaller = yield* shrinkImage(found.bytes, header, limits, port);
@@ -49,11 +52,11 @@ export function* settleImage(
   if (!isSupportedKind(smaller, after, limits)) return { reason: "unsupported" };
   const size = `${header.width} × ${header.height}, ${sizeText(found.bytes.length)}`;
   const now = `${after.width} × ${after.height}, ${sizeText(smaller.length)}`;
-  if (isTaken) done.push(["image_shrunk", `An image of ${size} was made smaller: ${now}.`]);
+  if (isTaken) done.push(["image_shrunk", `An image of ${size} was shrunk: ${now}.`]);
   else
     done.push([
       "image_converted",
-      `An image (${header.mimeType}, ${size}) is ${after.mimeType} now: ${now}.`,
+      `An image (${header.mimeType}, ${size}) was converted to ${after.mimeType}: ${now}.`,
     ]);
   return toSettled(smaller, after, done);
 }
@@ -82,7 +85,7 @@ function decodeImage(block: ImageBlock): Found | Reason {
   if (read === null) return "unreadable";
   if (read.isExact) return { bytes: read.bytes, done: [], block };
   const done: Found["done"] = [
-    ["image_mended", `The base64 of an image (${describeImage(block)}) was put right.`],
+    ["image_mended", `The base64 of an image (${describeImage(block)}) was repaired.`],
   ];
   return { bytes: read.bytes, done, block: null };
 }
@@ -141,7 +144,7 @@ export function imagePlaceholder(image: ImageBlock | BlobRef, reason: Reason): s
 }
 
 export function removalNote(image: ImageBlock | BlobRef, reason: Reason): string {
-  return `An image (${describeImage(image)}) is a text now: ${reasons[reason]}.`;
+  return `An image (${describeImage(image)}) was replaced with text: ${reasons[reason]}.`;
 }
 
 /** The declared type and size; the bytes are not decoded. */

@@ -36,11 +36,11 @@ const goOnText = "Continue.";
 function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   const last = messages.at(-1);
   if (last === undefined) {
-    tell("user_turn_added", "There is nothing to send; a short user turn is.");
+    tell("user_turn_added", "There is nothing to send; a short user turn is added.");
     return [insertMessage({ role: "user", content: emptyText })];
   }
   if (last.role !== "assistant") return messages;
-  tell("user_turn_added", "A request does not end in an assistant turn; a short user turn is added.", last);
+  tell("user_turn_added", "A request must not end with an assistant turn; a short user turn is added.", last);
   return [...messages, insertMessage({ role: "user", content: goOnText })];
 }
 
@@ -57,7 +57,7 @@ export function fixFirstTurn(
   if (policy.firstTurn !== "user" || first === undefined || first.role === "user")
     return { messages: turns, changes };
   const opening = insertMessage({ role: "user" as const, content: openingText });
-  const note = `The first turn must be a user's; a short one is put before the ${first.role} message.`;
+  const note = `The first turn must be a user turn; a short one is added before the ${first.role} message.`;
   changes.push(record("first_turn_added", note, first));
   return { messages: [opening, ...turns], changes };
 }
@@ -82,7 +82,7 @@ function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
     const content = message.content.filter((block) => block.type !== "toolCall" || answered.has(block.id));
     if (content.length === message.content.length) return message;
     changed = true;
-    tell("call_removed", "Calls without a result are stripped.", message);
+    tell("call_removed", "Calls without a result are dropped.", message);
     const left: AssistantMessage["content"] =
       content.length > 0 ? content : [{ type: "text", text: omittedText }];
     return derive(message, { content: left });
@@ -144,7 +144,7 @@ function joinUnanswered(...[messages, tell]: Parameters<TurnRule>): ReturnType<T
   return after;
 }
 
-const joinedNote = "It was not answered before the next message came; both go out as one turn.";
+const joinedNote = "It was not answered before the next message arrived; both are sent as one turn.";
 
 /** Messages of other sessions may arrive together and do not each expect an answer. */
 function isFromPerson(message: TranscriptMessage): boolean {
@@ -234,7 +234,7 @@ function separateToolAndUser(...[messages, tell]: Parameters<TurnRule>): ReturnT
     if (!follows(index)) return [message];
     tell(
       "assistant_turn_added",
-      "A short assistant turn goes between tool results and a user turn.",
+      "A short assistant turn is added between tool results and a user turn.",
       message,
     );
     const between = { role: "assistant" as const, content: [{ type: "text" as const, text: readText }] };
