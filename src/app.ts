@@ -31,7 +31,7 @@ import { isAcpKey } from "./core/keys.ts";
 import { present } from "./core/present.ts";
 import { thrownText } from "./core/text.ts";
 import type { ProcessFolder } from "./file-access/file-boundary.ts";
-import type { Calls } from "./protocol/methods/calls.ts";
+import type { Calls } from "./protocol/calls.ts";
 import { Agents } from "./sessions/agents.ts";
 import type {
   App,

@@ -3,7 +3,7 @@ import type { EditorCommand, ServerContext } from "../acp/server/context.ts";
 import { serveAcpStdio } from "../acp/server/serve-stdio.ts";
 import { SkeinError } from "../core/errors.ts";
 import { thrownText } from "../core/text.ts";
-import type { MethodName } from "../protocol/methods/method-table.ts";
+import type { MethodName } from "../protocol/method-table.ts";
 import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { SkeinEvent } from "../core/events.ts";
-import type { EventStream, ReceivedEvent, WatchedCalls } from "../protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent, WatchedCalls } from "../protocol/calls.ts";
 import { gatewayMcpBackend } from "./mcp.ts";
 
 /** A gateway that answers one call, and tells these events. */

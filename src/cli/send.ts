@@ -4,7 +4,7 @@ import { Option } from "commander";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { escapeToLine } from "../core/text.ts";
-import type { Params } from "../protocol/methods/method-table.ts";
+import type { Params } from "../protocol/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { QueueMode } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";

@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
-import type { Params } from "../protocol/methods/method-table.ts";
+import type { Params } from "../protocol/method-table.ts";
 import type { SearchPayload, SessionRow, TrashRow } from "../protocol/session-list.ts";
 import type { CommandContext } from "./command.ts";
 import { action, allUsersOption, examples, upTo, wholeNumber } from "./command.ts";

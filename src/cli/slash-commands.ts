@@ -3,7 +3,7 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { displayKey } from "../core/references.ts";
 import { thrownText } from "../core/text.ts";
-import type { Params } from "../protocol/methods/method-table.ts";
+import type { Params } from "../protocol/method-table.ts";
 import type { SessionDetailsPayload } from "../protocol/session-details.ts";
 import { openStates } from "../runs/states.ts";
 import { parseModel } from "../transcript/model-table.ts";

@@ -1,7 +1,7 @@
+import type { EventFilter, EventStream } from "../protocol/calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
-import type { EventFilter, EventStream } from "../protocol/methods/calls.ts";
-import { idempotentMethods } from "../protocol/methods/idempotent.ts";
-import type { MethodName, Params, Result } from "../protocol/methods/method-table.ts";
+import { idempotentMethods } from "../protocol/idempotent.ts";
+import type { MethodName, Params, Result } from "../protocol/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import { protocolVersion, wireLimits } from "../protocol/wire.ts";
 import type { ConnectionListener, ConnectionSettings } from "./connection.ts";

@@ -1,6 +1,6 @@
+import type { WatchedCalls } from "../protocol/calls.ts";
 import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
-import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 
 /** `connecting`: a socket is being opened, for the first time or again. `closed`: there will be no other. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ReceivedEvent } from "../protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../protocol/calls.ts";
 import { EventQueue } from "./event-queue.ts";
 
 const made = (event: string, seq: number) => ({ event, seq, payload: {} }) as unknown as ReceivedEvent;

@@ -1,4 +1,4 @@
-import type { ReceivedEvent } from "../protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../protocol/calls.ts";
 import { lossyEvents } from "../protocol/wire.ts";
 
 /**

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventFrame, GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
 import { PeerHub } from "../../test/support/peer-hub.ts";
 import { soon } from "../../test/support/soon.ts";
-import type { EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent } from "../protocol/calls.ts";
 import { closeCodes } from "../protocol/wire.ts";
 import { connect } from "./connect.ts";
 import type { ConnectOptions, SkeinClient } from "./contract.ts";

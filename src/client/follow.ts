@@ -1,5 +1,5 @@
-import type { Calls } from "../protocol/methods/calls.ts";
-import type { Params, Result } from "../protocol/methods/method-table.ts";
+import type { Calls } from "../protocol/calls.ts";
+import type { Params, Result } from "../protocol/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import type { FollowOptions } from "./contract.ts";
 import { CallError } from "./contract.ts";

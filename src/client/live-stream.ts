@@ -1,6 +1,6 @@
+import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/calls.ts";
 import type { EventFrame } from "../protocol/frames.ts";
-import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
-import type { Result } from "../protocol/methods/method-table.ts";
+import type { Result } from "../protocol/method-table.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
 import { isTransient, unavailable } from "./contract.ts";
 import { EventQueue } from "./event-queue.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../core/shape.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { Config } from "./sections/all.ts";
 
 /**

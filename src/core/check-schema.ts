@@ -1,5 +1,5 @@
+import { isRecord } from "./is-record.ts";
 import type { JsonSchema, Schema } from "./schema.ts";
-import { isRecord } from "./shape.ts";
 
 /** One thing that is wrong with a value. */
 export interface Problem {

@@ -1,6 +1,6 @@
 import { currentVersion, entryProblem, headerProblem } from "./entries.ts";
+import { isRecord } from "./is-record.ts";
 import { isUsableBlock } from "./messages.ts";
-import { isRecord } from "./shape.ts";
 
 // Entries of earlier versions are migrated in memory; the file is not changed.
 

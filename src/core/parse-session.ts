@@ -1,11 +1,11 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { CorruptLine, CorruptReason, Entry, OpaqueEntry, SessionHeader } from "./entries.ts";
 import { currentVersion, entryProblem, entryTypes, headerProblem, isCorrupt, keepExact } from "./entries.ts";
+import { isRecord } from "./is-record.ts";
 import { parseExactly } from "./json.ts";
 import type { RawLine } from "./lines.ts";
 import { splitLines } from "./lines.ts";
 import { migrateEntry, normalizeEntry, normalizeHeader, textIds } from "./migrate.ts";
-import { isRecord } from "./shape.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 import { cutText } from "./text.ts";

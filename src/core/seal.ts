@@ -13,6 +13,7 @@ import type {
 } from "./entries.ts";
 import { entryProblem } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
+import { isRecord } from "./is-record.ts";
 import type {
   AssistantMessage,
   BashExecutionMessage,
@@ -22,7 +23,6 @@ import type {
   Usage,
   UserMessage,
 } from "./messages.ts";
-import { isRecord } from "./shape.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
 /** With fields that a file may lack, but Skein always writes. */

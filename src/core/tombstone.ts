@@ -1,5 +1,5 @@
 import { copiedFrom } from "./entries.ts";
-import { isRecord } from "./shape.ts";
+import { isRecord } from "./is-record.ts";
 import { escapeToLine } from "./text.ts";
 
 /** A tombstone is what remains of a redacted entry: its place in the tree, its role and its pairing. */

@@ -15,6 +15,7 @@ import {
 import { retryAdvice, SkeinError } from "./errors.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
+import { isRecord } from "./is-record.ts";
 import type { Linked, Node } from "./link-entries.ts";
 import { linkEntries, linkedBytes, linkedInStep, linkingEntries, tipAfter } from "./link-entries.ts";
 import { parseSessionId } from "./names.ts";
@@ -22,7 +23,6 @@ import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";
 import { planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
-import { isRecord } from "./shape.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import { codeOf, isDiskFault } from "../core/errors.ts";
-import { isRecord } from "../core/shape.ts";
+import { isRecord } from "../core/is-record.ts";
 import { realDisk } from "../store/files/disk.ts";
 import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";

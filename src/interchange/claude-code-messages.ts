@@ -1,7 +1,7 @@
+import { isRecord } from "../core/is-record.ts";
 import type { AssistantBlock, ImageBlock, TextBlock, ToolCallBlock } from "../core/messages.ts";
 import { isUsableBlock } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import type { ClaudeLine } from "./claude-code-lines.ts";
 import type { AnswerDraft, Losses, ResultDraft } from "./imported-session.ts";
 import { convertBlocks, noCost, shortType, toArguments } from "./imported-session.ts";

@@ -1,6 +1,6 @@
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock } from "../core/messages.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import type { Losses } from "./imported-session.ts";
 import { convertBlocks, shortType, toArguments } from "./imported-session.ts";

@@ -1,7 +1,7 @@
 import type { Entry, MessageEntry } from "../core/entries.ts";
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantMessage, Content, Message } from "../core/messages.ts";
-import { isRecord } from "../core/shape.ts";
 import { escapeUnprintable } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import { objectField, textField } from "./json-lines.ts";

@@ -1,8 +1,8 @@
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { Content } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import type { CodexLine } from "./codex-items.ts";
 import {

@@ -1,5 +1,5 @@
+import { isRecord } from "../core/is-record.ts";
 import { splitLines } from "../core/lines.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import { importClaudeCode } from "./import-claude-code.ts";
 import { importCodex } from "./import-codex.ts";

@@ -1,5 +1,5 @@
+import { isRecord } from "../core/is-record.ts";
 import { splitLines } from "../core/lines.ts";
-import { isRecord } from "../core/shape.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { parseAgentId, sessionIdProblem } from "../core/names.ts";
-import { isRecord } from "../core/shape.ts";
 import type { SessionMeta } from "../store/contract.ts";
 import type { ImportLoss } from "./imported-session.ts";
 import { Losses } from "./imported-session.ts";

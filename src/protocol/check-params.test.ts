@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkParams } from "./check-params.ts";
-import type { MethodName } from "./methods/method-table.ts";
-import { methodTable } from "./methods/method-table.ts";
+import type { MethodName } from "./method-table.ts";
+import { methodTable } from "./method-table.ts";
 
 const problemsOf = (name: MethodName, given: unknown) => {
   const checked = checkParams(methodTable[name].params, given);

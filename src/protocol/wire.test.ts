@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { EventKind } from "./events.ts";
 import { eventNames, eventTable } from "./events.ts";
+import { idempotentMethods } from "./idempotent.ts";
 import type { Method } from "./method.ts";
-import { idempotentMethods } from "./methods/idempotent.ts";
-import { methodNames, methodTable } from "./methods/method-table.ts";
+import { methodNames, methodTable } from "./method-table.ts";
 import { lossyEvents } from "./wire.ts";
 
 test("[CLT10] what a client knows without the tables is what the tables say", () => {

@@ -1,6 +1,6 @@
 import type { Entry } from "../core/entries.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { AssistantMessage } from "../core/messages.ts";
-import { isRecord } from "../core/shape.ts";
 
 /** The possible last messages on the branch of a run that lost its owner. */
 export const tails = [

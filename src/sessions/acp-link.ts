@@ -1,10 +1,10 @@
 import type { AcpLink } from "../agents/contract.ts";
 import { contextMessage } from "../core/context.ts";
 import type { Entry } from "../core/entries.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { UserMessage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { SessionRef } from "../core/session-ref.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Claim, Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";

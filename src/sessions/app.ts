@@ -9,7 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
-import type { Calls } from "../protocol/methods/calls.ts";
+import type { Calls } from "../protocol/calls.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/ledger/embedded-runs.ts";
 import type { Worker } from "../runs/worker.ts";

@@ -1,6 +1,7 @@
 import { KeyedMutex } from "../core/concurrency.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import type {
   AssistantMessage,
   BlobRef,
@@ -11,7 +12,6 @@ import type {
   ToolResultMessage,
 } from "../core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import { cutText } from "../core/text.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
 import { createMissingResult } from "../transcript/steps/repair-tool-pairing.ts";

@@ -4,7 +4,7 @@ import { open, realpath, rm, unlink } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { codeOf, SkeinError } from "../core/errors.ts";
-import { isRecord } from "../core/shape.ts";
+import { isRecord } from "../core/is-record.ts";
 import { thrownText } from "../core/text.ts";
 import type { App } from "./app.ts";
 import type { OpenPlace, PlaceWish } from "./attachment-place.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isRecord } from "../core/shape.ts";
+import { isRecord } from "../core/is-record.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 
 /** A file for a new session, as the caller gave it. */

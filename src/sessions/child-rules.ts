@@ -1,7 +1,7 @@
 import { matchesGlob } from "../core/glob.ts";
+import { isRecord } from "../core/is-record.ts";
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
-import { isRecord } from "../core/shape.ts";
 import { inLine } from "../core/text.ts";
 import type { Json, SessionMeta } from "../store/contract.ts";
 import type { SubagentPolicy } from "./agents.ts";

@@ -1,6 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
-import { isRecord } from "../core/shape.ts";
 import type { AskedHook, Hook, HookName, Hooks, NotifiedHook } from "./hook-events.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 

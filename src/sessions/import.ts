@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
-import { isRecord } from "../core/shape.ts";
 import type { ImportedSession, ImportLoss } from "../interchange/imported-session.ts";
 import { standInId, toSessionId } from "../interchange/imported-session.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";

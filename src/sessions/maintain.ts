@@ -1,6 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { present } from "../core/present.ts";
-import { isRecord } from "../core/shape.ts";
 import { formatBytes, formatCount, formatDuration } from "../core/text.ts";
 import type { MaintenanceDecisionPayload, MaintenanceReportPayload } from "../protocol/upkeep.ts";
 import type { RunStore } from "../runs/contract.ts";

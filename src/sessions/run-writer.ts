@@ -1,10 +1,10 @@
 import type { TurnEvent } from "../agents/contract.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import { cutText } from "../core/text.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
 import { isFenced } from "../runs/worker.ts";

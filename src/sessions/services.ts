@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { isReservedUserId } from "../core/space.ts";
-import type { Params, Result } from "../protocol/methods/method-table.ts";
+import type { Params, Result } from "../protocol/method-table.ts";
 import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../runs/contract.ts";
 import { withPlainUsers } from "../store/spaces.ts";
 import type { App, ServiceCalls, UserCalls } from "./app.ts";

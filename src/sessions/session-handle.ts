@@ -8,7 +8,7 @@ import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
-import type { Params, Result } from "../protocol/methods/method-table.ts";
+import type { Params, Result } from "../protocol/method-table.ts";
 import type { QueueMode, Run, RunOptions } from "../runs/contract.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
 import type { SessionRecord } from "../store/contract.ts";

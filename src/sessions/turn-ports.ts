@@ -11,11 +11,11 @@ import type {
 import type { Entry } from "../core/entries.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { resultEntryId } from "../core/hashed-id.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { AssistantMessage, ToolCallBlock, ToolResultMessage, Usage } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import { withoutPathsOutside } from "../core/text.ts";
 import type { Claim, Run, RunUsage } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";

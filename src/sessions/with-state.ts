@@ -1,5 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
-import { isRecord } from "../core/shape.ts";
+import { isRecord } from "../core/is-record.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
 

@@ -1,12 +1,12 @@
 import type { Entry } from "../core/entries.ts";
 import { copiedFrom, isCorrupt, lineOf } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { RawLine } from "../core/lines.ts";
 import { splitLines } from "../core/lines.ts";
 import { sameJson } from "../core/link-entries.ts";
 import { parseSession } from "../core/parse-session.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import { isTombstone, RemovedTexts, redactedDamage, tombstoneOf } from "../core/tombstone.ts";
 import type { SessionTree } from "../core/tree.ts";

@@ -1,9 +1,9 @@
 import type { Entry, SessionHeader } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { formatKey, parseKey, readKey } from "../core/keys.ts";
 import { parseSessionId } from "../core/names.ts";
 import type { EntryDraft } from "../core/seal.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contract.ts";
 
 /**

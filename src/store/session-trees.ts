@@ -1,7 +1,7 @@
 import type { Entry } from "../core/entries.ts";
+import { isRecord } from "../core/is-record.ts";
 import { parseSession, parsingSession } from "../core/parse-session.ts";
 import { present } from "../core/present.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import type { TreeOptions } from "../core/tree.ts";
 import { SessionTree } from "../core/tree.ts";

@@ -1,9 +1,9 @@
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import { isRecord } from "../core/is-record.ts";
 import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
 import { userSegment } from "../core/path-segment.ts";
 import { present } from "../core/present.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Space, SpaceUser } from "../core/space.ts";
 import { isReservedUserId, spaceOf, userInSpace } from "../core/space.ts";
 import type { Scope, Store } from "./contract.ts";

@@ -1,7 +1,7 @@
 import { mapStrings } from "../access/redaction/map-strings.ts";
 import type { Redactor } from "../access/redaction/redactor.ts";
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
-import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";

@@ -1,7 +1,7 @@
 import { nearest } from "../config/problems.ts";
+import { isRecord } from "../core/is-record.ts";
 import { own } from "../core/json.ts";
 import type { JsonSchema } from "../core/schema.ts";
-import { isRecord } from "../core/shape.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { ToolInputError } from "./session-tool.ts";
 

@@ -1,7 +1,7 @@
 import { mapStrings } from "../access/redaction/map-strings.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { own, stringifyJson } from "../core/json.ts";
-import { isRecord } from "../core/shape.ts";
 import { withoutPathsOutside } from "../core/text.ts";
 import type { App } from "../sessions/app.ts";
 import type { Caller } from "../sessions/session-access.ts";

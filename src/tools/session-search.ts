@@ -1,8 +1,8 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { Entry } from "../core/entries.ts";
+import { isRecord } from "../core/is-record.ts";
 import { present } from "../core/present.ts";
 import * as s from "../core/schema.ts";
-import { isRecord } from "../core/shape.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
 import type { SearchQuery } from "../store/contract.ts";

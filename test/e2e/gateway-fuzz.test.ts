@@ -8,7 +8,7 @@ import type { MethodName } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { closeCodes, wireLimits } from "../../src/protocol/frames.ts";
-import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
+import { methodNames, methodTable } from "../../src/protocol/method-table.ts";
 import { anyJson, paramsOf } from "../support/fuzz-params.ts";
 import {
   exchangeFrames,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findProblems } from "../../src/core/check-schema.ts";
 import type { MethodName } from "../../src/entry-client.ts";
 import type { Method } from "../../src/protocol/method.ts";
-import { methodNames, methodTable } from "../../src/protocol/methods/method-table.ts";
+import { methodNames, methodTable } from "../../src/protocol/method-table.ts";
 import { anyOfSchema } from "../support/schemas.ts";
 import type { Answered, Via } from "../support/walk-calls.ts";
 import { Raw, WalkCalls, ways } from "../support/walk-calls.ts";

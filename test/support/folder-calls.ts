@@ -14,8 +14,8 @@ import type { FolderApp, MethodApp } from "../../src/gateway/methods/dispatch.ts
 import type { ChangeMethod, TokenMethod } from "../../src/gateway/methods/handlers.ts";
 import { changeHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls, localPrincipal } from "../../src/gateway/methods/local-calls.ts";
-import type { Calls } from "../../src/protocol/methods/calls.ts";
-import { methodTable } from "../../src/protocol/methods/method-table.ts";
+import type { Calls } from "../../src/protocol/calls.ts";
+import { methodTable } from "../../src/protocol/method-table.ts";
 import { seedFolder } from "./cli-folder.ts";
 
 export interface FolderCalls {

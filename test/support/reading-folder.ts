@@ -15,7 +15,7 @@ import type { ReadMethod } from "../../src/gateway/methods/handlers.ts";
 import { readHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localCalls } from "../../src/gateway/methods/local-calls.ts";
 import type { EntryDraft } from "../../src/index.ts";
-import { methodTable } from "../../src/protocol/methods/method-table.ts";
+import { methodTable } from "../../src/protocol/method-table.ts";
 
 /** A value that the configuration says is a secret, and what stands in its place. */
 export const secret = "tiger-lily-secret-77";

@@ -3,7 +3,7 @@ import type {
   SessionConfigOption,
   SessionModeState,
 } from "@agentclientprotocol/sdk/unstable";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { unsupported } from "./errors.ts";
 

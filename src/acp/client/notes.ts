@@ -1,5 +1,5 @@
+import { isRecord } from "../../core/is-record.ts";
 import type { EntryDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
 import { cutText } from "../../core/text.ts";
 import { TextBuffer } from "./step.ts";
 import { contentText, lineText, titleText } from "./tool-content.ts";

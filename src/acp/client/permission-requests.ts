@@ -7,8 +7,8 @@ import type {
 import type { Turn } from "../../agents/contract.ts";
 import type { AcpPermissions } from "../../config/sections/acp.ts";
 import { unlessAborted } from "../../core/concurrency.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import { cutText } from "../../core/text.ts";
 import { fitJson, titleText } from "./tool-content.ts";
 

@@ -2,7 +2,7 @@ import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import type { ChildProcess, Environment } from "../../agents/process/start-process.ts";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { thrownText } from "../../core/text.ts";
 import { initializeParams } from "./agent.ts";
 import type { InitializeResponse } from "./agent-responses.ts";

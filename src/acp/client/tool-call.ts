@@ -1,7 +1,7 @@
 import { hashedId } from "../../core/hashed-id.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
 import { shortHash } from "../../core/short-hash.ts";
 import { fitJson, lineText, resultContent, titleText } from "./tool-content.ts";
 

@@ -1,6 +1,6 @@
+import { isRecord } from "../../core/is-record.ts";
 import { stringifyJson } from "../../core/json.ts";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import { sizeText } from "../../transcript/steps/settle-image.ts";
 import { capTexts } from "../../transcript/steps/truncate-tool-results.ts";

@@ -1,8 +1,8 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { TurnEvent } from "../../agents/contract.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { AssistantBlock, ToolCallBlock } from "../../core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
 import { cutText } from "../../core/text.ts";
 import { Notes } from "./notes.ts";
 import type { TextKind } from "./step.ts";

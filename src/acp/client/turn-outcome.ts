@@ -1,4 +1,4 @@
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { cutText } from "../../core/text.ts";
 import { failed } from "./errors.ts";
 import { lineText } from "./tool-content.ts";

@@ -1,6 +1,6 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
-import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../../protocol/calls.ts";
 import { AcpAgent } from "./acp-agent.ts";
 import type { ServerContext } from "./context.ts";
 

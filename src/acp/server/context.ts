@@ -5,8 +5,8 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { isRateLimited, realTiming, retryWhileTransient } from "../../client/retry.ts";
 import type { HandledMethod } from "../../gateway/methods/dispatch.ts";
-import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
-import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { Calls, EventFilter, EventStream } from "../../protocol/calls.ts";
+import type { MethodName } from "../../protocol/method-table.ts";
 
 /** The methods and events that an ACP server uses. They come from a gateway or from this process. */
 export interface ServerContext {

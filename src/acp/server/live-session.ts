@@ -3,7 +3,7 @@ import type { Timing } from "../../client/retry.ts";
 import { realTiming, retryWhileTransient } from "../../client/retry.ts";
 import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
-import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { Calls, EventStream, ReceivedEvent } from "../../protocol/calls.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
 import type { EditorSession, ServerContext } from "./context.ts";
 import { allEntries, entriesAfter, lastEntryId } from "./log-pages.ts";

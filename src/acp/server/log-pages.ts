@@ -1,6 +1,6 @@
 import { present } from "../../core/present.ts";
-import type { Calls } from "../../protocol/methods/calls.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Calls } from "../../protocol/calls.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 
 /** Reads a session's entries page by page, oldest first, so that a session of any length takes the memory of one page. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FakeSession, key } from "../../../test/support/acp-fake-session.ts";
-import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent } from "../../protocol/calls.ts";
 import { SharedStream } from "./pending-approvals.ts";
 import { spawnedCall } from "./permission-requests.ts";
 

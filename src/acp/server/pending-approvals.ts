@@ -1,8 +1,8 @@
 import { createTreeCheck } from "../../access/visibility/decide-access.ts";
 import type { Timing } from "../../client/retry.ts";
 import { present } from "../../core/present.ts";
-import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
-import type { Result } from "../../protocol/methods/method-table.ts";
+import type { Calls, EventStream, ReceivedEvent } from "../../protocol/calls.ts";
+import type { Result } from "../../protocol/method-table.ts";
 import type { ServerContext } from "./context.ts";
 import type { Approval, PermissionRequests } from "./permission-requests.ts";
 

@@ -2,7 +2,7 @@ import type { ContentBlock, EmbeddedResource, PromptResponse } from "@agentclien
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
 
 /** Converts a prompt of an editor into the input of `chat.send`, and the ended run into the response. */

@@ -9,7 +9,7 @@ import type {
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { ServerContext } from "./context.ts";

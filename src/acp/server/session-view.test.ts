@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../../protocol/calls.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 import { missingEnd, restartText, SessionView } from "./session-view.ts";
 import { toolContent, toolKind, toolTitle } from "./tool-calls.ts";

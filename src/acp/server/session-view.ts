@@ -1,6 +1,6 @@
 import type { ContentBlock, PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { AssistantMessage, Content, Message } from "../../core/messages.ts";
-import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { ReceivedEvent } from "../../protocol/calls.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 import { ToolCalls } from "./tool-calls.ts";
 

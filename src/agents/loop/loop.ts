@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { stringifyJson } from "../../core/json.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import { shortHash } from "../../core/short-hash.ts";
 import type { Runtime, Tool, Turn, TurnEnd } from "../contract.ts";
 import type { AnswerDraft } from "../models/assistant-message.ts";

@@ -4,9 +4,9 @@ import type {
   LanguageModelV4ResponseMetadata,
   LanguageModelV4Usage,
 } from "@ai-sdk/provider";
+import { isRecord } from "../../core/is-record.ts";
 import type { AssistantBlock, AssistantMessage, ToolCallBlock, Usage } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Api } from "../../transcript/contract.ts";
 import { apiOf } from "../../transcript/policy.ts";
 import type { Metadata, Report } from "./metadata.ts";

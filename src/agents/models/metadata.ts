@@ -1,5 +1,5 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { Change } from "../../transcript/contract.ts";
 
 /** Metadata of a part, by the name of the provider. The AI SDK calls it options in requests. */

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
+import { isRecord } from "../../core/is-record.ts";
 import type { Content, ImageBlock, TextBlock } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import { isBase64 } from "../../core/text.ts";
 import type { Api } from "../../transcript/contract.ts";
 import { toWellFormedJson } from "../../transcript/steps/normalize-context.ts";

@@ -1,6 +1,6 @@
 import type { LanguageModelV4ReasoningPart } from "@ai-sdk/provider";
+import { isRecord } from "../../core/is-record.ts";
 import type { ThinkingBlock } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Api } from "../../transcript/contract.ts";
 import type { Metadata } from "./metadata.ts";
 import {

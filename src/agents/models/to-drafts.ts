@@ -1,8 +1,8 @@
 import type { ModelMessage } from "@ai-sdk/provider-utils";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
 import { thrownText } from "../../core/text.ts";
 import type { StepUsage } from "../contract.ts";
 import { usageOf } from "./assistant-message.ts";

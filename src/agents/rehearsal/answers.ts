@@ -1,5 +1,5 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { Choose, Conversation, ToolResult } from "./conversation.ts";
 import { quote, shorten } from "./conversation.ts";
 import type { Reply } from "./play-reply.ts";

@@ -1,5 +1,5 @@
 import type { JSONObject, JSONValue } from "@ai-sdk/provider";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 
 /** `undefined`: not JSON. */
 export function parseJson(text: string): JSONValue | undefined {

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { parseAgentId, readAgentId } from "../../core/names.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { sessionIdProblem } from "../../core/names.ts";
 import { keyOfReference, referenceLookups } from "../../core/references.ts";
-import type { Result } from "../../protocol/methods/method-table.ts";
+import type { Result } from "../../protocol/method-table.ts";
 import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
 import type { TreePayload } from "../../protocol/session-views.ts";
 import type { TrashedName } from "../../sessions/find-session.ts";

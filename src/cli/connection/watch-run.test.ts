@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { SkeinEvent } from "../../core/events.ts";
-import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent } from "../../protocol/calls.ts";
 import { RunEvents } from "./watch-run.ts";
 
 /** A stream that has these events, and then ends or fails. */

@@ -1,5 +1,5 @@
+import { isRecord } from "../../core/is-record.ts";
 import { stringifyJson } from "../../core/json.ts";
-import { isRecord } from "../../core/shape.ts";
 import { escapeUnprintable } from "../../core/text.ts";
 import type { TreePayload, TreeRow } from "../../protocol/session-views.ts";
 import { printFindings } from "./answer.ts";

@@ -1,6 +1,6 @@
 import { mapStrings } from "../../access/redaction/map-strings.ts";
 import type { Redactor } from "../../access/redaction/redactor.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { Steps } from "../../core/slices.ts";
 import { withoutAbsolutePaths } from "../../core/text.ts";
 import { isBinary } from "../../tools/clean-messages.ts";

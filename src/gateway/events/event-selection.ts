@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
 import { keyOfReference } from "../../core/references.ts";
-import type { EventFilter } from "../../protocol/methods/calls.ts";
+import type { EventFilter } from "../../protocol/calls.ts";
 import type { App } from "../../sessions/app.ts";
 import { resolveSession } from "../../sessions/find-session.ts";
 import type { Principal } from "../auth/principal.ts";

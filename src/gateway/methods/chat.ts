@@ -3,7 +3,7 @@ import { readImageHeader } from "../../core/image-header.ts";
 import type { Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import { keyOfReference } from "../../core/references.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
 import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../runs/contract.ts";
 import { runIdOf } from "../../runs/ledger/run-ledger.ts";

@@ -1,5 +1,5 @@
 import { mcpToolPrefix } from "../../agents/mcp/open-servers.ts";
-import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { MethodName } from "../../protocol/method-table.ts";
 
 /** Queues of heavy calls. A write may wait for locks, and a call of an MCP server for that server. */
 export type HeavyQueue = "reading" | "writing" | "calling";

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { acceptIn, withRuns } from "../../../test/support/cli-runs.ts";
 import type { ReadingFolder } from "../../../test/support/reading-folder.ts";
 import { readingFolder, secret } from "../../../test/support/reading-folder.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import { readHandlers } from "./handlers.ts";
 import { localCalls, localPrincipal } from "./local-calls.ts";
 

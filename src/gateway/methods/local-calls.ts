@@ -1,10 +1,10 @@
 import { EventQueue } from "../../client/event-queue.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
+import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../../protocol/calls.ts";
 import { eventPayload, isWanted } from "../../protocol/events.ts";
-import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
-import type { MethodName } from "../../protocol/methods/method-table.ts";
-import { methodTable } from "../../protocol/methods/method-table.ts";
+import type { MethodName } from "../../protocol/method-table.ts";
+import { methodTable } from "../../protocol/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
 import type { EventSelection } from "../events/event-selection.ts";

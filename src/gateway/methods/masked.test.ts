@@ -5,7 +5,7 @@ import { maskOfSecret, readingFolder, secret } from "../../../test/support/readi
 import { createRedactor } from "../../access/redaction/redactor.ts";
 import { answered, said } from "../../conformance/expect.ts";
 import type { EntryDraft } from "../../core/seal.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { ReadMethod } from "./handlers.ts";
 

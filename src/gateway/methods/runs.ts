@@ -1,5 +1,5 @@
 import { present } from "../../core/present.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { OutboxRowPayload } from "../../protocol/outbox.ts";
 import type {
   AbortedPayload,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { familyTree } from "../../../test/support/cli-folder.ts";
 import type { FolderCalls } from "../../../test/support/folder-calls.ts";
 import { closeFolderCalls, openFolderCalls } from "../../../test/support/folder-calls.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { ChangeMethod } from "./handlers.ts";
 
 let folder: FolderCalls;

@@ -6,7 +6,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
-import type { Result } from "../../protocol/methods/method-table.ts";
+import type { Result } from "../../protocol/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-views.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
 import { contextForModel, contextView, ownModel } from "../../sessions/xray.ts";

@@ -2,7 +2,7 @@ import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
 import { sessionIdLookups } from "../../core/references.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { SessionListPayload, SessionRow } from "../../protocol/session-list.ts";
 import { firstFound } from "../../sessions/find-session.ts";
 import type { ListPlace, RowDetails } from "../../sessions/list.ts";

@@ -4,7 +4,7 @@ import type { ReadingFolder } from "../../../test/support/reading-folder.ts";
 import { readingFolder } from "../../../test/support/reading-folder.ts";
 import { answered, said } from "../../conformance/expect.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { ReadMethod } from "./handlers.ts";
 
 let folder: ReadingFolder;

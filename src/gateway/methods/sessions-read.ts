@@ -9,7 +9,7 @@ import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import { cutText } from "../../core/text.ts";
 import type { HistoryPayload } from "../../protocol/chat.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../protocol/session-details.ts";
 import type { TreePayload } from "../../protocol/session-views.ts";
 import { isShown, messageOf } from "../../sessions/history.ts";

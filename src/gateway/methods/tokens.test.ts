@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FolderCalls } from "../../../test/support/folder-calls.ts";
 import { closeFolderCalls, openFolderCalls } from "../../../test/support/folder-calls.ts";
-import type { Params } from "../../protocol/methods/method-table.ts";
+import type { Params } from "../../protocol/method-table.ts";
 
 let folder: FolderCalls;
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-import type { EventFilter } from "../../protocol/methods/calls.ts";
+import type { EventFilter } from "../../protocol/calls.ts";
 import type { EventSink } from "../events/subscriber.ts";
 import { checkCall, methodFor, RequestRefusedError } from "../methods/dispatch.ts";
 import type { HttpExchange } from "./exchange.ts";

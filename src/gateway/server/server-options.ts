@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
+import type { EventFilter } from "../../protocol/calls.ts";
 import { wireLimits } from "../../protocol/frames.ts";
-import type { EventFilter } from "../../protocol/methods/calls.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { NewToken, Tokens } from "../auth/tokens.ts";
 import type { EventSelection } from "../events/event-selection.ts";

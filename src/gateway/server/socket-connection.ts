@@ -21,7 +21,7 @@ import {
   readRequestInSteps,
   wireLimits,
 } from "../../protocol/frames.ts";
-import { methodsFor } from "../../protocol/methods/method-table.ts";
+import { methodsFor } from "../../protocol/method-table.ts";
 import { isTooDeep } from "../../protocol/nesting.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import type { EventFilter } from "../../protocol/calls.ts";
 import type { RequestFrame, ResponseFrame } from "../../protocol/frames.ts";
-import type { EventFilter } from "../../protocol/methods/calls.ts";
-import { isLongCall } from "../../protocol/methods/method-table.ts";
+import { isLongCall } from "../../protocol/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
 import type { EventSink, Subscription } from "../events/subscriber.ts";
 import { checkCall, methodFor, RequestRefusedError } from "../methods/dispatch.ts";

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { childRunId, deliveryId } from "../../core/hashed-id.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
-import { isRecord } from "../../core/shape.ts";
 import { redactedText, redactMessage } from "../../core/tombstone.ts";
 import type { AfterCommit, Outcome, RemovedEntries, RunOptions, Sequel, WorkAttendant } from "../contract.ts";
 import { openStates } from "../states.ts";

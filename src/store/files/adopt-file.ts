@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
+import { isRecord } from "../../core/is-record.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { isRecord } from "../../core/shape.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Json, Scope } from "../contract.ts";

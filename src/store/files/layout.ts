@@ -1,9 +1,9 @@
 import { dirname, join, sep } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { readAgentId } from "../../core/names.ts";
 import { checkNamespace, defaultNamespace } from "../../core/namespace.ts";
 import { userIdOfSegment, userSegment } from "../../core/path-segment.ts";
-import { isRecord } from "../../core/shape.ts";
 import { spaceOf } from "../../core/space.ts";
 import type { Disk } from "./disk.ts";
 import { makeFolderDurably, parseJson, readOwn, writeTemporary } from "./disk.ts";

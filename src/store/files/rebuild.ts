@@ -1,9 +1,9 @@
 import type { SessionHeader } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { isRecord } from "../../core/shape.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { SessionMeta } from "../contract.ts";
 import { metaOf } from "../session-meta.ts";

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { damagedError, databaseEndings, isDamage, isNoDatabase } from "./database.ts";
 import type { Disk } from "./disk.ts";
 import { parseJson, readOwn } from "./disk.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { KeyedMutex } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { sessionIdProblem } from "../../core/names.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
 import { checkStateKey, inScope, nextVersion, noSuchSession, stateText } from "../rules.ts";
 import type { Disk } from "./disk.ts";

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, isFileExists, makeFolderDurably, parseJson, readWhole } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { SkeinError } from "../../core/errors.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { cutText } from "../../core/text.ts";
 import type { Scripted, ScriptedFault, TwinRequest, WireFormat } from "../twins/contract.ts";
 

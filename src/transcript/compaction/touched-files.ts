@@ -1,5 +1,5 @@
 import type { ContextMessage } from "../../core/context.ts";
-import { isRecord } from "../../core/shape.ts";
+import { isRecord } from "../../core/is-record.ts";
 
 /** The files that tool calls read or changed. Stored with every summary and passed on to the next. */
 export interface TouchedFiles {

@@ -1,17 +1,17 @@
-import * as chat from "../chat.ts";
-import * as directory from "../directory.ts";
-import * as events from "../events.ts";
-import * as interchange from "../interchange.ts";
-import type { Method, Scope } from "../method.ts";
-import * as outbox from "../outbox.ts";
-import * as runs from "../runs.ts";
-import * as changes from "../session-changes.ts";
-import * as details from "../session-details.ts";
-import * as list from "../session-list.ts";
-import * as views from "../session-views.ts";
-import * as tokens from "../tokens.ts";
-import * as upkeep from "../upkeep.ts";
-import * as users from "../users.ts";
+import * as chat from "./chat.ts";
+import * as directory from "./directory.ts";
+import * as events from "./events.ts";
+import * as interchange from "./interchange.ts";
+import type { Method, Scope } from "./method.ts";
+import * as outbox from "./outbox.ts";
+import * as runs from "./runs.ts";
+import * as changes from "./session-changes.ts";
+import * as details from "./session-details.ts";
+import * as list from "./session-list.ts";
+import * as views from "./session-views.ts";
+import * as tokens from "./tokens.ts";
+import * as upkeep from "./upkeep.ts";
+import * as users from "./users.ts";
 
 /** Every method there is, by scope: HTTP, WebSocket, OpenAPI and the client's types follow from this one table. */
 export const methodTable = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Method } from "../method.ts";
+import type { Method } from "./method.ts";
 import { methodNames, methodTable } from "./method-table.ts";
 import { openApiDocument } from "./openapi.ts";
 
@@ -43,6 +43,6 @@ describe("the OpenAPI document", () => {
 
   test("its operations are the pinned ones", async () => {
     const lines = Object.entries(document.paths).map(([path, at]) => `${Object.keys(at).join()} ${path}`);
-    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../../test/golden/protocol/operations.txt");
+    await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("../../test/golden/protocol/operations.txt");
   });
 });

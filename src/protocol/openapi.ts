@@ -1,13 +1,13 @@
-import * as s from "../../core/schema.ts";
-import { WireErrorSchema, wireErrors } from "../errors.ts";
-import { eventFilter, eventPatterns, eventTable } from "../events.ts";
-import { GapSchema } from "../frames.ts";
-import type { Method } from "../method.ts";
-import { RunRowSchema } from "../runs.ts";
-import { WireEntrySchema } from "../session-details.ts";
-import { SessionRowSchema } from "../session-list.ts";
-import { LinkedSchema, LinkSchema } from "../tokens.ts";
+import * as s from "../core/schema.ts";
+import { WireErrorSchema, wireErrors } from "./errors.ts";
+import { eventFilter, eventPatterns, eventTable } from "./events.ts";
+import { GapSchema } from "./frames.ts";
+import type { Method } from "./method.ts";
 import { methodNames, methodTable } from "./method-table.ts";
+import { RunRowSchema } from "./runs.ts";
+import { WireEntrySchema } from "./session-details.ts";
+import { SessionRowSchema } from "./session-list.ts";
+import { LinkedSchema, LinkSchema } from "./tokens.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
-import type { SkeinEventType } from "../../core/events.ts";
-import type { EventPayload } from "../events.ts";
-import type { GapPayload } from "../frames.ts";
+import type { SkeinEventType } from "../core/events.ts";
+import type { EventPayload } from "./events.ts";
+import type { GapPayload } from "./frames.ts";
 import type { MethodName, Params, Result } from "./method-table.ts";
 
 /** A target for method calls: a gateway at the other end of a socket, or the handlers in this process. */

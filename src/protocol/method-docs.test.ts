@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Method, Scope } from "../method.ts";
+import type { Method, Scope } from "./method.ts";
 import { methodNames, methodTable } from "./method-table.ts";
 
-const page = readFileSync(new URL("../../../docs/gateway-api.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../docs/gateway-api.md", import.meta.url), "utf8");
 
 /** Said once for all methods, where it need not be given. */
 const ofAll = ["userId", "agentId"];

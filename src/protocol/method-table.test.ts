@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { Value } from "typebox/value";
 import { describe, expect, test } from "vitest";
-import { anyOfSchema, openPlaces, unlimitedPlaces } from "../../../test/support/schemas.ts";
-import { checkParams } from "../check-params.ts";
-import type { Method } from "../method.ts";
+import { anyOfSchema, openPlaces, unlimitedPlaces } from "../../test/support/schemas.ts";
+import { checkParams } from "./check-params.ts";
+import type { Method } from "./method.ts";
 import { findMethod, methodNames, methodsFor, methodTable } from "./method-table.ts";
 
 const rows = methodNames.map((name): [string, Method] => [name, methodTable[name]]);
