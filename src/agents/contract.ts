@@ -20,7 +20,7 @@ export type TurnEnd =
   | { readonly kind: "yielded"; readonly entryId: string; readonly sleep: SleepRequest };
 
 export interface SleepRequest {
-  /** Left out: every open run that this one started. */
+  /** Absent: every open run that this one started. */
   readonly waitFor?: readonly string[];
 }
 
@@ -32,18 +32,18 @@ export interface TurnAbout {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly cwd: string;
-  /** The folder of the session's attachments; left out or `null`: there is none. */
+  /** The folder of the session's attachments; absent or `null`: there is none. */
   readonly attachments?: string | null;
 }
 
 /** A model that a turn can ask. */
 export interface TurnModel {
-  /** As it is written into the transcript. */
+  /** As written into the transcript. */
   readonly provider: string;
   readonly model: string;
   readonly policy: TranscriptPolicy;
   readonly info: Partial<ModelInfo>;
-  /** In dollars per million tokens; `null`: unknown, so that no cost is recorded. */
+  /** In dollars per million tokens; `null`: unknown, so no cost is recorded. */
   readonly price: ModelPrice | null;
   /** Opens a `LanguageModelV4` of the AI SDK. Called at the first request, so that a missing key is an error of the run. */
   open(): Promise<unknown>;
@@ -71,13 +71,13 @@ export interface Turn {
   /** Read it for each step: a call can activate more tools. */
   readonly tools: readonly Tool[];
   readonly limits: TurnLimits;
-  /** A JSON Schema that the final answer must fit. */
+  /** A JSON Schema that the final answer must match. */
   readonly outputSchema: Readonly<Record<string, unknown>> | null;
   /** Calls that a previous owner of the run left unanswered, and the entry of their message. */
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
   /** The current context of the session, made valid for this model. */
   request(options?: RequestOptions): Promise<TurnRequest>;
-  /** Writes a message. The run goes on if it is refused. */
+  /** Writes a message. If the message is refused, the run continues. */
   say(message: MessageDraft): Promise<Said>;
   /** Writes an entry for people that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
@@ -92,9 +92,12 @@ export interface Turn {
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<boolean>;
-  /** Frees the slot while a tool waits for other runs. Left out: the slot is kept. */
+  /** Frees the slot while a tool waits for other runs. Absent: the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
-  /** Asks a person for approval. No answer in time counts as a no. An abort withdraws the question and throws the reason. */
+  /**
+   * Asks a person for approval. An approval without an answer in time is denied. An abort withdraws the request and
+   * throws the reason.
+   */
   approve(
     call: ToolCallBlock,
     signal?: AbortSignal,
@@ -102,18 +105,18 @@ export interface Turn {
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
   readonly state: Readonly<Record<string, unknown>>;
-  /** Removes paths of this machine from the text of a failed call. Left out: the model may see them. */
+  /** Removes paths of this machine from the text of a failed call. Absent: the model may see them. */
   readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
   /** Set only for sessions of ACP agents. */
   readonly acp?: AcpLink;
 }
 
-/** The session of an ACP agent behind one of ours. */
+/** The session of an ACP agent that belongs to one of our sessions. */
 export interface AcpLink {
   /** Its name in the configuration. */
   readonly agent: string;
-  /** The agent's ID of its session; `null`: there is none yet. */
+  /** The agent's own ID for its session; `null`: there is none yet. */
   readonly agentSessionId: string | null;
   /** An earlier session of the agent to resume. */
   readonly resumeSessionId: string | null;
@@ -177,7 +180,7 @@ export interface Said {
   /** The message itself; `null`: it was refused. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** Every call of the answer was invalid and left out; a message tells the model why. */
+  /** Every call of the answer was invalid and removed; a message tells the model why. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
@@ -231,14 +234,14 @@ export interface Tool {
   readonly groups: readonly string[];
   /** Called after all other calls of its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** The arguments as they are written to the log; the call itself gets all of them. Left out: no difference. */
+  /** The arguments as written to the log; the call itself gets all of them. Absent: they are the same. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
   /** The parsed arguments, or the problem with its path. */
   check(
     args: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly args: unknown } | { readonly problem: string }>;
-  /** An error becomes a failed result, and the run goes on. */
+  /** An error becomes a failed result, and the run continues. */
   execute(args: unknown, call: ToolCallContext): Promise<ToolOutput>;
 }
 

@@ -14,8 +14,8 @@ const minSide = 16;
 const shrinkFactor = 0.7;
 
 /**
- * Shrinks an image to the limits for its longest side and its bytes; of an animation, the first frame. `null`: it cannot be
- * read. `not_installed`: the optional package `sharp` is missing.
+ * Shrinks an image to the limits for its longest side and its bytes; of an animation, only the first frame is kept.
+ * `null`: it cannot be read. `not_installed`: the optional package `sharp` is missing.
  */
 export const shrinkImage: Shrink = shrinkerWith(async () => (await import("sharp")).default);
 
@@ -55,7 +55,7 @@ function within(image: Sharp, side: number): Sharp {
   return image.resize({ width: side, height: side, fit: "inside", withoutEnlargement: true });
 }
 
-/** Encodes as PNG if it should and fits, else as JPEG in the best quality that fits. */
+/** Encodes as PNG if requested and small enough, otherwise as JPEG in the best quality that fits. */
 async function encode(image: Sharp, maxBytes: number, asPng: boolean): Promise<Small | null> {
   if (asPng) {
     const bytes = await image.clone().png({ compressionLevel: 9 }).toBuffer();

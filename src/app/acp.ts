@@ -13,13 +13,13 @@ import { agentSessionIdOf, untilAgentSessionId } from "../sessions/acp-link.ts";
 import type { AcpAgents, App } from "../sessions/app.ts";
 import { redactorOf } from "./redaction.ts";
 
-/** The ACP agents, with what runs their turns. */
+/** The ACP agents, and the runtime for their turns. */
 export interface Acp extends AcpAgents {
   readonly runtime: Runtime;
   close(): Promise<void>;
 }
 
-/** What happens to the agent of a session with the session. */
+/** What happens to a session's agent when the session changes. */
 const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) => Promise<void> | void>> = {
   "session.archived": (runtime, sessionId) => runtime.rest(sessionId),
   "session.deleted": (runtime, sessionId) => runtime.release(sessionId),
@@ -56,7 +56,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    // Where nobody is at work, there may be nobody to tell it.
+    // A process that runs nothing does not wait: no process may be running that reports the ID.
     untilAgentSessionId: (run, signal) =>
       app.isWorking
         ? untilAgentSessionId(app, run, startTimeoutMs, signal)
@@ -71,7 +71,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
   };
 }
 
-/** Whatever the agent does by itself is not ours to bound but by time and budget. */
+/** Skein limits what the agent does on its own only by time and budget. */
 const acpProfile = {
   runtime: "acp",
   system: null,
@@ -83,18 +83,18 @@ const acpProfile = {
 } as const;
 
 export interface LookOptions {
-  /** What PATH, HOME and LANG are taken from. */
+  /** The source of PATH, HOME and LANG. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Of each agent. */
+  /** For each agent. */
   readonly timeoutMs: number;
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** So many agents are started at once. */
+/** The number of agents that are started at once. */
 const mostAtOnce = 4;
 
-/** Starts every configured ACP agent for a moment and asks what it is. Secrets are masked in their complaints. */
+/** Briefly starts every configured ACP agent and asks for its capabilities. Secrets are masked in error texts. */
 export async function lookAtAcp(config: Config, options: LookOptions): Promise<AcpAgentsPayload> {
   const agents = Object.keys(config.acp.agents).flatMap((name) => acpAgentOf(config, name) ?? []);
   const redactor = redactorOf({ config, variable: (name) => options.env[name] });
@@ -142,7 +142,7 @@ function payloadOf(probed: ProbeResult): Pick<AcpAgentPayload, "answers"> & Part
   return { ...rest, ...(name === undefined ? {} : { title: name }), authMethods: [...authMethods] };
 }
 
-/** Nothing is started of them. */
+/** None of these is started. */
 async function findOthers(
   configured: readonly AcpAgent[],
   { env, cwd }: LookOptions,

@@ -12,7 +12,7 @@ import { childEnd } from "../sessions/spawn-run.ts";
 import { ChildKeeper, Tidying } from "../sessions/tidy-children.ts";
 import type { StoreChange } from "../store/contract.ts";
 
-/** What works: it runs what is queued, and sends what is in the outbox. */
+/** Executes queued runs and delivers the outbox. */
 interface Engine {
   readonly worker: Worker;
   start(): void;
@@ -87,7 +87,7 @@ export function announceChildEnds({ bus, runs, hooks, report }: App): () => void
   });
 }
 
-/** What a store tells, as events of the bus. */
+/** Converts the changes of a store to events of the bus. */
 export function storeEvents(emit: Emit, now: () => number): (change: StoreChange) => void {
   return (change) => {
     const { userId, key, sessionId } = change.session;
@@ -100,7 +100,7 @@ export function storeEvents(emit: Emit, now: () => number): (change: StoreChange
           change.session.meta.archived === true && change.changed?.includes("archived") === true;
         return emit({ type: isArchived ? "session.archived" : "session.updated", ...about });
       }
-      // Under the key, which is the fresh one's now.
+      // Under the key, which now belongs to the new session.
       case "reset": {
         const { key: sessionKey, sessionId: freshSessionId } = change.fresh;
         return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });

@@ -14,7 +14,7 @@ import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts
 export interface BoundaryParts
   extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
-  /** Where attachments are kept when the store is in memory; left out: in the root folder. */
+  /** Where attachments are stored if the store is in memory; absent: in the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
 }
 
@@ -42,7 +42,7 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   });
 }
 
-/** The same with the agents of the configuration alone. Nothing is reported: a run reports it. */
+/** Like `createFileBoundary`, with only the configured agents. Nothing is reported here, because a run reports it. */
 export function configuredFileBoundary(
   loaded: BoundaryParts["loaded"],
   process: ProcessFolder,
@@ -58,13 +58,13 @@ export function configuredFileBoundary(
   });
 }
 
-/** Attachments of sessions that are nowhere but in memory: in a new folder of this process alone, and as long as they. */
+/** The attachments of sessions in memory: in a new folder of this process, which lives as long as the sessions. */
 export class ScratchFolder {
   #folder: string | null = null;
 
-  /** A user's folder cannot be taken for nobody's: no encoded name begins with a dot. */
+  /** A user's folder cannot be confused with the unnamed user's, because no encoded name begins with a dot. */
   attachments(userId: string | null, agentId: string, sessionId: string): string {
-    // Made by the first attachment: most sessions have none.
+    // Created with the first attachment, because most sessions have none.
     this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);
     return join(this.#folder, userId === null ? ".nobody" : userSegment(userId), agentId, sessionId);
   }

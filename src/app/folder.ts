@@ -30,15 +30,15 @@ export type { FolderStore } from "./runs.ts";
 
 /** Where a store keeps its sessions, and how. */
 export interface StoreOptions {
-  /** The folder of everything; made if it is not there. */
+  /** The root folder; created if it does not exist. */
   readonly dir: string;
-  /** `full` (default): on the disk before it is acknowledged. `os`: left to the kernel. */
+  /** `full` (default): a write is on disk before it is acknowledged. `os`: syncing is left to the kernel. */
   readonly durability?: "full" | "os";
   /** How long to wait for another process that has a session's lock; by default 10,000. */
   readonly lockTimeoutMs?: number;
-  /** Which folders a user's sessions are in; by default `users/<user>`. */
+  /** The folders of a user's sessions; by default `users/<user>`. */
   readonly namespace?: Namespace;
-  /** Told what had to be put right, or could not be. */
+  /** Called with everything that was repaired, or could not be. */
   readonly report?: (found: Recovery) => void;
   readonly clock?: Clock;
   readonly newId?: IdSource;
@@ -84,18 +84,18 @@ export interface FolderOptions {
   readonly root: string;
   readonly durability?: "full" | "os";
   readonly lockTimeoutMs?: number;
-  /** Told what had to be put right, or could not be. */
+  /** Called with everything that was repaired, or could not be. */
   report?(found: Recovery): void;
   /**
-   * Looks whether the databases are sound before they are used, and saves what is readable of those that are not. It names the
-   * schemas in `work.db` beside those of sessions and runs.
+   * Checks the databases before they are used, and salvages what is readable in damaged ones. Names the schemas in
+   * `work.db` besides those of sessions and runs.
    */
   readonly fix?: { readonly schemas: readonly SchemaVersion[] };
   /** The default working directory of a user's agent, for session files that are found. */
   readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
+/** Opens the store in a folder for a short-lived process; creates the folder if it does not exist. */
 export async function openFolder({ fix, ...options }: FolderOptions): Promise<FolderStore> {
   const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
   const store = await openFilesStore({ ...options, ...fixing, index: "in place" });
@@ -107,14 +107,14 @@ function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
   return { schemas: [runs, ...others], settle: repairRunTables };
 }
 
-/** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */
+/** Whether a folder contains sessions. Skein does not write into a folder with other content. */
 export function holdsSessions(root: string): boolean {
   if (existsSync(join(root, workDbName))) return true;
   const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
   return fs.globSync(homes, { cwd: root }).length > 0;
 }
 
-/** Makes a root folder of a backup; see `restoreFiles`. */
+/** Creates a root folder from a backup; see `restoreFiles`. */
 export function restoreFolder(
   backup: string,
   root: string,

@@ -25,7 +25,7 @@ import { Skein } from "../sessions/skein.ts";
 /** How long pending requests have when the gateway is closed. */
 const graceMs = 2000;
 
-/** Opens a gateway for a server of the user's own. Its tokens are those of the folder, in the file `token` of `root`. */
+/** Opens a gateway for the user's own server. Its tokens are those of the folder, in the file `token` of `root`. */
 export async function mountGateway(
   app: App,
   root: string,
@@ -105,7 +105,7 @@ function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHu
   return createEventHub({ numbers, redactor: current, subscribe, report });
 }
 
-/** Loaded with the first request, because most gateways never have one and all would start later for it. */
+/** Loaded with the first MCP request, because most gateways never get one and all would start more slowly. */
 function openMcp(options: McpOptions): McpEndpoint {
   let endpoint: Promise<McpEndpoint> | null = null;
   return {
@@ -117,7 +117,7 @@ function openMcp(options: McpOptions): McpEndpoint {
   };
 }
 
-/** Settings that a reload may change are read with each request. */
+/** Settings that a reload may change are read for each request. */
 async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
   const { tokens, version, heavy, app, acquire, subscribe, report } = options;
   const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
@@ -182,7 +182,7 @@ export interface McpOptions extends Pick<HubOptions, "tokens" | "subscribe" | "r
   readonly heavy: HeavyCalls;
   /** The app that serves now. */
   app(): MethodApp;
-  /** The same. It stays open until the lease is disposed of. */
+  /** Like `app`, but it stays open until the lease is disposed of. */
   acquire(): Disposable & { readonly app: MethodApp };
 }
 

@@ -29,7 +29,7 @@ export interface InvokeApp extends App {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** The session that a call is made for, and the agent whose rules hold for it. */
+/** The session that a call is made for, and the agent whose rules apply to it. */
 interface CallPlace {
   readonly agentId: string;
   readonly sessionKey: string;
@@ -49,9 +49,9 @@ interface OutsideCall extends CallPlace {
 const longestError = 8000;
 
 /**
- * Calls a tool as an agent in that session would, under the same rules and hooks. Outside of a run nobody can be asked for
- * an approval, so a call that needs one is refused. A refusal and a failed call are results. A session that does not exist
- * yet has only the session tools; those that set something off create it.
+ * Calls a tool as an agent in that session would, under the same rules and hooks. Outside of a run no approval can be
+ * requested, so a call that needs one is refused. A refusal and a failed call are results. A session that does not
+ * exist yet has only the session tools; those that start something create it.
  */
 export async function invokeTool(
   app: InvokeApp,
@@ -87,7 +87,10 @@ export async function invokeTool(
   return withState(app.store.state, scope, found.sessionId, agent.state(), work, { done });
 }
 
-/** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */
+/**
+ * Like `invokeTool`, for session tools only, whatever tools the agent itself has. Throws if `name` is not a session
+ * tool.
+ */
 export async function callTool(
   app: InvokeApp,
   name: string,
@@ -96,7 +99,7 @@ export async function callTool(
 ): Promise<ToolCalled> {
   const args = given ?? {};
   const tool = (await app.offeredSessionTools()).find((each) => each.name === name);
-  // The tool itself says what is wrong with its name or arguments.
+  // The tool itself reports what is wrong with its name or arguments.
   if (tool === undefined || !isRecord(args)) return app.callSessionTool(name, args, options);
   const place = await placeOf(app, options);
   const { result, rootId } = await callSessionTool(app, place, tool, args, options);
@@ -202,7 +205,7 @@ async function execute(
     return { ...called, isError: isRefusal(called.result) };
   }
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
-  // There is no run: what a tool would know of one is the call itself.
+  // There is no run, so the call itself takes its place for the tool.
   const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
   const around: ToolCallContext = {
     about: { ...about, attachments: app.files.attachments(session) },
@@ -212,13 +215,13 @@ async function execute(
     state: call.state,
     whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
   };
-  // A tool that never returns is left behind when its caller is gone.
+  // A tool that never returns is abandoned when its caller is gone.
   return shown(app, call, await unlessAborted(tool.execute(args, around), signal));
 }
 
 function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked {
   call.options.signal?.throwIfAborted();
-  // A session tool refuses by its result; what it throws is about its caller.
+  // A session tool refuses with a result; errors that it throws concern its caller.
   if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
   const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
   return shown(app, call, {

@@ -10,7 +10,7 @@ import type { ToolReach, ToolSource } from "../sessions/run-tools.ts";
 import type { LookOptions } from "./acp.ts";
 import { redactorOf } from "./redaction.ts";
 
-/** The MCP servers of the configuration, each a source; none is loaded or started until a run asks for its tools. */
+/** The configured MCP servers as tool sources. None is loaded or started until a run needs its tools. */
 export function openMcp(
   { mcpServers }: Pick<Config, "mcpServers">,
   report: (error: unknown) => void,
@@ -43,7 +43,7 @@ export function openMcp(
   };
 }
 
-/** Starts or reaches every configured MCP server and asks for its tools. Secrets are masked in their complaints. */
+/** Starts or connects to every configured MCP server and lists its tools. Secrets are masked in error texts. */
 export async function checkMcpServers(
   loaded: Pick<LoadedConfig, "config" | "variable">,
   { env, onProgress }: Pick<LookOptions, "env" | "onProgress">,
@@ -78,12 +78,12 @@ function configOf(server: Config["mcpServers"][string]): McpServerConfig {
   return { url: url ?? "", headers, timeoutMs, approval };
 }
 
-/** A server as a source of tools is called, for people. */
+/** The name of a server as a tool source, for people. */
 export function mcpSourceName(server: string): string {
   return `the MCP server ${server}`;
 }
 
-/** What is known of a server's tools before it is asked. */
+/** What is known about a server's tools before it is queried. */
 export function mcpReach(server: string): ToolReach {
   return { prefix: mcpToolPrefix(server), groups: ["group:mcp", `group:mcp:${server}`] };
 }

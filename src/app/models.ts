@@ -18,24 +18,24 @@ import type { ModelRef } from "../transcript/model-table.ts";
 import { modelInfo, parseModel } from "../transcript/model-table.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 
-/** Models of the user, by provider/model. */
+/** The application's own models, by provider/model. */
 export type GivenModels = Readonly<Record<string, LanguageModelV4>>;
 
 export interface ModelSources {
   readonly config: Pick<Config, "models">;
   readonly env: Environment;
-  /** Models that somebody made, by provider/model: they go before all others. */
+  /** Models supplied by the application, by provider/model. They take precedence over all others. */
   readonly given?: GivenModels;
   readonly loop?: Partial<LoopServices>;
 }
 
-/** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
+/** The provider of the built-in model, which sends nothing over the network and costs nothing. */
 const rehearsal = "rehearsal";
-/** The provider under which the words of ACP agents stand: `acp/codex`. */
+/** The provider name for messages of ACP agents: `acp/codex`. */
 const acp = "acp";
 const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
-/** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
+/** All models that a run may name. A model's package is loaded with its first request. */
 export function createModels(sources: ModelSources): Models {
   const { given = {}, config } = sources;
   return {
@@ -54,7 +54,7 @@ export function createModels(sources: ModelSources): Models {
   };
 }
 
-/** As it is charged: without a price there is no cost, which is not the same as none. */
+/** The usage to charge. Without a price the cost is unknown, which is not zero. */
 function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
   return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };
 }
@@ -89,11 +89,13 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   };
 }
 
-/** What is configured goes before what is known; without both sides there is no price. */
+/**
+ * Configured prices take precedence over known ones. Without both an input and an output price, the price is unknown.
+ */
 function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
   const configured = present(price);
   if (Object.keys(configured).length === 0) return known;
-  // One that is changed in part is no longer the price list's.
+  // A partly overridden price no longer comes from the price list.
   const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
@@ -103,11 +105,11 @@ async function openRehearsal(): Promise<LanguageModelV4> {
   return rehearsalModel();
 }
 
-/** Whatever model it has: it is asked over its own protocol, and sees what it sees. */
+/** The model of an ACP agent is unknown here: the agent is called over its own protocol. */
 function ofAcpAgent(ref: ModelRef): TurnModel {
   const { provider, model } = ref;
   const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
-  const problem = "it stands for an ACP agent, which is no model";
+  const problem = "it is an ACP agent, not a model";
   const open = () =>
     Promise.reject(new SkeinError("model_not_found", { model: `${provider}/${model}`, problem }));
   return { provider, model, policy, info: {}, price: null, open };

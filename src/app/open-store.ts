@@ -23,11 +23,11 @@ import { Attendance } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 
 export interface StoreChoice {
-  /** Relative to `cwd`, which is by default the process's. */
+  /** Relative to `cwd`, by default that of the process. */
   readonly dir?: string;
   readonly cwd?: string;
   readonly memory?: boolean;
-  /** The caller's own; the caller closes it. */
+  /** The caller's own store; the caller closes it. */
   readonly store?: Store;
   readonly stores?: Readonly<Record<string, Store>>;
 }
@@ -36,13 +36,13 @@ export interface OpenStoreParts {
   readonly loaded: LoadedConfig;
   readonly clock: Clock;
   readonly newId: IdSource;
-  /** Who this process is, for changes that it may leave unfinished. */
+  /** Identifies this process, for changes that it may leave unfinished. */
   readonly owner: string;
   report(found: Recovery): void;
   cwdFor: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** Opens the store of a Skein, with those that calls may name beside it. */
+/** Opens the store of a Skein, and the additional stores that calls may name. */
 export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Promise<Spaces<SkeinStore>> {
   const home = await openHome(choice, parts);
   const { newId, owner } = parts;
@@ -96,7 +96,7 @@ function leftOpen(store: WorkingStore): WorkingStore {
   return { ...store, close: async () => undefined };
 }
 
-/** The options of a Skein whose store is one of this package: the folder is the store's own. */
+/** Adapts the options for a store of this package: the folder is that of the store. */
 export function placedByStore<O extends StoreChoice>(options: O): O {
   const { store, cwd = "." } = options;
   if (store === undefined || !isWorking(store)) return options;
@@ -131,7 +131,7 @@ function openExternal(store: Store, choice: StoreChoice, parts: OpenStoreParts):
 
 type OwnLedger = Pick<ExternalRuns, "ledger" | "erase"> & { close(): void };
 
-/** Where the runs of a store elsewhere are kept. */
+/** Where the runs of an external store are kept. */
 function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: OpenStoreParts): OwnLedger {
   if (memory === true) {
     const ledger = createMemoryLedger();

@@ -86,7 +86,10 @@ function packageName(folder: string): string | null {
   return parent === folder ? null : packageName(parent);
 }
 
-/** `null`: the file does not exist, is not readable JSON, or has no name, as the `{ "type": "module" }` of a subfolder. */
+/**
+ * `null`: the file does not exist, is not readable JSON, or has no name, like the `{ "type": "module" }` of a
+ * subfolder.
+ */
 function nameIn(file: string): string | null {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));
@@ -97,12 +100,12 @@ function nameIn(file: string): string | null {
   }
 }
 
-/** Who owns the runs that this process claims; `part` tells apart several in one process. */
+/** The owner name for runs that this process claims; `part` distinguishes several owners in one process. */
 export function ownerHere(part: string): string {
   return JSON.stringify({ ...thisProcess(), part });
 }
 
-/** Whether an owner is known to be dead; one that nobody can read is not. */
+/** Whether an owner is known to be dead. An owner that cannot be parsed is not. */
 export function isOwnerGone(owner: string): boolean {
   const who = parsed(owner);
   return isIdentity(who) && isGone(who);

@@ -5,14 +5,17 @@ import type { LoadedConfig } from "../config/load.ts";
 import { secretValues } from "../config/secrets.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 
-/** Masks secrets by our rules, the user's, and the values of every secret in the configuration and every key in the environment. */
+/**
+ * Masks secrets by the built-in rules, the user's rules, and the values of all secrets in the configuration and all
+ * keys in the environment.
+ */
 export function redactorOf({ config, variable }: Pick<LoadedConfig, "config" | "variable">): Redactor {
   const keys = keyedProviders.flatMap(({ variables }) => variables.map(variable));
   const secrets = [...secretValues(config), ...keys.filter((each) => each !== undefined && each !== "")];
   return createRedactor({ rules: config.redaction.rules, secrets: secrets as string[] });
 }
 
-/** Masks secrets in what is written: for good, in arguments and results too. */
+/** Permanently masks secrets in everything that is written, including arguments and results. */
 export function redactOnWrite(hooks: HookRegistry, redactor: Redactor): void {
   hooks.on("before_message_write", ({ message }) => {
     const { value, count } = redactor.redactJson(message);

@@ -10,7 +10,7 @@ import { scopeOfSession } from "../store/rules.ts";
 import type { WorkingStore } from "../store/spaces.ts";
 import { claimsHere, isOwnerGone } from "./process.ts";
 
-/** The runs of a store. From now on its sessions are not reset or removed without regard to them. */
+/** Attaches runs to a store. Resets and removals of its sessions take the runs into account from then on. */
 export function attachRuns(
   app: App,
   options: Parameters<typeof claimsHere>[1] & {
@@ -51,7 +51,7 @@ export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
   return runs;
 }
 
-/** What a run store asks of the store beside it. */
+/** The functions of a session store that its run store uses. */
 function rim(
   store: WorkingStore,
 ): Pick<

@@ -32,7 +32,7 @@ export class SessionTools implements SessionToolCalls {
     this.#app = app;
   }
 
-  /** What a call that goes through the rules of an agent takes. */
+  /** The app for calls that follow the rules of an agent. */
   get #invoking(): InvokeApp {
     return {
       ...this.#app,
@@ -64,7 +64,7 @@ export class SessionTools implements SessionToolCalls {
     return invokeTool(this.#invoking, name, args, options);
   }
 
-  /** What runs are offered; made at the first run, once for all. */
+  /** The tool source for runs; created once, at the first run. */
   get source(): ToolSource {
     return {
       from: "Skein",
@@ -82,7 +82,10 @@ export class SessionTools implements SessionToolCalls {
     return (await everyTool()).map((tool) => toRuntimeTool(tool, this.#app, isAskerSandboxed));
   }
 
-  /** On behalf of a session, outside of any run; what sets something off makes it where it is not there. */
+  /**
+   * Calls a tool on behalf of a session, outside of any run. A tool that starts something creates the session if it
+   * does not exist.
+   */
   async #callDirect(
     name: string,
     args: unknown,
@@ -122,8 +125,8 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * Who looks makes nothing: it speaks from its session if that is there. A node is a program outside, whose session begins
-   * with the first thing that it sets off: until then it speaks from none.
+   * A call that only reads creates nothing: it acts for its session if that exists. A node is an external program,
+   * whose session is created with the first thing that it starts; until then it acts without a session.
    */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, agents } = this.#app;

@@ -11,12 +11,15 @@ import { watch } from "../telemetry/watch.ts";
 export interface Watching {
   readonly log: Log;
   readonly metrics: Metrics | null;
-  /** Runs whose result a caller in this process waits for. On stderr, their failure is no warning: the caller gets it. */
+  /**
+   * Runs whose result a caller in this process waits for. Their failures are not logged as warnings on stderr, because
+   * the caller gets them.
+   */
   readonly awaitedRuns: Set<string>;
   start(bus: EventBus): () => Promise<void>;
 }
 
-/** Logs, spans and metrics, as the configuration wants them. */
+/** Opens logs, spans and metrics as configured. */
 export async function openWatching(
   { logging, telemetry }: Pick<Config, "logging" | "telemetry">,
   clock: Clock,

@@ -10,7 +10,7 @@ export interface Channel {
   openThread?(target: DeliveryTarget, title: string): Promise<string>;
 }
 
-/** A message that leaves. */
+/** An outgoing message. */
 export interface OutboundMessage {
   readonly text: string;
   readonly idempotencyKey: string;

@@ -22,7 +22,7 @@ export interface RoutingSettings {
 
 /** The users of a channel's messages. */
 export interface ChannelUsers {
-  /** The user of all messages; `null` if every peer is a user of its own. */
+  /** The user of all messages; `null` if every peer is a separate user. */
   readonly user: string | null;
   /** The users of certain peers; `null` is the unnamed user. */
   readonly users: Readonly<Record<string, string | null>>;
@@ -83,7 +83,7 @@ function senderOf({ channel, peer }: InboundMessage, settings: RoutingSettings):
   };
 }
 
-/** A group is a user of its own, whichever member speaks. With the global scope, all messages share one user. */
+/** A group is a separate user, whichever member writes. With the global scope, all messages share one user. */
 function userOf(
   { channel, peer, group }: InboundMessage,
   settings: RoutingSettings,

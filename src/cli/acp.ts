@@ -32,7 +32,7 @@ export function registerAcp(command: Command, context: CommandContext): void {
   );
 }
 
-/** How often to poll: without a gateway, no event tells what other processes do in the folder. */
+/** How often to poll: without a gateway, no event reports what other processes do in the folder. */
 const pollMs = 250;
 
 const needed = ["sessions.get", "chat.send"] as const;

@@ -100,7 +100,7 @@ async function restoreCommand(cli: Invocation, backup: string): Promise<void> {
   ]);
 }
 
-/** The real path of the running gateway's configuration file, else of the one found from here. */
+/** The real path of the running gateway's configuration file, otherwise of the one found from the current directory. */
 async function findConfiguration(cli: Invocation, { config, file }: LoadedConfig): Promise<string | null> {
   const found = await fetchGatewayConfig(cli, config.store.path)
     .then((running) => (running === null ? file : (running.file ?? null)))

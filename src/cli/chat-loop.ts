@@ -33,7 +33,7 @@ export class Chat {
   readonly #lineQueue: string[] = [];
   /** Open runs that this chat started. */
   readonly #openTurns = new Set<string>();
-  /** Running turns of this session, also those of other clients. */
+  /** Running turns of this session, including those of other clients. */
   readonly #runningTurns = new Set<string>();
   readonly #ownRuns = new Set<string>();
   readonly #rootIds = new Set<string>();

@@ -8,7 +8,7 @@ import type { Terminal } from "./output/terminal.ts";
 export interface CommandContext {
   readonly terminal: Terminal;
   readonly version: string;
-  /** Called with the command that the command line leads to, one level at a time. */
+  /** Called with each command that the command line selects, one level at a time. */
   enter(command: Command): void;
 }
 

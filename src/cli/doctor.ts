@@ -175,7 +175,7 @@ async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig):
     return error;
   });
   if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
-  isOpening = false; // the findings of a check say what it does
+  isOpening = false; // from here on, the check reports its own findings
   try {
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);

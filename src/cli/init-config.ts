@@ -9,7 +9,7 @@ export interface Found {
   readonly ollama: FoundOllama | null;
 }
 
-/** The model of the first key, else a chat model of Ollama, else the rehearsal model. */
+/** The model of the first key, otherwise a chat model of Ollama, otherwise the rehearsal model. */
 export function chosenModel({ keys, ollama }: Found): string {
   const [key] = keys;
   const known = keyedProviders.find(({ provider }) => provider === key?.provider);

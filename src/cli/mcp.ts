@@ -68,8 +68,8 @@ function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Pr
 }
 
 /**
- * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not tell which run
- * a call waits for.
+ * MCP over a running gateway: every tool call is a `tools.invoke`. There is no progress, because the gateway does not
+ * report which run a call waits for.
  */
 export function gatewayMcpBackend(
   calls: WatchedCalls,

@@ -33,7 +33,7 @@ export function registerRuns(runs: Command, context: CommandContext): void {
   ] as const) {
     runs
       .command(name)
-      .description(`${about} The first answer stands.`)
+      .description(`${about} The first answer is final.`)
       .argument("<approvalId>", "the approval request, as `runs ls` prints it")
       .addHelpText("after", examples(`skein runs ${name} ${exampleApproval}`))
       .action(action(context, (cli, approvalId: string) => resolveApproval(cli, approvalId, answer)));
@@ -153,7 +153,7 @@ async function releaseRun(cli: Invocation, runId: string): Promise<void> {
   });
 }
 
-/** The first answer stands, no matter who gave it. */
+/** The first answer is final, no matter who gave it. */
 async function resolveApproval(
   cli: Invocation,
   approvalId: string,

@@ -16,8 +16,9 @@ import { realTiming } from "./retry.ts";
 const defaults = { minMs: 250, maxMs: 15_000, forMs: Number.POSITIVE_INFINITY };
 
 /**
- * Connects to a gateway by its address, with a token. Rejects with a `CallError`: `unauthorized` for a token that does not
- * count, `unavailable` where nobody answers. Afterwards a connection that breaks is made anew by itself, unless the token ended.
+ * Connects to a gateway by its address, with a token. Rejects with a `CallError`: `unauthorized` for an invalid token,
+ * `unavailable` if nothing answers. A connection that breaks later is reopened automatically, unless the token is no
+ * longer valid.
  *
  * @example
  * ```ts

@@ -234,7 +234,7 @@ export class Requests {
     });
   }
 
-  /** A response that nobody waits for is ignored. */
+  /** A response without a pending request is ignored. */
   answer(frame: ReceivedResponse): void {
     const waiting = this.#settle(frame.id);
     if (frame.ok) waiting?.resolve(frame.payload);

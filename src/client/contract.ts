@@ -66,8 +66,8 @@ export interface SkeinClient extends WatchedCalls {
 }
 
 /**
- * What a gateway refused, or why nobody knows what it did. `retryable`: the same again may do better; `reason`: the code
- * of `docs/errors.md` behind this one, where that says more.
+ * An error that the gateway returned, or a call whose outcome is unknown. `retryable`: a retry may succeed; `reason`:
+ * the more specific code from `docs/errors.md`, if there is one.
  *
  * @example
  * ```ts

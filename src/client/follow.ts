@@ -9,7 +9,7 @@ import { retryWhileTransient } from "./retry.ts";
 
 /**
  * A session's entries, each once: pages are read after the last entry, and events only signal that there may be another
- * page. Lost, late or repeated events do no harm.
+ * page. Lost, late or repeated events are harmless.
  */
 
 export interface FollowDeps {

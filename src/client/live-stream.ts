@@ -91,7 +91,7 @@ export class LiveStream implements EventStream {
     }
   }
 
-  /** Over the same socket: many clients that reconnect instead would keep a gateway from getting ready. */
+  /** Uses the same socket, because many clients that reconnect would keep a gateway from becoming ready. */
   #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
     const { timing } = this.#options;
     const delay = delayBefore(this.#refused++, patience, () => timing.random());
@@ -110,7 +110,7 @@ export class LiveStream implements EventStream {
     this.#options.subscribed?.();
   }
 
-  /** A gateway with lower numbers is another one. */
+  /** Lower numbers mean that it is another gateway. */
   #restarted(after: number, upTo: number): void {
     this.#last = upTo;
     this.#push({ event: "gap", payload: { after, upTo, reason: "restart" }, seq: upTo });

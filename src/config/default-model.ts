@@ -3,7 +3,7 @@ import { providerType } from "./model-settings.ts";
 import type { Config } from "./sections/all.ts";
 import type { Environment } from "./variables.ts";
 
-/** A provider that gives API keys to anyone. */
+/** A provider whose API keys are available to everyone. */
 export interface KeyedProvider {
   readonly provider: string;
   /** The variables that may hold its key, in order. */

@@ -15,13 +15,15 @@ export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "con
   return effectiveText(sections, config, sources);
 }
 
-/** The same with only the values set in a file, the environment or an option. Empty if none is set. */
+/**
+ * Like `effectiveConfigText`, with only the values set in a file, the environment or an option. Empty if none is set.
+ */
 export function setConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
   const root = nodeOf(sections, config, [], { sources, isWhole: false });
   return root === null ? "" : textOf(root);
 }
 
-/** All of any part of a description. */
+/** The text of any part of the configuration. */
 export function effectiveText(node: Node, value: unknown, sources: ReadonlyMap<string, Source>): string {
   return textOf(nodeOf(node, value, [], { sources, isWhole: true }) ?? emptyMap());
 }
@@ -36,7 +38,7 @@ interface Wanted {
   readonly isWhole: boolean;
 }
 
-/** `null`: there is nothing in it that is wanted. */
+/** `null`: it contains nothing to show. */
 function nodeOf(
   node: Node,
   value: unknown,

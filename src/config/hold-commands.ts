@@ -28,7 +28,7 @@ export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): Loaded
   return { ...next, config: Object.freeze(config), sources, waiting };
 }
 
-/** `launchOf` gives everything that decides which program runs and how; `null`: the row starts none. */
+/** `launchOf` returns everything that decides which program runs and how; `null`: the row starts no program. */
 function holdRows<Row>(
   accepted: Readonly<Record<string, Row>>,
   next: Readonly<Record<string, Row>>,
@@ -53,7 +53,7 @@ function mcpLaunch({ command, args, env, cwd }: Config["mcpServers"][string]): s
 }
 
 function acpLaunch(name: string, settings: Config["acp"]["agents"][string]): string | null {
-  // Without a command of its own, the well-known agent of this name decides.
+  // Without its own command, the well-known agent of this name decides.
   const agent = acpAgentOf({ acp: { agents: { [name]: settings }, permissions: "ask" } }, name);
   return agent === null ? null : JSON.stringify([agent.command, agent.args, sortedEntries(agent.env)]);
 }
@@ -62,7 +62,7 @@ function sortedEntries(env: Readonly<Record<string, string>>): [string, string][
   return Object.entries(env).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** Held settings come from where they came from before. */
+/** Held settings keep their previous sources. */
 function keepSources(
   accepted: ReadonlyMap<string, Source>,
   next: ReadonlyMap<string, Source>,

@@ -1,6 +1,6 @@
 import type { Written } from "./settings/setting.ts";
 
-/** The configuration as it was written, before it is read by the sections. */
+/** The configuration as written, before the sections read it. */
 
 /** Where something was written. */
 export type Origin =
@@ -34,7 +34,7 @@ export interface WrittenEntry {
 export interface WrittenLeaf {
   readonly is: "leaf";
   readonly at: Origin;
-  /** The first of these that fits counts: text of the environment may stand for a number too. */
+  /** The first of these that is valid is used: text from the environment may also represent a number. */
   readonly readings: readonly Written[];
   /** The variables that it was made with. */
   readonly variables: readonly string[];

@@ -3,7 +3,7 @@ import { SkeinError } from "./errors.ts";
 /** The names of all options of a type; the compiler checks that none is missing. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 
-/** Throws `invalid_arguments` for an option that the function does not have: JavaScript would ignore it in silence. */
+/** Throws `invalid_arguments` for an unknown option, which JavaScript would silently ignore. */
 export function checkOptions<Options extends object>(
   name: string,
   given: Options,
@@ -18,7 +18,7 @@ export function checkOptions<Options extends object>(
   });
 }
 
-/** Throws `invalid_arguments` for a value in the place of an object, such as a session's name. */
+/** Throws `invalid_arguments` if a value is passed instead of an object, such as a session's name. */
 export function checkObject(name: string, given: object, example = "{ … }"): void {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return;
   throw new SkeinError("invalid_arguments", {

@@ -1,7 +1,7 @@
 import { isRecord } from "./is-record.ts";
 import type { JsonSchema, Schema } from "./schema.ts";
 
-/** One thing that is wrong with a value. */
+/** One problem with a value. */
 export interface Problem {
   readonly path: readonly (string | number)[];
   /** The keyword that the value violates; `unknown` for a property that a closed object does not have. */
@@ -53,7 +53,10 @@ class Report {
   }
 }
 
-/** Whether a value fits. Without a report it stops at the first problem; with one it adds problems until that is full. */
+/**
+ * Whether a value fits. Without a report it stops at the first problem; with a report it adds problems until the report
+ * is full.
+ */
 type Check = (value: unknown, report: Report | null) => boolean;
 
 const checks = new WeakMap<JsonSchema, Check>();
@@ -121,7 +124,7 @@ interface Limit {
   test(schema: JsonSchema): (value: unknown) => boolean;
 }
 
-/** The keywords that compare a value with a constant. Those of one type hold for values of any other. */
+/** The keywords that compare a value with a constant. A keyword for one type accepts values of every other type. */
 const limits: readonly Limit[] = [
   { keyword: "minLength", test: ({ minLength = 0 }) => ofText((text) => !isShorter(text, minLength)) },
   { keyword: "maxLength", test: ({ maxLength = 0 }) => ofText((text) => isShorter(text, maxLength + 1)) },
@@ -150,7 +153,7 @@ const ofText = (holds: (text: string) => boolean) => (value: unknown) =>
 const ofNumber = (holds: (number: number) => boolean) => (value: unknown) =>
   typeof value !== "number" || holds(value);
 
-/** In code points. A text that is far longer is not counted. */
+/** In code points. A much longer text is not counted. */
 function isShorter(text: string, length: number): boolean {
   return text.length < length || (text.length < 2 * length && [...text].length < length);
 }
@@ -271,7 +274,7 @@ function checkItems(schema: JsonSchema, items: JsonSchema): Check {
   };
 }
 
-/** If the value has the type of an alternative, and only something inside of it is wrong, that is what is reported. */
+/** If the value has the type of an alternative, and only something inside it is wrong, that problem is reported. */
 function checkAnyOf(schema: JsonSchema, anyOf: readonly JsonSchema[]): Check {
   const checks = anyOf.map(compiled);
   return (value, report) => {

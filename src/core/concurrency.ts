@@ -55,7 +55,7 @@ export class TimeLeft {
     this.#timer = setTimeout(() => this.#late.resolve(false), ms);
   }
 
-  /** Waits once. `false`: the work was not done in time, and continues. Rejects if the work does in time. */
+  /** Waits once. `false`: the work did not finish in time, and continues. Rejects if the work rejects in time. */
   async wait(work: Promise<unknown>): Promise<boolean> {
     try {
       return await Promise.race([work.then(() => true), this.#late.promise]);

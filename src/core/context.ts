@@ -45,15 +45,16 @@ export interface SessionContext {
 export interface ContextOptions {
   /** The newest entries up to this size are used. The summary of a compaction is always included. */
   readonly byteBudget?: number;
-  /** The parent that a working set leaves out on purpose. */
+  /** The parent that a working set deliberately leaves out. */
   readonly base?: string;
   /** The state at `base`, for paths that begin there. */
   readonly initial?: Partial<Pick<SessionContext, "model" | "thinkingLevel" | "system">>;
 }
 
 /**
- * Derives the context from a branch. The last model and thinking level count. The summary of the last compaction comes first,
- * then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; `null` gives an empty context.
+ * Derives the context from a branch. The last model and thinking level apply. The summary of the last compaction comes
+ * first, then the entries it kept, then the later ones. Without `leafId`, the current leaf is used; `null` gives an
+ * empty context.
  *
  * @example
  * ```ts
@@ -78,7 +79,7 @@ export function buildContext(
   return contextOf(leaf ?? null, diagnostics, options);
 }
 
-/** The same for a linked leaf. */
+/** Like `buildContext`, but for a linked leaf. */
 export function contextOf(
   leaf: Node | null,
   found: readonly Diagnostic[],
@@ -197,7 +198,7 @@ function blockBytes(block: unknown): number {
   return Buffer.byteLength(typeof text === "string" ? text : (JSON.stringify(block) ?? ""));
 }
 
-/** The settings after an entry: the last one counts. */
+/** The settings after an entry: the last one applies. */
 export type ContextState = Pick<SessionContext, "model" | "thinkingLevel" | "system">;
 
 export const initialState: ContextState = { model: null, thinkingLevel: "off", system: null };
@@ -263,7 +264,7 @@ type Replacement = ContextEdit["replacement"];
 /** Replacements by the IDs of the entries they replace. */
 export type ContextEdits = ReadonlyMap<string, Replacement>;
 
-/** The last edit of an entry counts. */
+/** The last edit of an entry applies. */
 export function editsIn(chosen: readonly Entry[]): ContextEdits {
   const edits = new Map<string, Replacement>();
   for (const entry of chosen) if (entry.type === "context_edit") edits.set(entry.targetId, entry.replacement);

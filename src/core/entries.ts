@@ -207,7 +207,7 @@ export function copiedFrom(line: Readonly<Record<string, unknown>>): string | nu
 }
 
 /**
- * Tells a damaged line from an entry.
+ * Distinguishes a damaged line from an entry.
  *
  * @example
  * ```ts
@@ -219,7 +219,7 @@ export function isCorrupt(line: Entry | CorruptLine): line is CorruptLine {
   return !("type" in line);
 }
 
-/** The object that a line holds. */
+/** The object that a line contains. */
 export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
   return entry.type === "opaque" ? entry.original : (entry as unknown as Record<string, unknown>);
 }
@@ -270,7 +270,7 @@ export function currentHeader(header: SessionHeader): SessionHeader {
   return version >= currentVersion ? header : { type, version: currentVersion, ...rest };
 }
 
-/** Replaces a lost header with what the first entry and the caller know. */
+/** Rebuilds a lost header from the first entry and the caller's fields. */
 export function rebuiltHeader(
   first: Entry | undefined,
   known: { id: string; cwd?: string } | undefined,

@@ -23,7 +23,7 @@ interface Kinds {
     readonly attempt: number;
     readonly model: string | null;
     readonly startedBy?: string;
-    /** Absent: that of the key. */
+    /** Absent: the agent in the key. */
     readonly agentId?: string;
   };
   /** A request to a model is sent or answered. `code`: it failed. */
@@ -65,7 +65,7 @@ interface Kinds {
     readonly measure: string;
     readonly note?: string;
     readonly entryId?: string;
-    /** When a measure has ended: by how many tokens the next request is smaller. */
+    /** Set when a measure has ended: how many tokens smaller the next request is. */
     readonly freedTokens?: number;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };

@@ -11,7 +11,7 @@ interface GatherOptions {
 }
 
 /**
- * Copies chunks into one buffer that doubles. The memory held follows the number of bytes, however small the chunks are:
+ * Copies chunks into one buffer that doubles. Memory use depends on the number of bytes, however small the chunks are:
  * an array of chunks costs hundreds of bytes for each chunk of one byte.
  */
 export class ByteGatherer {
@@ -32,7 +32,7 @@ export class ByteGatherer {
     return this.#buffer.length;
   }
 
-  /** Returns `false`, and takes nothing of the chunk, when there would be more than `maxBytes`. */
+  /** Returns `false`, and ignores the whole chunk, if it would exceed `maxBytes`. */
   append(chunk: Uint8Array): boolean {
     const length = this.#length + chunk.length;
     if (length > this.#options.maxBytes) return false;

@@ -36,7 +36,7 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
   return atOnce(linkingEntries(lines, base));
 }
 
-/** The same, entry by entry, for large sessions. */
+/** The same, one entry at a time, for large sessions. */
 export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Steps<Linked> {
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();

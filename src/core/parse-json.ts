@@ -23,7 +23,10 @@ export function isLongJson(text: string): boolean {
   return text.length > sliceBytes;
 }
 
-/** Parses a short text at once and a long one in slices. Rejects as JSON.parse throws. `signal` stops it between two slices. */
+/**
+ * Parses a short text at once and a long one in slices. Rejects where JSON.parse would throw. `signal` stops it between
+ * two slices.
+ */
 export async function parseJson(text: string, signal?: AbortSignal): Promise<unknown> {
   return isLongJson(text) ? new Slices(signal).run(parseJsonInSteps(text)) : JSON.parse(text);
 }

@@ -46,7 +46,7 @@ export function parseSession(source: string | Uint8Array): ParsedSession {
   return atOnce(parsingSession(source));
 }
 
-/** The same, line by line, for large files. */
+/** Like `parseSession`, but line by line, for large files. */
 export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
   // Lines without an ID get one. If such an ID clashes with that of another line, all are generated again.
   for (let attempt = 1; ; attempt += 1) {

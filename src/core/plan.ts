@@ -30,7 +30,7 @@ interface PlanSite {
   newId(): string;
 }
 
-/** Seals the items in sequence from the tip on. Throws for the first invalid one and changes nothing. */
+/** Seals the items in sequence, starting at the tip. Throws for the first invalid one and changes nothing. */
 export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan {
   const entries: Entry[] = [];
   const lines: string[] = [];
@@ -91,7 +91,7 @@ function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) =>
   }
 }
 
-/** If the draft has no time, the time of the existing entry counts. */
+/** If the draft has no time, the time of the existing entry is used. */
 function withTimeOf(draft: EntryDraft, entry: Entry): EntryDraft {
   if (draft?.type !== "message" || entry.type !== "message" || draft.message?.timestamp !== undefined)
     return draft;

@@ -10,7 +10,8 @@ type Present<T> = {
 /** Copies an object without `undefined` and `null`. */
 export function present<T extends object>(fields: T): Present<T> {
   const copy: Record<string, unknown> = {};
-  // By names, because every row of every list passes here and entries would be allocated for each field.
+  // Iterates over names, because this runs for every row of every list, and `Object.entries` would allocate for each
+  // field.
   for (const name of Object.keys(fields)) {
     const value = (fields as Record<string, unknown>)[name];
     if (value === undefined || value === null) continue;

@@ -3,7 +3,7 @@ import type { ParsedKey } from "./keys.ts";
 import { formatKey, kindOf, parseKey, readKey } from "./keys.ts";
 import { readAgentId, sessionIdProblem } from "./names.ts";
 
-/** For whom a reference is read: an agent, and its session if there is one. */
+/** The asker that a reference is resolved for: an agent, and its session if there is one. */
 export interface Asker {
   readonly agentId: string;
   /** The asker's own session, which `current` names. */
@@ -49,7 +49,7 @@ function displayFor(parsed: ParsedKey, asker: Asker): string {
   return short.startsWith("agent:") ? key : short;
 }
 
-/** What a reference can name, most specific first. Empty: nothing. */
+/** The lookups for a reference, most specific first. Empty: it cannot name anything. */
 export function referenceLookups(text: string, who: Asker, options: { prefix?: boolean } = {}): Lookup[] {
   const asker = canonical(who);
   if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
@@ -77,8 +77,8 @@ export function keyOfReference(reference: string, asker: Asker): string | null {
 }
 
 /**
- * What a session ID can name. The key with the ID comes first: after a reset another session has that key, while the old one
- * keeps the ID.
+ * The lookups for a session ID. The key with the ID comes first: after a reset another session has that key, while the
+ * old one keeps the ID.
  */
 export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
   const isAgent = readAgentId(agentId) !== null;

@@ -1,6 +1,6 @@
 /**
  * Schemas for entries, configuration, tool arguments and the wire. A schema is a plain JSON Schema object that carries its
- * TypeScript type, so it is published as it is; `check-schema.ts` checks values. Import it as a namespace:
+ * TypeScript type, so it is published unchanged; `check-schema.ts` checks values. Import it as a namespace:
  * `import * as s from "../core/schema.ts"`.
  */
 
@@ -139,8 +139,8 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 }
 
 /**
- * Objects distinguished by a tag. Objects with an unknown tag fit too, because other programs write types that this version
- * does not know. They do not appear in the type.
+ * Objects distinguished by a tag. Objects with an unknown tag are valid too, because other programs write types that
+ * this version does not know. They do not appear in the type.
  */
 export function openUnion<const S extends readonly Schema[]>(
   tag: string,

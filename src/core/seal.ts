@@ -25,7 +25,7 @@ import type {
 } from "./messages.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
-/** With fields that a file may lack, but Skein always writes. */
+/** Requires fields that a file may lack, but that Skein always writes. */
 type Complete<T, Field extends keyof T> = Omit<T, Field> & { [F in Field]-?: Exclude<T[F], undefined> };
 
 type CompleteUsage = Complete<
@@ -34,7 +34,7 @@ type CompleteUsage = Complete<
 >;
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
-/** A message to write. Without a time of its own, it gets that of the entry. */
+/** A message to write. Without its own time, it gets the time of the entry. */
 export type MessageDraft =
   | UserMessage
   | (Omit<Complete<AssistantMessage, "api" | "provider" | "model">, "usage" | "stopReason"> & {
@@ -101,7 +101,7 @@ const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   context_edit: ["id", "parentId", "timestamp", "targetId", "replacement"],
 };
 
-/** Fields that other readers of the format require. */
+/** Fields required by other readers of the format. */
 const neededFields: Readonly<Record<string, readonly string[]>> = {
   compaction: ["tokensBefore"],
   branch_summary: ["fromId"],

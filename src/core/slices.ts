@@ -45,7 +45,7 @@ export class Slices {
   #bytes = 0;
   #begun = performance.now();
 
-  /** On abort, the work ends with the signal's reason at the next turn. */
+  /** On abort, the work rejects with the signal's reason at the next turn. */
   constructor(signal?: AbortSignal) {
     this.#signal = signal;
   }

@@ -22,7 +22,7 @@ export function escapeUnprintable(text: string): string {
   return text.toWellFormed().replace(unprintable, escaped);
 }
 
-/** The same, on one line. */
+/** Like `escapeUnprintable`, but on one line. */
 export function escapeToLine(text: string): string {
   return escapeUnprintable(text).replace(/[\t\n]/g, escaped);
 }
@@ -42,7 +42,7 @@ export function withoutAbsolutePaths(text: string): string {
   return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
 }
 
-/** The same for a model that works in `cwd`: paths inside of that folder become relative. */
+/** Like `withoutAbsolutePaths`, for a model that works in `cwd`: paths inside that folder become relative. */
 export function withoutPathsOutside(cwd: string | null, text: string): string {
   const inside = cwd === null || cwd.length < 2 ? text : text.replaceAll(`${cwd}/`, "");
   return withoutAbsolutePaths(inside);
@@ -88,7 +88,7 @@ export function isBase64(text: string): boolean {
   return text.length > 0 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
-/** The maximum part of a result for a model. The whole result is in the session that produced it. */
+/** The maximum length of a result for a model. The session that produced it has the whole result. */
 export const maxCharacters = 100_000;
 /** For each text that the announcement of an exchange quotes. */
 export const longestQuote = 4000;

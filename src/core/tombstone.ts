@@ -88,7 +88,7 @@ function isCall(block: unknown): block is Line {
   return isRecord(block) && block.type === "toolCall";
 }
 
-/** A result must still find its call. */
+/** A result must still be matched to its call. */
 function emptyCall(call: Line): Line {
   return { ...pick(call, ["type", "id", "name"]), arguments: {} };
 }

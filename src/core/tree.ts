@@ -112,7 +112,7 @@ export class SessionTree {
     return atOnce(SessionTree.growing(session, options));
   }
 
-  /** The same, entry by entry, for large sessions. */
+  /** The same, one entry at a time, for large sessions. */
   static *growing(session: ParsedSession, options: TreeReading = {}): Steps<SessionTree> {
     const base = session.header?.skein?.base;
     const linked = yield* linkingEntries(session.lines, typeof base === "string" ? base : undefined);
@@ -157,7 +157,7 @@ export class SessionTree {
     return this.#labels;
   }
 
-  /** All entries in the order of the file, from a position on if given. */
+  /** All entries in the order of the file, optionally starting at a position. */
   *entries(from = 0): Generator<Entry> {
     for (let position = from; position < this.#nodes.length; position++) {
       yield (this.#nodes[position] as Node).entry;
@@ -251,7 +251,7 @@ export class SessionTree {
     for (const node of plan.nodes) this.#add(node);
   }
 
-  /** Adds entries that follow in the file and were sealed by another tree of it. Known entries are skipped. */
+  /** Adds the next entries of the file, sealed by another tree of the same file. Known entries are skipped. */
   takeIn(entries: Iterable<Entry>): void {
     for (const entry of entries) {
       if (this.#byId.has(entry.id)) continue;
@@ -268,7 +268,7 @@ export class SessionTree {
     return atOnce(this.forking(id, init));
   }
 
-  /** The same, entry by entry, for large sessions. */
+  /** The same, one entry at a time, for large sessions. */
   *forking(id: string | null = this.tipId, init: ForkInit = {}): Steps<SessionTree> {
     // A `leaf` line is a move in this session. In the fork it would move the tip.
     const path = this.path(id).filter((entry) => entry.type !== "leaf");

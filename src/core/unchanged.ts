@@ -1,6 +1,6 @@
 /**
- * Caches values until a mark changes that changes with every write of their source. The mark is read before a value, so that a
- * concurrent change is found the next time. Without a mark nothing is cached.
+ * Caches values as long as a mark is unchanged. Every write to their source changes the mark. The mark is read before
+ * the value, so a concurrent change is found the next time. Without a mark nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;

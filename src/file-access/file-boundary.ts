@@ -7,7 +7,7 @@ import { expandFolder } from "../core/path-segment.ts";
 export interface FileOwner {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null`: the session has no files of its own yet. */
+  /** `null`: the session has no files yet. */
   readonly sessionId?: string | null;
 }
 
@@ -46,7 +46,7 @@ export type PathRefusal =
   | "code_folder"
   /** It is not inside the folders that the agent may work in, or not a folder. */
   | "outside"
-  /** The file system cannot say where it leads. */
+  /** The file system cannot resolve it. */
   | "unresolvable";
 
 export interface FileBoundaryOptions {
@@ -60,10 +60,12 @@ export interface FileBoundaryOptions {
   readonly configurationNames: readonly string[];
   /** Configuration files under other names. */
   readonly configurationFiles: readonly string[];
-  /** Absolute paths, in which `{userId}` and `{agentId}` stand for those of a session. */
+  /** Absolute paths, in which `{userId}` and `{agentId}` are replaced by those of a session. */
   agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] };
   readonly process: ProcessFolder;
-  /** Throws if the root folder has been moved or removed since it was opened. Called before anything is made there. */
+  /**
+   * Throws if the root folder has been moved or removed since it was opened. Called before anything is created there.
+   */
   checkRootInPlace(): void;
   /** Called once for each session whose recorded working directory is no longer allowed, and for each agent whose `cwd` is not. */
   report(problem: string): void;
@@ -104,7 +106,7 @@ export class FileBoundary {
   }
 
   /**
-   * The real path of the folder that a new session works in; `wanted: null` stands for the agent's default. A folder that
+   * The real path of the folder that a new session works in; `wanted: null` means the agent's default. A folder that
    * a parent chooses must exist.
    */
   resolveCwd(owner: FileOwner, wanted: string | null, chooser: CwdChooser): CwdChoice {
@@ -119,9 +121,9 @@ export class FileBoundary {
   }
 
   /**
-   * Where sessions of an agent work by default: its `cwd`; else the folder of the process, if that is for this user and
-   * inside the agent's roots; else the first root, or without roots the workspace. A folder in the root folder is replaced
-   * by the workspace.
+   * Where sessions of an agent work by default: its `cwd`; otherwise the folder of the process, if that is for this
+   * user and inside the agent's roots; otherwise the first root, or without roots the workspace. A folder in the root
+   * folder is replaced by the workspace.
    */
   defaultCwd(owner: FileOwner): string {
     const { path, users } = this.#options.process;
@@ -152,8 +154,9 @@ export class FileBoundary {
   }
 
   /**
-   * The folder that an existing session works in now: the recorded one, or the agent's default where that is not allowed,
-   * because the configuration has changed or the log comes from elsewhere. Creates the folder if it is one for this user.
+   * The folder that an existing session works in now: the recorded one, or the agent's default if that is not allowed,
+   * because the configuration has changed or the log comes from elsewhere. Creates the folder if it is one for this
+   * user.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
@@ -189,7 +192,7 @@ export class FileBoundary {
     }
   }
 
-  /** Throws if the root folder has been moved or removed. To be called before anything is made in it. */
+  /** Throws if the root folder has been moved or removed. Call this before creating anything in it. */
   checkRootInPlace(): void {
     this.#options.checkRootInPlace();
   }
@@ -241,7 +244,7 @@ export class FileBoundary {
     return chooser === "operator" ? null : [this.defaultCwd(owner)];
   }
 
-  /** Of the folders inside the root folder, a session works in the workspace of its user and agent alone. */
+  /** Inside the root folder, a session may work only in the workspace of its user and agent. */
   #isForbiddenFolder(owner: FileOwner, found: RealPath): boolean {
     if (!this.#isInRoot(found)) return false;
     const workspace = this.workspace(owner);
@@ -258,7 +261,7 @@ export class FileBoundary {
     );
   }
 
-  /** New folders count too: a folder named `.env` stops the next start. */
+  /** This includes new folders: a folder named `.env` prevents the next start. */
   #isConfiguration({ path, missing }: RealPath): boolean {
     const names = [...missing, basename(path)].map(foldName);
     if (names.some((name) => this.#configurationNames.has(name))) return true;
@@ -273,14 +276,14 @@ export type CwdChoice = { readonly cwd: string } | { readonly refusal: PathRefus
 
 /** A path without links, as far as it exists. */
 interface RealPath {
-  /** The existing part, and the missing part behind it. */
+  /** The existing part, and the missing part after it. */
   readonly path: string;
   readonly existing: string;
   /** Names at the end that do not exist. */
   readonly missing: readonly string[];
 }
 
-/** `null`: nothing says where the path leads. Unlike `path.resolve`, `..` after a link means the parent of its target. */
+/** `null`: the path cannot be resolved. Unlike `path.resolve`, `..` after a link means the parent of its target. */
 function resolveReal(path: string): RealPath | null {
   if (!isAbsolute(path) || path.includes("\0")) return null;
   const missing: string[] = [];
@@ -300,7 +303,10 @@ function isInCodeFolder({ path }: RealPath): boolean {
   return path.split(sep).some((name) => codeFolders.has(foldName(name)));
 }
 
-/** Whether a path lies in a folder under whatever name. Errs on the side of yes, so it only ever refuses. */
+/**
+ * Whether a path is inside a folder, under any name of the folder. When in doubt the answer is yes, so use it only to
+ * refuse.
+ */
 function isUnder(found: RealPath, folder: string): boolean {
   const known = resolveReal(folder) ?? { path: resolve(folder) };
   if (isInside(foldPath(found.path), foldPath(known.path))) return true;
@@ -316,7 +322,7 @@ function isInsideAny(found: RealPath | null, folders: readonly string[]): boolea
   return found !== null && folders.some((folder) => isInside(found.path, resolveReal(folder)?.path ?? ""));
 }
 
-/** Whether a path is a folder or lies in it, by exact names. Both are real. */
+/** Whether a path is a folder or is inside it, by exact names. Both must be real paths. */
 function isInside(path: string, folder: string): boolean {
   if (folder === "") return false;
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
@@ -342,11 +348,14 @@ function identityOf(path: string): string | null {
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch {
-    return null; // it is gone, or may not be looked at
+    return null; // it is gone, or may not be read
   }
 }
 
-/** Names that some file system takes for one have one fold: case, Unicode forms, invisible characters, endings on Windows. */
+/**
+ * Names that some file system treats as equal fold to the same text: case, Unicode forms, invisible characters, endings
+ * on Windows.
+ */
 function foldName(name: string): string {
   return foldPath(name)
     .replace(/:.*$/su, "")

@@ -5,7 +5,7 @@ import { codeOf } from "../core/errors.ts";
 
 /**
  * An open folder that was reached without following a link. On Linux it is held by its descriptor and named through
- * /proc/self/fd, so a folder that is swapped for another one afterwards changes nothing. On other systems it is named by
+ * /proc/self/fd, so swapping the folder for another one afterwards has no effect. On other systems it is named by
  * its path, and a swap between the check and the use goes unnoticed.
  */
 export interface Folder {
@@ -23,7 +23,7 @@ const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.
 interface Place {
   /** Names of the folders from the root to the file's folder, none of them a link. */
   readonly way: readonly string[];
-  /** Names of the folders behind these that do not exist. */
+  /** Names of the folders after these that do not exist. */
   readonly missing: readonly string[];
   readonly name: string;
 }
@@ -63,13 +63,13 @@ async function realOf(folder: string): Promise<string | null> {
 
 interface FolderCreation {
   readonly mode?: number;
-  /** Called for each folder that is made, the outermost first. */
+  /** Called for each folder that is created, the outermost first. */
   onMade?(path: string): void;
 }
 
 /**
- * Opens a folder below `root`, which is a real path, through folders alone. `creation` makes the missing ones. Throws as
- * the file system does: ENOTDIR or ELOOP where a link or a file is in the way.
+ * Opens a folder below `root`, which is a real path, following folders only. `creation` creates the missing ones.
+ * Throws file system errors: ENOTDIR or ELOOP if a link or a file is in the way.
  */
 export async function openFolder(
   root: string,

@@ -75,7 +75,7 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 
 /**
  * Claims the folder for this process, unless another gateway runs on it. Of several at once, one wins. On a full disk
- * the claim is not written but still holds, because reads must work there.
+ * the claim cannot be written but is still valid, because reads must work there.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
   const path = runningPath(root);
@@ -131,7 +131,7 @@ function parse(text: string): Written | null {
     const value: unknown = JSON.parse(text);
     return isRecord(value) && isWritten(value) ? (value as unknown as Written) : null;
   } catch {
-    return null; // cut off, or somebody else's
+    return null; // truncated, or written by another program
   }
 }
 

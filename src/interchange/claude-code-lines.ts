@@ -72,7 +72,7 @@ function toClaudeLine(
   };
 }
 
-/** Keeps the order of the file, but moves a line behind its parent. Lines in a cycle come last. */
+/** Keeps the order of the file, but moves a line after its parent. Lines in a cycle come last. */
 function sortParentsFirst(
   lines: readonly ClaudeLine[],
   byUuid: ReadonlyMap<string, ClaudeLine>,

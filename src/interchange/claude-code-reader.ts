@@ -57,7 +57,7 @@ export class ClaudeReader {
     return leaf === null ? this.#mainEnd : this.#chains.endAfter(leaf);
   }
 
-  /** The entry that the line's children hang on. */
+  /** The parent entry for the line's children. */
   #entryFor(line: ClaudeLine): string | null {
     const isMessage = objectField(line.value, "message") !== null;
     if (line.type === "user" && isMessage) return this.#readUser(line);
@@ -267,8 +267,8 @@ function compactionDraft(
 }
 
 /**
- * An entry with the results and notes that follow it. Claude Code writes an answer as several lines and hangs each result
- * on the line of its call; here the answer is one entry and its results follow one another.
+ * An entry with the results and notes that follow it. Claude Code writes an answer as several lines and attaches each
+ * result to the line of its call; here the answer is one entry and its results follow one another.
  */
 interface Chain {
   readonly head: CollectedEntry;

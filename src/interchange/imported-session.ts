@@ -98,7 +98,7 @@ export interface ImportOrigin {
   readonly about: Readonly<Record<string, string | null>>;
 }
 
-/** Where an imported session stands, and how it and its branches are called. */
+/** The leaf of an imported session, and the names of the session and its branches. */
 export interface ImportedState {
   readonly leaf: string | null;
   readonly name: string | null;

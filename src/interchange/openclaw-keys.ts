@@ -18,7 +18,7 @@ export interface MappedKey {
   readonly problem: string;
 }
 
-/** OpenClaw does not escape ids in its keys, so an id extends as far as an id can stand. */
+/** OpenClaw does not escape ids in its keys, so an ID extends as far as possible. */
 export function mapOpenclawKey(source: string, context: OpenclawKeyContext): MappedKey {
   const trimmed = source.trim();
   if (trimmed === "global" || trimmed === "unknown")

@@ -60,7 +60,7 @@ export const chatSend = method({
   isIdempotent: true,
 });
 
-/** Without a run: all of the session that is open, input that waits for its turn too. */
+/** Without a run: all open runs of the session, including input that waits for its turn. */
 export const chatAbort = method({
   scope: "write",
   about: "Aborts the turn of a session, or one run of it.",
@@ -69,7 +69,7 @@ export const chatAbort = method({
   isIdempotent: true,
 });
 
-/** Through the inbox like any input, so never into the middle of a turn. */
+/** The note goes through the inbox like any input, so it is never written in the middle of a turn. */
 export const chatInject = method({
   scope: "admin",
   about: "Writes a note into a session as an assistant message, without starting a turn.",
@@ -89,7 +89,7 @@ const provenance = s.closed({
   sourceTool: s.optional(s.string({ minLength: 1, maxLength: 256 })),
 });
 
-/** `agentId` alone: that agent's main session. `deliver`: the reply goes to the session's channel too. */
+/** `agentId` alone: that agent's main session. `deliver`: the reply is also sent to the session's channel. */
 export const agent = method({
   scope: "write",
   about: "Sends a message to an agent, with settings for this run.",

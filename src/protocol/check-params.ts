@@ -8,8 +8,8 @@ export type CheckedParams<P> = { readonly params: P } | { readonly problems: rea
 const maxProblems = 20;
 
 /**
- * Params as their method takes them, with the defaults of its schema, or each field that is wrong. Nothing is converted, and
- * what was given is not changed. The work is bounded, whatever a client sends.
+ * Returns the params with the defaults of the method's schema, or all invalid fields. Values are not converted, and the
+ * given object is not changed. The work is bounded, whatever a client sends.
  */
 export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
   const params = given ?? {};

@@ -32,7 +32,7 @@ export const StartSchema = s.closed({
 });
 export type StartPayload = s.Static<typeof StartSchema>;
 
-/** What looking after a folder answers. */
+/** Payloads of commands that maintain a folder. */
 
 const LeftOutSchema = s.closed({ what: s.string(), instead: s.string() });
 
@@ -40,7 +40,7 @@ const copied = {
   folder: s.string(),
   files: s.integer(),
   bytes: s.integer(),
-  /** The configuration file that was copied, by its name in the folder; left out: there was none. */
+  /** The configuration file that was copied, by its name in the folder; absent if there was none. */
   configuration: s.optional(s.string()),
   /** What the copy leaves out, and what to do about it. */
   leftOut: s.array(LeftOutSchema),
@@ -59,7 +59,7 @@ export const RestoreSchema = s.closed({
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
 
-/** Something that a look at the files found. */
+/** A problem found by a check of the files. */
 export const FindingSchema = s.closed({
   area: s.string(),
   severity: s.choice(["note", "warning", "error"]),

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { count, idempotencyKey, reader, reference, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** What a question about access answers. */
+/** The result of an access check. */
 
 export const AccessActionSchema = s.choice(["list", "history", "send", "status"]);
 
@@ -40,7 +40,7 @@ export const AccessSchema = s.closed({
 });
 export type AccessPayload = s.Static<typeof AccessSchema>;
 
-/** Which agents and models there are. */
+/** Lists of agents and models. */
 
 const optionalText = s.optional(s.string());
 const visibility = s.choice(["self", "tree", "agent", "all"]);
@@ -136,8 +136,9 @@ export const accessExplain = method({
 });
 
 /**
- * `rootId`: of what the call set off, for `runs.list`. A refusal of the tool is a result. Without a session: the agent's main one,
- * if it is there. A key that is new will do for session tools; those that set something off make its session.
+ * `rootId`: the root of what the call started, for `runs.list`. A refusal of the tool is a result. Without a session,
+ * the call is for the agent's main session, if it exists. Session tools accept a new key; those that start something
+ * create its session.
  */
 /** Those that wait for other sessions; what an agent's own tool is doing is work, and is not broken off. */
 const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];

@@ -133,7 +133,7 @@ const outOfDescriptors: WireError = {
   retryAfterMs: 1000,
 };
 
-/** Params that do not fit. */
+/** The error for invalid params. */
 export function invalidRequest(problems: readonly FieldProblem[]): WireError {
   const [first] = problems;
   const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";

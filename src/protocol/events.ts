@@ -7,8 +7,8 @@ import { method } from "./method.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
- * Every event of the bus as it goes over the wire: what happened is the name of the frame, and `null` is absence. Whoever may
- * read sessions gets the events of the sessions it may read.
+ * Every event of the bus as it is sent over the wire: the frame is named after the event, and `null` fields are absent.
+ * A client gets the events of the sessions that it may read.
  */
 
 const about = {

@@ -1,6 +1,6 @@
 import * as s from "../core/schema.ts";
 
-/** The fields that params of methods are made of, each with its limit. */
+/** Fields that method params share, each with its limit. */
 
 const mebi = 1024 * 1024;
 
@@ -55,7 +55,10 @@ export function atLeastOne(...names: readonly string[]) {
 /** The user, which normally comes from the token; only a token for all users may name one. */
 export const user = { userId: s.optional(userId) };
 
-/** The rows of every user. Needs the scope `admin` and a token for every user; no user or session can be named beside it. */
+/**
+ * The rows of every user. Needs the scope `admin` and a token for every user; no user or session can be named together
+ * with it.
+ */
 export const everyUser = { allUsers: s.optional(s.boolean()) };
 
 /** The agent for which `main`, display keys and labels are resolved; by default the default agent. */

@@ -10,7 +10,7 @@ import { protocolVersion } from "./wire.ts";
 
 export { type CloseReason, closeCodes, protocolVersion, wireLimits } from "./wire.ts";
 
-/** What goes over a socket: a request and its one answer, and events. The first request is `connect`. */
+/** The frames of a socket: requests, each with one response, and events. The first request is `connect`. */
 
 export const LimitsSchema = s.closed({
   frameBytes: count,
@@ -39,7 +39,7 @@ export const ResponseFrameSchema = s.union([
 ]);
 export type ResponseFrame = s.Static<typeof ResponseFrameSchema>;
 
-/** `seq` goes up with every event of the gateway, so a reader sees that some were not for it; it never goes back. */
+/** `seq` increases with every event of the gateway, including events that a reader does not get; it never decreases. */
 export const EventFrameSchema = s.closed({
   type: s.literal("event"),
   event: name,
@@ -50,7 +50,7 @@ export type EventFrame = s.Static<typeof EventFrameSchema>;
 
 /**
  * The event `gap`: events after `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
- * `restart`: the gateway was another one then.
+ * `restart`: the events came from an earlier gateway process.
  */
 export const GapSchema = s.closed({
   after: count,

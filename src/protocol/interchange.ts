@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { agentId, fileContent, label, model, oneSession, reference, user } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** Sessions in from elsewhere, and out to be read. */
+/** Import of sessions from other programs, and export. */
 
 export const NotKeptSchema = s.closed({
   what: s.string(),
@@ -62,8 +62,9 @@ export const sessionsExport = method({
 });
 
 /**
- * The contents of files, never their paths on the gateway's machine; a list of OpenClaw's is one of the files. What a file
- * states about its session takes effect with `keepMetadata` alone; the other settings hold for every imported session.
+ * The contents of files, never their paths on the gateway's machine; an OpenClaw session list is one of the files. What
+ * a file states about its session takes effect only with `keepMetadata`; the other settings apply to every imported
+ * session.
  */
 export const sessionsImport = method({
   scope: "admin",

@@ -13,7 +13,7 @@ import * as tokens from "./tokens.ts";
 import * as upkeep from "./upkeep.ts";
 import * as users from "./users.ts";
 
-/** Every method there is, by scope: HTTP, WebSocket, OpenAPI and the client's types follow from this one table. */
+/** All methods, by scope: HTTP, WebSocket, OpenAPI and the client's types are derived from this table. */
 export const methodTable = {
   "sessions.list": list.sessionsList,
   "sessions.get": details.sessionsGet,
@@ -78,10 +78,10 @@ export const methodTable = {
 /** The name of a method. */
 export type MethodName = keyof typeof methodTable;
 
-/** What a method takes. */
+/** The params of a method. */
 export type Params<M extends MethodName> = TypesByMethod[M]["params"];
 
-/** What a method gives. */
+/** The result of a method. */
 export type Result<M extends MethodName> = TypesByMethod[M]["result"];
 
 type TypesOf<M> = M extends Method<infer P, infer R> ? { readonly params: P; readonly result: R } : never;
@@ -94,7 +94,7 @@ export function findMethod(name: string): Method | null {
   return Object.hasOwn(methodTable, name) ? methodTable[name as MethodName] : null;
 }
 
-/** Whether a call of this name does little but wait. Neither needs to be valid. */
+/** Whether a call of this method mostly waits. Neither the name nor the params need to be valid. */
 export function isLongCall(name: string, params: unknown): boolean {
   const given = typeof params === "object" && params !== null ? params : {};
   return findMethod(name)?.isLong?.(given as Readonly<Record<string, unknown>>) ?? false;

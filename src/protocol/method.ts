@@ -27,7 +27,7 @@ export interface Method<Params = unknown, Result = unknown> {
   readonly isSocketOnly?: true;
 }
 
-/** Infers the types of a method from its schemas, so that declarations hold plain types. */
+/** Infers the types of a method from its schemas, so that declarations contain plain types. */
 export function method<Params, Result>(spec: Method<Params, Result>): Method<Params, Result> {
   return spec;
 }

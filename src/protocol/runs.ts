@@ -82,7 +82,7 @@ export const RunRowSchema = s.closed({
 });
 export type RunRowPayload = s.Static<typeof RunRowSchema>;
 
-/** A tool call that needs approval, answered or not. `approvals.resolve` gives the same. */
+/** A tool call that needs approval, answered or not. `approvals.resolve` returns the same. */
 export const ApprovalSchema = s.closed({
   approvalId: s.string(),
   runId: s.string(),

@@ -69,7 +69,7 @@ export const ResetSchema = s.closed({ ...named, previous: s.closed({ ...named, u
  */
 export const erasePending = s.optional(s.literal(true));
 
-/** `sessions.delete`: in the trash, or with `purge` gone for good. */
+/** `sessions.delete`: in the trash, or with `purge` deleted permanently. */
 export const DeletedSchema = s.closed({ ...named, state: s.choice(["trashed", "purged"]), erasePending });
 export type DeletedPayload = s.Static<typeof DeletedSchema>;
 
@@ -95,7 +95,7 @@ export type RedactedPayload = s.Static<typeof RedactedSchema>;
 
 const longestWaitMs = 600_000;
 
-/** `key`: a key, a short key, `main`, or else the id of a named session. Left out: a new one under a new id. */
+/** `key`: a key, a short key, `main`, or the ID of a named session. Absent: a new session with a new ID. */
 export const sessionsCreate = method({
   scope: "write",
   about: "Creates an empty session.",

@@ -41,7 +41,7 @@ export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 /** `sessions.resolve`. The `uid` never changes, even if the key does. */
 export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
-/** `sessions.preview`: one for each key, in the order asked; one that fails does not fail the others. */
+/** `sessions.preview`: one for each key, in the order of the request; a failure of one does not affect the others. */
 export const PreviewsSchema = s.closed({
   previews: s.array(
     s.closed({
@@ -64,7 +64,7 @@ export const WireEntrySchema = s.object({
 }) as s.Schema<Exclude<Entry, OpaqueEntry>>;
 export type WireEntry = s.Static<typeof WireEntrySchema>;
 
-/** `sessions.entries`: a page of what the session holds, oldest first, whole. */
+/** `sessions.entries`: a page of complete entries of the session, oldest first. */
 export const EntriesSchema = s.closed({
   ...named,
   /** The leaf when the page was read. */
@@ -91,14 +91,14 @@ const figures = {
   unpricedTokens: count,
 };
 
-/** `sessions.usage`: a row for each combination of what was asked for that anything was spent under. */
+/** `sessions.usage`: a row for each combination of the requested groups that has any usage. */
 export const UsageReportSchema = s.closed({
   since: time,
   until: time,
-  /** Biggest first; with `day` the earliest day first. */
+  /** Largest first; with `day`, the earliest day first. */
   rows: s.array(
     s.closed({
-      /** `YYYY-MM-DD` in the time zone that was asked for. */
+      /** `YYYY-MM-DD` in the requested time zone. */
       day: optionalText,
       model: optionalText,
       agentId: optionalText,
@@ -110,7 +110,7 @@ export const UsageReportSchema = s.closed({
 });
 export type UsageReportPayload = s.Static<typeof UsageReportSchema>;
 
-/** `blobs.get`: a piece of it, base64. */
+/** `blobs.get`: a piece of a blob, in base64. */
 export const BlobSchema = s.closed({
   sha256: s.string(),
   /** The size of the whole blob. */
@@ -148,7 +148,7 @@ export const sessionsResolve = method({
   isIdempotent: true,
 });
 
-/** The last texts of many sessions at once, for lists: tool messages left out, each text one line. */
+/** The last texts of many sessions at once, for lists, without tool messages and with each text on one line. */
 export const sessionsPreview = method({
   scope: "read",
   about: "Returns the last messages of several sessions, shortened.",
@@ -177,7 +177,7 @@ export const sessionsEntries = method({
   isIdempotent: true,
 });
 
-/** One table that is grouped as asked, instead of a method for each chart; without `by`, the total alone. */
+/** One table grouped as requested, instead of a method for each chart; without `by`, only the total. */
 export const sessionsUsage = method({
   scope: "read",
   about: "Returns tokens and cost by day, model and agent.",
@@ -185,7 +185,7 @@ export const sessionsUsage = method({
     since: s.optional(time),
     until: s.optional(time),
     by: s.optional(s.array(s.choice(["day", "model", "agent"]), { maxItems: 3, uniqueItems: true })),
-    /** An IANA name, for where days begin. Left out: the gateway's. */
+    /** An IANA time zone that decides when days begin. Absent: the gateway's time zone. */
     timeZone: s.optional(s.string({ minLength: 1, maxLength: 64 })),
     key: s.optional(reference),
     ...reader,
@@ -196,7 +196,10 @@ export const sessionsUsage = method({
 
 const longestPiece = 8 * 1024 * 1024;
 
-/** By a session, because blobs are kept by user and agent; in pieces, because one may be larger than a frame. */
+/**
+ * Needs a session, because blobs are stored per user and agent. Returns pieces, because a blob may be larger than a
+ * frame.
+ */
 export const blobsGet = method({
   scope: "read",
   about: "Returns a large content by its hash, or a piece of it.",

@@ -10,7 +10,7 @@ export const KindSchema = s.choice(["main", "group", "cron", "hook", "node", "ot
 export const SessionRowSchema = s.closed({
   key: s.string(),
   kind: KindSchema,
-  /** `internal` for cron, hook and node; `unknown` where neither session nor key names one. */
+  /** `internal` for cron, hook and node; `unknown` if neither session nor key names one. */
   channel: s.string(),
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),

@@ -2,7 +2,7 @@ import * as s from "../core/schema.ts";
 import { id, limit, model, oneSession } from "./fields.ts";
 import { method } from "./method.ts";
 
-/** What the session commands print with `--json`, and the gateway's methods of the same name answer. */
+/** The payloads that the session commands print with `--json` and the gateway's methods of the same name return. */
 
 export const DiagnosticSchema = s.closed({
   code: s.string(),
@@ -39,7 +39,7 @@ export const TreeSchema = s.closed({
       preview: s.string(),
     }),
   ),
-  /** For the next page, where not all were asked for. */
+  /** For the next page, if the request was limited. */
   nextAfter: s.optional(s.string()),
   diagnostics: s.optional(s.array(DiagnosticSchema)),
 });
@@ -123,7 +123,7 @@ export const RefusalSchema = s.object({
 });
 export type RefusalPayload = s.Static<typeof RefusalSchema>;
 
-/** In pages, by the order of the log: a tree may be larger than a frame. */
+/** Returned in pages, in log order, because a tree may be larger than a frame. */
 export const sessionsTree = method({
   scope: "read",
   about: "Returns every entry of a session with its place in the tree, on all branches.",
@@ -138,7 +138,7 @@ export const sessionsContext = method({
   params: s.closed({
     ...oneSession,
     model: s.optional(model),
-    /** Of a server that the configuration does not know. Nothing is sent there. */
+    /** The URL of a server that is not configured. Nothing is sent there. */
     baseUrl: s.optional(s.string({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
     wire: s.optional(s.boolean()),
   }),

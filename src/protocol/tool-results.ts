@@ -28,7 +28,7 @@ const refusal = s.object({
   budget: s.optional(record),
 });
 
-/** A tool must answer an object, so the alternatives are inside of one. */
+/** The result of a tool must be an object, so the alternatives are inside one. */
 function either<const Answers extends readonly s.Schema[]>(
   ...answers: Answers
 ): s.Schema<s.Static<Answers[number]> | s.Static<typeof refusal>> {

@@ -11,7 +11,7 @@ export const UserListSchema = s.closed({
     s.closed({
       /** Absent for the unnamed user. */
       userId: s.optional(s.string()),
-      /** The folders of the sessions, where a program named a namespace; absent: those of the user. */
+      /** The folders of the sessions, if a program named a namespace; absent: those of the user. */
       namespace: s.optional(s.array(s.string())),
       /** The name of the store in `createSkein({ stores })`; absent: the folder's own. */
       store: s.optional(s.string()),

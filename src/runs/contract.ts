@@ -48,7 +48,7 @@ export interface RunStore {
   adoptRequest(run: Pick<Run, "root">): void;
   /** Durable when it resolves. Throws `budget_exceeded` with the figures. */
   accept(request: AcceptRequest): Promise<Accepted>;
-  /** The same inside a transaction of the session store (`StoreWork.create`). */
+  /** Like `accept`, inside a transaction of the session store (`StoreWork.create`). */
   acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly afterCommit: AfterCommit };
   /** Throws `budget_exceeded` if a run under this root would be refused now. Reserves nothing. */
   checkBudget(root: RootRef): Promise<void>;
@@ -63,7 +63,7 @@ export interface RunStore {
   confirmReply(held: HeldRun, runId: string): Promise<void>;
   /** By uid. A session that never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
-  /** Newest first. `endedSince` leaves out children that ended earlier. */
+  /** Newest first. `endedSince` excludes children that ended earlier. */
   children(
     userId: string | null,
     parentKey: string,
@@ -84,7 +84,7 @@ export interface RunStore {
     userIds: readonly (string | null)[],
   ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>>;
   waits(runId: string): Promise<RunWaits | null>;
-  /** The same for many runs at once; unknown ones are left out. */
+  /** Like `waits`, for many runs at once; unknown ones are left out. */
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
   /** Accepted input of a session that is not yet written into it, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
@@ -106,7 +106,10 @@ export interface RunStore {
   isHeld(held: HeldRun): boolean;
   /** Extends the leases. Returns the runs that this owner no longer holds. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
-  /** Its input is in the session; of a woken run, what it woke for. A run lost before this is `woken` again. */
+  /**
+   * Records that the run's input is in the session; for a woken run, the input that it woke for. A run that is lost
+   * before this is `woken` again.
+   */
   markWritten(held: HeldRun): Promise<void>;
 
   /** Input that can be steered into the running turn, oldest first. */
@@ -134,8 +137,9 @@ export interface RunStore {
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
   ): Promise<void>;
   /**
-   * Back into the queue without counting a loss. `released`: the owner shuts down or never started it. `deferred`: the
-   * machine did not let it start; unless its input is written, its time limit restarts with the next claim.
+   * Puts the run back into the queue without counting a loss. `released`: the owner shuts down or never started it.
+   * `deferred`: the machine prevented it from starting; unless its input is written, its time limit restarts with the
+   * next claim.
    */
   release(held: HeldRun, why?: "released" | "deferred"): Promise<void>;
   /** Counts as a lost lease; the fourth loss ends the run with an error. */
@@ -171,7 +175,7 @@ export interface RunStore {
   partial(runId: string): Promise<string | null>;
 
   requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
-  /** The first answer stands. `null`: unknown approval. */
+  /** The first answer is final. `null`: unknown approval. */
   resolveApproval(
     approvalId: string,
     answer: "approved" | "denied" | "expired",
@@ -183,7 +187,7 @@ export interface RunStore {
 
   /** Handles lost leases, due sleepers and deadlines, and deletes what is older than 30 days. Returns when to sweep again. */
   sweep(): Promise<{ readonly nextAt: number | null }>;
-  /** Whether another process wrote since the last call, or a batch of announcements is due. */
+  /** Whether another process has written since the last call, or a batch of announcements is due. */
   changedByOthers(): boolean;
 }
 
@@ -247,7 +251,7 @@ export interface RemovedEntries {
   readonly texts: RemovedTexts;
 }
 
-/** The database behind the run ledger; the `Database` of the files store is one. */
+/** The database of the run ledger; the `Database` of the files store is one. */
 export interface Ledger {
   /** Prepares each query text once. */
   sql(text: string): {
@@ -259,7 +263,7 @@ export interface Ledger {
   exclusively<T>(act: () => T): T;
   /** Commits without waiting for the disk: a power cut may lose the change, the death of the process does not. */
   unsynced(act: () => unknown): void;
-  /** Differs once any connection has changed something; `null` within a transaction. */
+  /** Changes when any connection writes; `null` within a transaction. */
   changeMark(): string | null;
 }
 

@@ -2,7 +2,7 @@ import type { InputKind, Lane } from "./contract.ts";
 
 export const lanes: readonly Lane[] = ["main", "subagent", "cron", "nested"];
 
-/** The most running runs per lane, over all sessions. */
+/** The maximum number of running runs per lane, over all sessions. */
 export type LaneCaps = Readonly<Record<Lane, number>>;
 
 export const defaultCaps: LaneCaps = { main: 4, subagent: 8, cron: 1, nested: 8 };
@@ -38,7 +38,10 @@ export interface Ready {
   readonly sessionTurn: number;
 }
 
-/** The user who waited longest comes first, then that user's session that waited longest, then by seq. */
+/**
+ * The user who has waited longest comes first, then the session of that user that has waited longest, then the lowest
+ * seq.
+ */
 export function compareReady(a: Ready, b: Ready): number {
   return (
     a.userTurn - b.userTurn ||

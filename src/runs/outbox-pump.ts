@@ -12,14 +12,14 @@ export interface OutboxPumpOptions {
   readonly deliver: (row: OutboxRow, signal: AbortSignal) => Promise<unknown>;
   /** The owner of the leases. */
   readonly owner: string;
-  /** Called when a row is given up. Only `retry` queues it again. */
+  /** Called when a row becomes dead. Only `retry` queues it again. */
   readonly onDead?: (row: OutboxRow) => Promise<void> | void;
   /** Receives errors of the store and of `onDead`, but not of deliveries. */
   readonly report?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly after?: After;
   readonly random?: () => number;
-  /** The most concurrent deliveries, each to another target. */
+  /** The maximum number of concurrent deliveries, each to a different target. */
   readonly concurrency?: number;
   /** A delivery that takes longer is aborted. */
   readonly timeoutMs?: number;
@@ -29,7 +29,7 @@ export interface OutboxPumpOptions {
 
 const rowsPerDelivery = 4;
 const leasesInTimeouts = 4;
-/** The shortest pause between checks: a row that another process is delivering may count as due. */
+/** The shortest pause between checks, because a row that another process is delivering may count as due. */
 const leastGapMs = 250;
 
 /** A row that this process has leased. */
@@ -261,7 +261,7 @@ function abortDropped(held: LeasedRow): void {
 const firstDelayMs = 1000;
 export const longestDelayMs = 5 * 60_000;
 export const giveUpAfterMs = 24 * 3_600_000;
-/** Attempts regardless of age, for rows that waited for a stopped process or were retried. */
+/** Minimum number of attempts regardless of age, for rows that waited for a stopped process or were retried. */
 export const leastTries = 10;
 
 const longestError = 500;

@@ -22,8 +22,8 @@ import {
 } from "./sequel-prompts.ts";
 
 /**
- * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency key, so
- * that it starts once, whichever process ends the run and however often.
+ * Plans what starts in other sessions when a run ends. Depends only on its arguments, and every step has an idempotency
+ * key. Each step therefore starts once, no matter which process ends the run and how often.
  */
 export function planSequel(
   run: Run,
@@ -80,7 +80,7 @@ function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly
 
 type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
 
-/** Sends one side what the other side replied. The asker comes first. */
+/** Sends one side the reply of the other. The asker comes first. */
 function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: string): SequelStep {
   const sequel: PingPongSequel = { ...exchange, type: "ping_pong" };
   const isForAsker = exchange.turn % 2 === 1;
@@ -186,7 +186,7 @@ function quote(text: string): string {
   return cutText(text, longestQuote);
 }
 
-/** Input for another session. The ledger resolves the key at that time. */
+/** Input for another session. The ledger resolves the key when the step starts. */
 export interface SequelStep {
   /** The session with the key, or else the one with the session ID. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };

@@ -2,7 +2,7 @@ import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 
-/** The first four are open; a run in any other state has ended. */
+/** The first four states are open; in any other state the run has ended. */
 export type RunState =
   | "queued"
   | "running"
@@ -35,7 +35,7 @@ export interface DeliveryTarget {
 export interface RunOptions {
   readonly model?: string;
   readonly thinking?: string;
-  /** 0: no limit. Left out: the agent's limit, or an hour. */
+  /** 0: no limit. Absent: the agent's limit, or an hour. */
   readonly runTimeoutSeconds?: number;
   /** Replaces the agent's system prompt. */
   readonly system?: string;
@@ -45,15 +45,15 @@ export interface RunOptions {
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** The only tools that the run may use, by name, group or glob. */
   readonly tools?: readonly string[];
-  /** Where the reply is delivered if the run succeeds. Left out: nowhere. */
+  /** Where the reply is delivered if the run succeeds. Absent: nowhere. */
   readonly deliverTo?: DeliveryTarget;
   /** Where the prompt was typed. Decides whether it may name image files. */
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
-  /** Started when the run ends, in whichever process that happens. */
+  /** Started when the run ends, in the process that ends it. */
   readonly sequel?: Sequel;
   /** Progress of a spawned run is relayed to the session that spawned it. */
   readonly streamTo?: "parent";
-  /** Of a tool call: recognizes the same call under the same idempotency key. */
+  /** For a tool call: identifies repetitions of the call under the same idempotency key. */
   readonly requestDigests?: RequestDigests;
 }
 
@@ -78,7 +78,7 @@ export interface AcceptRequest {
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
   readonly provenance?: Provenance;
-  /** Left out: input from outside, which opens a root of its own. */
+  /** Absent: input from outside, which opens its own root. */
   readonly root?: RootRef;
   /** The uids of two sessions that exchange messages and did not spawn each other. Counted against the ping-pong limit. */
   readonly pair?: readonly [string, string];
@@ -111,7 +111,7 @@ export interface Awaiting {
   readonly until: number;
 }
 
-/** `taken`: the run has ended and the waiter has the reply. `late`: the reply goes the way of the sequel. */
+/** `taken`: the run has ended and the waiter has the reply. `late`: the sequel delivers the reply. */
 export interface ReplyWait {
   readonly state: "open" | "taken" | "late";
   readonly until: number;
@@ -127,9 +127,9 @@ export interface ChildRequest {
   readonly cleanup: "keep" | "delete";
   /** How many children of the parent may have an open first run. Exceeding it is `children_exceeded`. */
   readonly maxChildren: number;
-  /** The folder of its attachments, removed with the child. Left out: there are none, or they stay. */
+  /** The folder of its attachments, removed with the child. Absent: there are none, or they are kept. */
   readonly attachments?: string;
-  /** Time from its end until it is archived. Left out: never archived. */
+  /** Time from its end until it is archived. Absent: never archived. */
   readonly archiveAfterMs?: number;
 }
 
@@ -142,13 +142,13 @@ export interface Child extends Omit<ChildRequest, "maxChildren"> {
 
 /** One side of an exchange between two sessions. Stored as JSON. */
 export interface Party extends Pick<SessionRef, "key" | "sessionId"> {
-  /** Left out: the session is on no channel. */
+  /** Absent: the session is not on a channel. */
   readonly channel?: string;
 }
 
 /**
- * What starts when a run ends: planned in the transaction that ends it, by whichever process, so it holds everything
- * that is needed. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
+ * What starts when a run ends: planned in the transaction that ends it, in any process, so it contains everything that
+ * is needed. Stored as JSON. Does not start if a waiter takes the reply ({@link Awaiting}).
  */
 export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
 
@@ -157,11 +157,11 @@ export interface ExchangeTerms {
   readonly target: Party;
   /** At most 4,000 characters of the asker's message. */
   readonly request: string;
-  /** The most ping-pong turns; 0: the asker only gets the reply. */
+  /** The maximum number of ping-pong turns; 0: the asker only gets the reply. */
   readonly turns: number;
-  /** The target's outside channel, where it announces the result. Left out: it has none. */
+  /** The target's outside channel, where it announces the result. Absent: it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the asker announces the result. Left out: in its own session. */
+  /** Where the asker announces the result. Absent: in its own session. */
   readonly deliverTo?: DeliveryTarget;
 }
 
@@ -238,12 +238,12 @@ export interface Run {
   /** The first claim. */
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** `null`: no limit, or not claimed yet. Stands still while the run sleeps. */
+  /** `null`: no limit, or not claimed yet. Does not advance while the run sleeps. */
   readonly deadline: number | null;
   readonly outcome: Outcome | null;
   readonly usage: RunUsage;
   readonly mergedInto: string | null;
-  /** The sleeping or claimed run whose turn takes this input. Such input starts no turn of its own. */
+  /** The sleeping or claimed run whose turn takes this input. Such input does not start its own turn. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
   /** The lost run whose input this run processes again. */
@@ -268,17 +268,17 @@ export interface HeldRun {
 /** A run that this process owns from now on. */
 export interface Claim {
   readonly run: Run;
-  /** Made here, once; every later step of the run takes this value. */
+  /** Created once per claim; every later step of the run uses this value. */
   readonly held: HeldRun;
   /** The session's leaf when the fence was raised, read under the session's lock. */
   readonly leafId: string | null;
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
   readonly how: "new" | "recovered" | "woken";
-  /** The first claim of the turn that it continues; of a retry, the first claim of the lost run. */
+  /** The first claim of the turn that it continues; for a retry, the first claim of the lost run. */
   readonly begunAt: number | null;
-  /** It retries a lost run, and other runs of the session had their turn since. */
+  /** It retries a lost run, and other runs of the session have had their turn since. */
   readonly isOvertaken: boolean;
-  /** Input that a woken run slept for, oldest first; of an announcement, the other announcements in its batch. */
+  /** Input that a woken run slept for, oldest first; for an announcement, the other announcements in its batch. */
   readonly arrivals: readonly Run[];
   /** Runs that a woken run slept for and that are still open. */
   readonly stillOpen: readonly string[];
@@ -305,7 +305,7 @@ export interface RunQuery {
 export interface RunWaits {
   /** The runs ahead of it in its session, or that it waits or sleeps for. */
   readonly runIds: readonly string[];
-  /** When a sleeping run wakes at the latest. */
+  /** The latest time at which a sleeping run wakes. */
   readonly wakeAt: number | null;
   /** The app whose process a queued run waits for. */
   readonly app: string | null;
@@ -327,7 +327,7 @@ export interface SessionWork {
   readonly endedAt: number | null;
   /** The running, waiting, sleeping or next run; `null`: nothing is open. */
   readonly runId: string | null;
-  /** How many inputs wait for a turn of their own. */
+  /** How many inputs wait for their own turn. */
   readonly queued: number;
 }
 
@@ -384,7 +384,7 @@ export interface Approval extends ApprovalRequest {
 export interface ApprovalQuery {
   readonly runId?: string;
   readonly sessionUid?: string;
-  /** Left out: open and answered ones. */
+  /** Absent: both open and answered ones. */
   readonly open?: boolean;
   /** Only the newest ones, up to this many. */
   readonly limit?: number;
@@ -396,7 +396,10 @@ export interface OutboxRequest {
   readonly runId: string | null;
   readonly target: DeliveryTarget;
   readonly text: string;
-  /** Putting the same key again changes nothing. Passed to the channel, so that it can drop a repetition. */
+  /**
+   * Adding a row with the same key again changes nothing. The key is passed to the channel, so that it can drop a
+   * duplicate.
+   */
   readonly idempotencyKey: string;
 }
 

@@ -52,7 +52,7 @@ interface ResumingRun {
   reject(error: unknown): void;
 }
 
-/** The longest delay that a timer takes. */
+/** The longest delay that a timer supports. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
 const shortestPauseMs = 250;
@@ -112,7 +112,7 @@ export class Worker {
 
   /**
    * Resolves when a waiting run has a slot again, before any new claim. While the worker closes, the run is aborted before the
-   * promise rejects, so that the caller does not take the rejection for a failure of the run that it waited for.
+   * promise rejects, so that the caller does not mistake the rejection for a failure of the run that it waited for.
    */
   resume(held: HeldRun, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -146,7 +146,7 @@ export class Worker {
     for (const { end } of [...this.#pauses.values()]) end();
     this.#rejectResuming();
     await Promise.all([this.#looking, this.#sweeping]);
-    this.#rejectResuming(); // runs that #resumeFirst had put back
+    this.#rejectResuming(); // runs that #resumeFirst put back
     await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
@@ -157,7 +157,7 @@ export class Worker {
     return Promise.allSettled([...this.#active.values()].map(({ done }) => done));
   }
 
-  /** Waiting runs are in a durable state already, so they are aborted at once. */
+  /** Waiting runs are already in a durable state, so they are aborted at once. */
   async #endsUnlessWaiting(): Promise<void> {
     for (const { held, stop } of this.#active.values())
       if ((await this.#options.runs.get(held.runId))?.state === "waiting")
@@ -235,7 +235,9 @@ export class Worker {
     }
   }
 
-  /** Prevents that a run is claimed again at once. Resolves when claims of the session, or of all sessions, continue. */
+  /**
+   * Prevents a run from being claimed again at once. Resolves when claims of the session, or of all sessions, continue.
+   */
   #pauseClaims(paused: string): Promise<void> {
     const known = this.#pauses.get(paused);
     if (known !== undefined) return known.over;

@@ -33,13 +33,13 @@ export interface OutsideInput {
   readonly idempotencyKey?: string;
   readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
-  /** Left out: an external user, on the session's channel. */
+  /** Absent: an external user, on the session's channel. */
   readonly provenance?: Provenance;
 }
 
 /**
  * Accepts input: once this resolves, the input is durable and waits for its turn. A well-formed key creates its session, and
- * images are moved to blobs first. `found`: the session, where the caller has looked it up already.
+ * images are moved to blobs first. `found`: the session, if the caller has already looked it up.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
@@ -94,7 +94,7 @@ export function isServed(
   return isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
 }
 
-/** The model that answers in a session, and its window; `null`: not known. */
+/** The model that answers in a session, and its window; `null`: unknown. */
 export function modelWindow(
   { agents, models }: Pick<App, "agents" | "models">,
   agentId: string,
@@ -107,12 +107,12 @@ export function modelWindow(
     const { contextWindow } = models.turnModel(model).info;
     return contextWindow === undefined ? null : { model, contextWindow };
   } catch {
-    return null; // the run says what is wrong with the model
+    return null; // the run reports what is wrong with the model
   }
 }
 
 /**
- * Requests under one idempotency key that create a session, one after the other: the second finds what the first has made.
+ * Serializes requests under one idempotency key that create a session, so that the second finds what the first created.
  */
 const requests = new WeakMap<object, KeyedMutex>();
 
@@ -122,7 +122,7 @@ function requestsOf(runs: object): KeyedMutex {
   return queue;
 }
 
-/** The run that a repeated request finds although its session does not exist: no session is created for it. */
+/** The run of a repeated request whose session no longer exists. No session is created for it. */
 async function knownRun(
   { runs }: Pick<App, "runs">,
   context: SessionTarget,
@@ -140,8 +140,8 @@ async function knownRun(
 const fitsEveryWindow = minContextWindow;
 
 /**
- * Throws `message_too_large` where the text alone is longer than the window of the model that would read it: no request could
- * hold it. Every door checks this before it writes anything.
+ * Throws `message_too_large` if the text alone is longer than the window of the model that would read it, because no
+ * request could contain it. Every entry point checks this before it writes anything.
  */
 export async function checkTextSize(
   text: string,
@@ -170,12 +170,12 @@ async function createSession(store: Store, context: SessionTarget): Promise<Sess
     return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
     if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
-    // Another caller has created it in the meantime.
+    // Another caller created it in the meantime.
     const made = await findFor(store, context);
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
-    // The session before a reset keeps the ID: the name goes on under a new one.
+    // The session from before a reset keeps the ID, so the name continues under a new one.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
     return store.sessions.create(scope, init);
   }
@@ -187,7 +187,7 @@ export async function findFor(store: Store, context: SessionTarget): Promise<Ses
   return firstFound(store.sessions, scopeOfSession(context), lookups);
 }
 
-/** The same without the settings of the session, which are in its log. */
+/** Like `findFor`, but without the settings of the session, which are in its log. */
 async function locateSession(store: App["store"], context: SessionTarget): Promise<SessionRef | null> {
   const holder = await store.work.locate(context.userId, context.key);
   if (holder?.agentId === context.agentId) return holder;

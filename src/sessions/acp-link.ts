@@ -85,7 +85,7 @@ interface AcpMeta {
   readonly resumeSessionId: string | null;
   readonly model: string | null;
   readonly thinking: string | null;
-  /** Identifies the agent's last process. */
+  /** Identifies the last process of the agent. */
   readonly processMark: string | null;
 }
 

@@ -53,7 +53,10 @@ export function copyBranch(
   return { items, copies, leftBehind };
 }
 
-/** Types that are copied, or left out because an edit removed them or they carry nothing over: not counted as left behind. */
+/**
+ * Types that are copied, or left out because an edit removed them or they have no effect on the copy. They are not
+ * counted as left behind.
+ */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
   "branch_summary",

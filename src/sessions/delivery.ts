@@ -24,7 +24,7 @@ interface SessionDelivery {
   readonly from: SessionRef;
   /** The run that sends it; `null`: the end of a run, or a program, sends it. */
   readonly runId: string | null;
-  /** The key of the target. It may belong to another session by now. */
+  /** The key of the target, which may belong to another session in the meantime. */
   readonly to: string;
   readonly kind: Extract<InputKind, "send" | "ping_pong" | "announce" | "note">;
   readonly text: string;
@@ -92,7 +92,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
 }
 
-/** A message in the agent's place, with its author. */
+/** A message in the agent's name, with its author. */
 export function noteOf(text: string, provenance: Provenance): AcceptRequest["message"] {
   return {
     role: "assistant",

@@ -76,7 +76,7 @@ interface Gathered {
   readonly isToEnd: boolean;
 }
 
-/** Wanted entries before a place, newest last: at least `count` of them if there are as many. */
+/** Wanted entries before a place, newest last: at least `count` of them, if that many exist. */
 async function gatherBack(
   read: ReadPage,
   before: string | undefined,
@@ -125,7 +125,7 @@ function chunkFor(count: number): number {
   return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** An entry that was just read is gone: the branch moved, and the caller made no mistake. */
+/** An entry that was just read is gone because the branch moved, not because of a mistake by the caller. */
 function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;

@@ -16,7 +16,7 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-/** Of a page, and separately of the pending input. */
+/** The limit of a page, and separately of the pending input. */
 export const maxBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
@@ -122,7 +122,7 @@ export function shownContent(
   return { content: (value as { readonly content?: unknown }).content, ...shown };
 }
 
-/** A message that exceeds a page alone is replaced by a note. */
+/** A message that is too large for a page is replaced with a note. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));
   if (bytes <= maxBytes) return { value, cut, bytes };

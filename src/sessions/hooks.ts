@@ -154,7 +154,7 @@ export type Given<Answer> = { readonly [Field in FieldsOf<Answer>]?: FieldOf<Ans
 const unchanged = <E>(event: E): E => event;
 const never = () => false;
 
-/** Each hook gets the message as the one before left it. The first refusal wins. */
+/** Each hook gets the message as the previous one returned it. The first refusal wins. */
 function replacement<M>() {
   type Outcome = { readonly message: M; readonly refuse: string | null };
   type Answer = { readonly replace?: M; readonly refuse?: string };

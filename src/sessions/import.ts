@@ -67,7 +67,7 @@ export class SessionImporter {
   /** What this import has taken, or would take in a dry run: session IDs with their origins, keys and labels. */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
-  /** Read once, because an import may have thousands of files. */
+  /** Read only once, because an import may have thousands of files. */
   #trashed: readonly TrashedSession[] | null = null;
 
   constructor(sessions: SessionStore, scope: Scope, options: ImporterOptions) {

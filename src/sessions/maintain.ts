@@ -20,7 +20,7 @@ interface MaintenanceWork {
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** Sessions with an open run are left alone. `null`: no runs exist. */
+  /** Sessions with an open run are skipped. `null`: no runs exist. */
   readonly runs: Pick<RunStore, "work"> | null;
   /** Stops between two actions. What is done stays done. */
   readonly signal?: AbortSignal;

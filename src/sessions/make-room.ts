@@ -66,7 +66,7 @@ export class RoomMaker {
     const { requests } = turn;
     this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      // Requests already cut these results by the lowered window: what that frees counts.
+      // Requests already cut these results to the lowered window, so what that frees counts.
       truncateOversized: () =>
         this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
       compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
@@ -87,7 +87,7 @@ export class RoomMaker {
   async make({ tokens }: ContextSize, why: "threshold" | "overflow"): Promise<boolean> {
     this.#trigger = why;
     this.#refused = await this.#size();
-    // The provider knows its window better than the configuration does.
+    // The provider's window takes precedence over the configured one.
     if (why === "overflow") this.#turn.requests.lowerWindow(tokens);
     const measure = await this.#recovery.makeRoom();
     return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;

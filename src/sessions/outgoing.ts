@@ -14,7 +14,7 @@ import type { SessionRecord } from "../store/contract.ts";
 /** Delivers a letter to its session; `null`: there is none. */
 type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
-/** Decides which replies go to channels, and delivers them. */
+/** Decides which replies are sent to channels, and delivers them. */
 export class Outgoing {
   readonly #channels: ReadonlyMap<string, Channel>;
   readonly #policy: SendPolicy;
@@ -24,7 +24,7 @@ export class Outgoing {
     this.#policy = policy;
   }
 
-  /** The outbox row for the reply of a run; empty if nothing is to be delivered, or may be. */
+  /** The outbox row for the reply of a run; empty if there is nothing to deliver, or delivery is not allowed. */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
     if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
@@ -54,7 +54,7 @@ async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> 
   const { channel, to } = row.target;
   const accepted = await toSession(row).catch((error: unknown) => {
     if (!(error instanceof SkeinError) || error.code !== "budget_exceeded") throw error;
-    // The budget of a root never grows, so that a retry would fail too.
+    // The budget of a root never grows, so a retry would fail too.
     throw deliveryError(channel, error.message, { permanent: true });
   });
   if (accepted === null) throw unreachable(channel, to);

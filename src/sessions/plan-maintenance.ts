@@ -20,7 +20,7 @@ export interface MaintenanceInput {
   readonly trashed: readonly TrashedSession[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  /** Sessions with an open run are left alone. */
+  /** Sessions with an open run are skipped. */
   hasOpenRun(session: MaintainedSession): boolean;
 }
 
@@ -39,8 +39,8 @@ export interface MaintenanceDecision {
 }
 
 /**
- * What is to be done now: at most one action for each session, whatever the order of the input. Stronger rules come first, and
- * weaker ones do not count what is already planned.
+ * The actions to take now: at most one for each session, regardless of the order of the input. Stronger rules come
+ * first, and weaker ones do not count what is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();

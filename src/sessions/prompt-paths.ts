@@ -58,7 +58,7 @@ function* candidates(text: string): Generator<string[]> {
   }
 }
 
-/** Finds the next occurrence of a character and remembers it, so that repeated questions stay linear. */
+/** Finds the next occurrence of a character and remembers it, so that repeated lookups stay linear. */
 class NextPlaces {
   readonly #text: string;
   readonly #known = new Map<string, number>();

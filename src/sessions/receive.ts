@@ -14,7 +14,10 @@ import { resolveSessionTarget } from "./resolve-context.ts";
 
 const longestPeerName = 200;
 
-/** Accepts a message from a channel. The same message again returns the same run. The reply goes to where it came from. */
+/**
+ * Accepts a message from a channel. Accepting the same message again returns the same run. The reply is sent back the
+ * same way.
+ */
 export async function receive(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models" | "config" | "spaces" | "files">,
   message: InboundMessage,
@@ -58,7 +61,7 @@ async function boundSession(
   return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
 }
 
-/** In a group, the sender. In other sessions the key names the sender. */
+/** The sender of a group message. In other sessions the key names the sender. */
 function groupSender({ group, peer, peerName }: InboundMessage): Partial<Provenance> {
   if (group === undefined) return {};
   const name = peerName === undefined ? null : cutText(peerName, longestPeerName);

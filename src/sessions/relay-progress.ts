@@ -174,7 +174,7 @@ export class Progress {
     this.#reportedAt = startedAt;
   }
 
-  /** Activity without text of its own. */
+  /** Records activity that produced no text. */
   recordActivity(now: number): void {
     this.#activeAt = now;
     this.#isStallReported = false;
@@ -189,7 +189,7 @@ export class Progress {
     this.addText(`\n[tool ${inLine(toolName, longestName)}]\n`, now);
   }
 
-  /** What is to be reported now, which is outstanding until `settled`; `null`: nothing. */
+  /** The news to report now, which is outstanding until `settled`; `null`: nothing. */
   take(now: number): ProgressNews | null {
     if (this.#isOutstanding) return null;
     const news = snippet(this.#gathered);

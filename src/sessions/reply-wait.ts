@@ -4,8 +4,8 @@ import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
 
 /**
- * The result of waiting for a reply. `late`: the wait timed out, and the reply arrives as a message. `circle`: waiting would
- * close a cycle of waits. `unawaited`: no wait is registered.
+ * The result of waiting for a reply. `late`: the wait timed out, and the reply arrives as a message. `circle`: waiting
+ * would cause a deadlock. `unawaited`: no wait is registered.
  */
 type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
@@ -35,14 +35,15 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
 }
 
 /**
- * Whether an interrupted wait stays registered. If the waiting run was stopped or is held by another process, the ledger ends
- * the wait with the run, and a replayed call waits again. After any other error the run continues and no longer waits.
+ * Whether an interrupted wait stays registered. If the waiting run was stopped or is owned by another process, the
+ * ledger ends the wait with the run, and a replayed call waits again. After any other error the run continues and no
+ * longer waits.
  */
 function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 
-/** A run that stopped waiting before its deadline has found a cycle. A repeated call reports it again. */
+/** A run that stopped waiting before its deadline found a deadlock. A repeated call reports it again. */
 function gaveUp({ clock }: WaitApp, { run }: Caller, until: number): boolean {
   return run !== null && clock.now() < until;
 }
@@ -96,7 +97,7 @@ export async function awaitChild(
   return (await runs.get(runId, caller.userId)) ?? "late";
 }
 
-/** `false`: waiting would close a cycle. */
+/** `false`: waiting would cause a deadlock. */
 async function untilOver(
   app: App,
   caller: Caller,

@@ -16,9 +16,9 @@ export type ResetRule = Omit<ResetRules, "byKind" | "byChannel">;
 interface ResetQuestion {
   readonly rules: ResetRules;
   readonly kind: SessionKind;
-  /** `null`: the session is on none. */
+  /** `null`: the session is not on a channel. */
   readonly channel: string | null;
-  /** When a person last wrote, by the session's digest; `null`: never. */
+  /** When a person last wrote, according to the session's digest; `null`: never. */
   readonly lastInputAt: number | null;
   readonly now: number;
   /** For the hour in `daily`. Absent: this machine's. */

@@ -19,7 +19,10 @@ export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "
   readonly sessionId: string | null;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
-  /** Reading it accesses the file system, so it is only read when a session is created. A given folder was checked. */
+  /**
+   * Reading this accesses the file system, so it is only read when a session is created. A folder given by the caller
+   * was already checked.
+   */
   readonly cwd: string;
 }
 

@@ -23,9 +23,9 @@ export interface OfferedTools {
 /** Tools from outside the agent: MCP servers and Skein's own session tools. */
 export interface ToolSource {
   readonly from: string;
-  /** Absent: it is always queried. */
+  /** If absent, the source is always queried. */
   readonly reach?: ToolReach;
-  /** The agent's own tool of the same name replaces this source's. Absent: the same name is a conflict. */
+  /** An agent's own tool of the same name replaces this source's tool. Absent: the same name is a conflict. */
   readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
   /** The tools that it listed last, without querying it; `null`: none yet. Absent: querying it starts nothing. */

@@ -33,11 +33,11 @@ export class RunWatcher {
   readonly #bus: EventBus;
   readonly #clock: Clock;
   readonly #closed: AbortSignal | null;
-  /** In the order in which they are checked. */
+  /** In the order of checking. */
   readonly #waits = new Set<Wait>();
   readonly #bySign = new Map<string, Set<Wait>>();
   #version: number | null = null;
-  /** How many waits must still be checked since the last change by another process. */
+  /** How many waits must still be checked after the last change by another process. */
   #owed = 0;
   #stop: (() => void) | null = null;
 
@@ -151,7 +151,7 @@ export class RunWatcher {
     };
   }
 
-  /** Round robin, so that every wait is checked eventually. */
+  /** Goes round robin, so that every wait is checked eventually. */
   #poll(): void {
     if (this.#hasChanged()) this.#owed = this.#waits.size;
     const count = Math.min(maxLooks, Math.max(this.#owed, idleLooks));
@@ -172,7 +172,7 @@ export class RunWatcher {
       this.#version = now;
       return isOther;
     } catch {
-      return true; // the checks themselves report what is wrong with the store
+      return true; // the checks report problems of the store
     }
   }
 }

@@ -49,7 +49,9 @@ class RunExecution {
   readonly #claim: Claim;
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
-  /** During `turn` the model may have given an answer that is not written. A full disk must not make it answer again. */
+  /**
+   * During `turn` the model may have produced an answer that is not written. A full disk must not make it answer again.
+   */
   #phase: "input" | "turn" | "answered" = "input";
 
   constructor(app: App, session: SessionRecord, claim: Claim) {
@@ -128,7 +130,7 @@ class RunExecution {
   }
 
   async fail(error: unknown): Promise<void> {
-    // The worker queues the run again until a file descriptor is free.
+    // The worker queues the run again until a file descriptor becomes available.
     if (isOutOfDescriptors(error)) throw error;
     const { runs, report } = this.#app;
     const outcome = outcomeOf(error, this.#claim.run, this.#app.redactor);
@@ -157,7 +159,7 @@ class RunExecution {
     return { ...outcome, code, error: `${outcome.error ?? ""} ${retryHint(this.#claim.run.runId)}`.trim() };
   }
 
-  /** The text that the turn wrote before it failed becomes part of the outcome. */
+  /** Adds the text that the turn wrote before it failed to the outcome. */
   async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
     if (this.#phase === "input") return {};
     try {

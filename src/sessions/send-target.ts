@@ -140,7 +140,10 @@ function shown(text: string): string {
 export interface SendRequest {
   readonly sessionKey?: string;
   readonly label?: string;
-  /** Alone: the main session of this agent. With a label: the agent that has it. With a key: must match the key. */
+  /**
+   * On its own: the main session of this agent. With a label: the agent of the labeled session. With a key: must match
+   * the key.
+   */
   readonly agentId?: string;
   readonly message: string;
   /** How long to wait for the reply; 0 or absent: do not wait. */

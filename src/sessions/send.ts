@@ -27,12 +27,12 @@ import type { SendRefusal, SendRequest, SendResult } from "./send-target.ts";
 import { pendingDelivery, refusalOf, sendTarget, unfit } from "./send-target.ts";
 import type { Caller } from "./session-access.ts";
 
-/** Within the limit of the platform's timers. */
+/** Below the limit of the platform's timers. */
 const longestWaitSeconds = 2_000_000;
 
 /**
- * Sends a message to another session. The message is durable when this resolves. The same call again returns the result of the
- * first.
+ * Sends a message to another session. The message is durable when this resolves. Repeating the call returns the first
+ * result.
  */
 export async function sendToSession(app: App, caller: Caller, request: SendRequest): Promise<SendResult> {
   const runId = deliveryRunId(caller.userId, caller.callId);
@@ -201,7 +201,7 @@ function sendOptions(
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
-  // Without a session, there is no one to receive a reply.
+  // Without a session, nothing can receive a reply.
   if (caller.session === null) return { origin };
   const sequel: ReplySequel = {
     type: "reply",
@@ -223,7 +223,7 @@ function rootOf({ run, callId }: Caller): RootRef {
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
 }
 
-/** A spawned session without a thread of its own has its parent's channel, and reports to its parent only. */
+/** A spawned session without its own thread has its parent's channel, and reports only to its parent. */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }

@@ -83,7 +83,7 @@ export class SessionService {
 }
 
 /**
- * Reads and controls runs. Every method takes an optional `userId`; with it, runs of other users do not exist.
+ * Reads and controls runs. Every method takes an optional `userId`; with it, runs of other users are not found.
  *
  * @example
  * ```ts
@@ -134,9 +134,9 @@ export class RunService {
   }
 
   /**
-   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its session is no
-   * longer reserved for that app either. A released run is returned as it is. Throws `not_found`, and `conflict` for a run
-   * of an app that is running or has ended.
+   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its
+   * session is no longer reserved for that app either. A released run is returned unchanged. Throws `not_found`, and
+   * `conflict` for a run of an app that is running or has ended.
    */
   async release(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);

@@ -30,7 +30,7 @@ import { findCurrent } from "./find-session.ts";
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null`: the asker has no session, so that no session is its own or in its tree. */
+  /** `null`: the asker has no session, so no session is its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
@@ -118,7 +118,7 @@ class StoreAccess implements SessionAccess {
     const lookups = this.#lookups(asker, reference, options);
     const { session, explanation } = await this.#judge(asker, reference, action, lookups);
     if (!explanation.decision.allowed) return { refusal: explanation.decision };
-    // An allowed decision always has one session. Without one, it must not become an allowance.
+    // An allowed decision always has one session. A decision without a session must not allow anything.
     return session === null ? { refusal: refuseMissing(reference) } : { session };
   }
 
@@ -252,7 +252,7 @@ export async function reachBy(
   const own = readAgentId(asker.agentId) ?? asker.agentId;
   const visibility = policy.visibility[action];
   if (visibility === "self") return { treeOf, descendants: false, agentIds: [] };
-  // Any other value counts as the narrow one.
+  // Any other value is treated as the narrowest.
   const isWide = visibility === "agent" || visibility === "all";
   if (policy.sandboxed || !isWide) return { treeOf, agentIds: [] };
   if (visibility === "agent" || !policy.agentToAgent.enabled) return { treeOf, agentIds: [own] };

@@ -122,7 +122,7 @@ async function nextTurn(
   return { plan, requests: new TurnRequests(app, session, about), unlisted };
 }
 
-/** Lets hooks change the system prompt, as in a run. There is no prompt yet, so that no context is prepended. */
+/** Lets hooks change the system prompt, as in a run. There is no prompt yet, so no context is prepended. */
 async function askSystem(
   app: RequestApp,
   session: SessionRecord,

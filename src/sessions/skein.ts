@@ -83,7 +83,7 @@ export class Skein {
     return this.#app.hooks;
   }
 
-  /** The agent of calls that name none. */
+  /** The agent for calls that do not name one. */
   get defaultAgentId(): string {
     return this.#app.agents.first;
   }
@@ -237,7 +237,7 @@ export class Skein {
     return (await this.#app.metrics?.render()) ?? null;
   }
 
-  /** Accepts a message from a channel. The same message again returns the same run. */
+  /** Accepts a message from a channel. Accepting the same message again returns the same run. */
   async receive(message: InboundMessage): Promise<AcceptedInbound> {
     return receive(this.#open, message);
   }

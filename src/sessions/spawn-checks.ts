@@ -47,7 +47,7 @@ export interface SpawnTerms {
 
 /** The child's agent. */
 interface SpawnTarget extends Pick<Agent, "id" | "sandboxed"> {
-  /** How deep it lets its sessions spawn; 0: not at all. */
+  /** The maximum depth to which its sessions may spawn; 0: they may not spawn. */
   readonly maxSpawnDepth: number;
 }
 
@@ -108,7 +108,8 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // Notes replace files that an earlier attempt may have written. That is checked when the files are placed.
+  // The arguments have notes in place of files that an earlier attempt may have written. This is checked when the files
+  // are placed.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);

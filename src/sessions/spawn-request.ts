@@ -43,7 +43,7 @@ export interface SpawnRefusal {
   readonly threadId?: string;
 }
 
-/** Which arguments do not fit together; `null`: they all do. */
+/** Which arguments contradict each other; `null`: none. */
 export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
   const line = lineProblem(request, "label", Number.POSITIVE_INFINITY);
@@ -63,7 +63,7 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   return unfit("attachAs says where attachments go, and there are none.");
 }
 
-/** Options that no ACP agent supports. Whether it accepts a model or a thinking level is up to the agent. */
+/** Options that no ACP agent supports. The agent decides whether it accepts a model or a thinking level. */
 function acpProblem(request: SpawnRequest): SpawnRefusal | null {
   const { attachments, mountPath, tools, context } = request;
   if (attachments.length > 0 || mountPath !== undefined) {
@@ -186,7 +186,7 @@ export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number):
   return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
 }
 
-/** A session that was spawned as a leaf stays one, whatever its own agent allows. */
+/** A session that was spawned as a leaf stays a leaf, whatever its own agent allows. */
 export function depthProblem(meta: SessionMeta, max: number): SpawnRefusal | null {
   const depth = depthOf(meta);
   const limit = depthLimit(meta, max);
@@ -203,7 +203,7 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
   return forbidden("children_exceeded", error);
 }
 
-/** Inherited only by a child of the same agent; another agent has its own setting. */
+/** Only a child of the same agent inherits it; another agent has its own setting. */
 export function isChildSandboxed(
   isSandboxed: boolean,
   own: Pick<Agent, "id">,

@@ -17,7 +17,7 @@ import type { Caller } from "./session-access.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames, SpawnRequest } from "./spawn-request.ts";
 
-/** A year: waiting for a child has no timeout of its own. */
+/** A year: waiting for a child has no separate timeout. */
 const longestWaitMs = 365 * 86_400_000;
 
 export interface FirstRun {

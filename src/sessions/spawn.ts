@@ -33,7 +33,7 @@ import { childEvent, childMeta, firstRun, provenanceOf, rootOf, spawnDigests } f
 
 const longestTitle = 100;
 
-/** Creates a session for a task together with its first run. The same call again returns the same child. */
+/** Creates a session for a task together with its first run. Repeating the call returns the same child. */
 export async function spawnChild(app: App, caller: Caller, request: SpawnRequest): Promise<SpawnResult> {
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };

@@ -26,7 +26,7 @@ export class ChildKeeper {
     }
   }
 
-  /** Recorded last: if the process dies before, the child is due again, and no step is harmful when repeated. */
+  /** Recorded last: if the process dies before this, the child is due again, and repeating a step does no harm. */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -55,14 +55,14 @@ export class ChildKeeper {
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
-    [path, other].map((each) => realpath(each).catch(() => null)), // gone: there is nothing to compare
+    [path, other].map((each) => realpath(each).catch(() => null)), // removed: there is nothing to compare
   );
   return real !== null && real === otherReal;
 }
 
-/** How often to look for children that expired. */
+/** How often to look for expired children. */
 const everyMs = 60_000;
-/** Collects runs that end together: each look reads all children that are not tidied yet. */
+/** Batches runs that end together: each pass reads all children that are not tidied yet. */
 const soonMs = 250;
 
 /** Tidies children soon after a run ends, once a minute, and before closing. */

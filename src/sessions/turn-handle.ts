@@ -34,7 +34,7 @@ export type TurnEvent =
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** When a measure has ended: by how many tokens the next request is smaller. */
+      /** Set when a measure has ended: how many tokens smaller the next request is. */
       readonly freedTokens?: number;
     }
   | {

@@ -16,7 +16,7 @@ export interface Spent extends Figures {
   readonly model: string | null;
 }
 
-/** Offsets between time zones are multiples of this, so that no day begins inside a quarter. */
+/** Offsets between time zones are multiples of this, so no day begins inside a quarter. */
 export const quarterMs = 15 * 60_000;
 
 export const noFigures: Figures = {
@@ -98,7 +98,7 @@ export class UsageSums {
     this.#rows.set(place, { ...names, ...addFigures(this.#rows.get(place) ?? noFigures, spent) });
   }
 
-  /** Adds the usage of a session, row by row. */
+  /** Adds the usage of a session row by row. */
   *adding(spent: readonly Spent[], agentId: string): Steps<void> {
     for (const each of spent) {
       this.add(each, agentId);

@@ -27,7 +27,7 @@ const dayMs = 86_400_000;
 const daysByDefault = 30;
 const pageSize = 1000;
 const pageBytes = 4 * 1024 * 1024;
-/** The costs of looking up a session, in bytes read. */
+/** The cost of looking up a session, in bytes read. */
 const sessionBytes = 16 * 1024;
 const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
 

@@ -18,13 +18,13 @@ export type XraySession = SessionContext | { context(): SessionContext | Promise
 
 /** Options of {@link xray}. */
 export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
-  /** By default that of the known model. */
+  /** By default the window of the known model. */
   readonly contextWindow?: number;
-  /** Whether the model sees images. By default as known of the model. */
+  /** Whether the model sees images. By default, what is known about the model. */
   readonly vision?: boolean;
   /** By default the session's own, if its file has one. */
   readonly system?: string;
-  /** The tools that would be offered. Absent: unknown, and no call is dropped for that. */
+  /** The tools that would be offered. Absent: unknown; no call is dropped because of that. */
   readonly tools?: readonly { readonly name: string }[];
   /** By default the session's own. */
   readonly thinkingLevel?: string;

@@ -5,7 +5,7 @@ import { inScope } from "./rules.ts";
 export class ChangeFeed implements WatchStore {
   readonly #subscribers = new Set<{ scope: Scope | "all users"; listener: (change: StoreChange) => void }>();
 
-  /** `all users` is for the program itself. */
+  /** `all users` is for Skein itself. */
   subscribe(scope: Scope | "all users", listener: (change: StoreChange) => void): () => void {
     const subscriber = { scope, listener };
     this.#subscribers.add(subscriber);
@@ -14,7 +14,7 @@ export class ChangeFeed implements WatchStore {
     };
   }
 
-  /** Whether there is a subscriber. Building a change has a cost. */
+  /** Whether there is a subscriber. Without one, building a change is wasted work. */
   get hasSubscribers(): boolean {
     return this.#subscribers.size > 0;
   }

@@ -35,7 +35,7 @@ export interface Scope {
   readonly agentId?: string;
 }
 
-/** A value that JSON can hold. */
+/** A value that JSON can represent. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
 /** Information about a session besides its entries. Fields that a later version adds are preserved. */
@@ -124,7 +124,7 @@ export interface Redaction {
 /** Initial values of a new session. */
 export interface SessionInit {
   readonly key: string;
-  /** Omitted: a new ID is generated. */
+  /** Absent: a new ID is generated. */
   readonly sessionId?: string;
   readonly cwd: string;
   readonly meta?: SessionMeta;
@@ -166,7 +166,7 @@ export interface SessionPage {
   /** Newest first. */
   readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
-  /** Number of sessions for which the answer may be out of date; 0 if the store has no such lag. */
+  /** Number of sessions for which the result may be out of date; 0 if the store has no such lag. */
   readonly behind: number;
 }
 
@@ -278,8 +278,8 @@ export interface SessionStore {
     options?: { sessionId?: string } & Pick<AppendOptions, "fence">,
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
-   * Replaces entries by tombstones, here and in every copy in the user's other sessions and trash. Position, role and pairing
-   * stay; the content is gone permanently. The only operation that rewrites a session.
+   * Replaces entries with tombstones, here and in every copy in the user's other sessions and trash. Position, role and
+   * pairing stay; the content is gone permanently. The only operation that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
@@ -357,7 +357,7 @@ export type StoreChange =
       readonly type: "created" | "removed" | "restored" | "redacted";
       readonly session: SessionRecord;
     }
-  /** `changed`: the metadata fields that changed; omitted: unknown. */
+  /** `changed`: the metadata fields that changed; absent: unknown. */
   | {
       readonly type: "patched";
       readonly session: SessionRecord;
@@ -368,7 +368,7 @@ export type StoreChange =
   | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 
-/** Changes made by this process. */
+/** Changes made in this process. */
 export interface WatchStore {
   /** Calls the listener after a change is stored, in order per session, until the returned function is called. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;

@@ -43,9 +43,9 @@ type Sessions = SessionStore;
 type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 
 /**
- * A store that knows nothing of runs, combined with a ledger for the runs of its sessions. The two cannot change in one
- * transaction. A change that concerns both is therefore recorded in the ledger, made in the store, and then applied to the
- * runs. If the process dies or the answer is lost, the record is settled by looking at the store.
+ * A store that does not know about runs, combined with a ledger for the runs of its sessions. The two cannot change in
+ * one transaction. A change that concerns both is therefore recorded in the ledger, made in the store, and then applied
+ * to the runs. If the process dies or the answer is lost, the record is settled by looking at the store.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;
@@ -61,7 +61,7 @@ export class ExternalStore implements Store {
   /** Subscriptions in the store, one per user. */
   readonly #followed = new Map<string | null, () => void>();
 
-  /** `name`: the store's name in user IDs and uids; `null`: it is the Skein's own store. */
+  /** `name`: the store's name in user IDs and uids; `null`: Skein's own store. */
   constructor(store: Store, name: string | null, runs: ExternalRuns) {
     this.#runs = runs;
     this.#name = name;
@@ -174,7 +174,7 @@ export class ExternalStore implements Store {
     });
   }
 
-  /** Rethrows the reason that the fence refused. */
+  /** Rethrows the reason for the fence's refusal. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
@@ -286,7 +286,7 @@ export class ExternalStore implements Store {
     if (pending.owner === null || this.#runs.isGone(pending.owner)) await this.#settle(pending);
   }
 
-  /** If the runs cannot be updated now, the next caller does it. Until then no run is claimed. */
+  /** If the runs cannot be updated now, the next caller updates them. Until then no run is claimed. */
   async #settleOrLeave(note: PendingChange): Promise<void> {
     try {
       await this.#settle(note);
@@ -370,7 +370,7 @@ export class ExternalStore implements Store {
     await sessions.purge(scope, sessionId);
   }
 
-  /** Acts under the caller's fence. Without one, only while the session has no active run. */
+  /** Acts under the caller's fence, or, without one, only while the session has no active run. */
   async #actIfIdle<T>(
     session: SessionRef,
     { fence }: Pick<AppendOptions, "fence">,

@@ -90,7 +90,7 @@ export function reachFilter(
   return ({ key, agentId }) => tree.has(key) || agentIds.includes(agentId);
 }
 
-/** Descendants can belong to other agents than the scope's. */
+/** Descendants can belong to agents outside the scope. */
 export function userScope({ userId }: Scope): Scope {
   return userId === undefined ? {} : { userId };
 }

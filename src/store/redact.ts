@@ -31,14 +31,14 @@ export interface Tombstones {
   readonly entryIds: readonly string[];
 }
 
-/** This much text identifies a torn line. */
+/** A torn line is identified by at least this much text. */
 const tellingLength = 24;
 const leastTelling = 8;
 
 /** Our own entry types that quote the conversation. All others are bookkeeping. */
 const quotingTypes = ["skein.partial", "skein.notes"];
 
-/** What run state of these sessions has to remove. */
+/** What must be removed from the run state of these sessions. */
 export function removedEntriesOf(
   { ids, lines, texts }: RedactionTarget,
   uids: readonly string[],
@@ -116,8 +116,8 @@ function removedTexts(lines: readonly Line[]): RemovedTexts {
 }
 
 /**
- * Replaces the lines of these entries by tombstones and keeps all other bytes; `null`: none found. In the session itself
- * (`isItself`) a line matches by ID; in other sessions its content has to match too.
+ * Replaces the lines of these entries with tombstones and keeps all other bytes; `null`: none found. In the session
+ * itself (`isItself`) a line matches by ID; in other sessions its content has to match too.
  */
 export function* withTombstones(
   bytes: Uint8Array,
@@ -182,7 +182,7 @@ function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<
   return all;
 }
 
-/** The same for another session that has a copy, which may have been copied again there. */
+/** Like `withRepeated`, for another session that has a copy, which may have been copied again there. */
 function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {

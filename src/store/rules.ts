@@ -56,7 +56,7 @@ export function checkScope({ userId, agentId }: Scope): void {
   if (agentId !== undefined) validAgents.add(agentId);
 }
 
-/** Handles a call of a port's method, of which `invoke` is the original. */
+/** Handles a call of a port's method; `invoke` calls the original. */
 type PortCall = (
   invoke: (scope: Scope, ...rest: unknown[]) => unknown,
   scope: Scope,
@@ -155,7 +155,7 @@ export function hashOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** A blob needs an agent; a scope without one is refused. */
+/** A blob belongs to an agent, so a scope without one is refused. */
 export function agentOfBlob({ agentId }: Scope): string {
   if (agentId !== undefined) return agentId;
   throw new SkeinError("invalid_arguments", {

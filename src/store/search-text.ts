@@ -96,7 +96,7 @@ interface EntryText {
   readonly text: string;
 }
 
-/** The texts of an entry, one by one and joined. Other strings count only if they contain spaces. */
+/** The texts of an entry, one by one and joined. Other strings are included only if they contain spaces. */
 export function entryTexts(entry: Entry): string[] {
   const said = entryText(entry);
   if (said === null) return isPartial(entry) ? [partialText(entry)] : [];
@@ -168,7 +168,9 @@ function textsIn(value: unknown): string[] {
   return texts;
 }
 
-/** Counts over the entries that the asker may see. Other entries must not count, or the order would reveal them. */
+/**
+ * Counts over the entries that the asker may see. Counting other entries would reveal them through the order of hits.
+ */
 export interface SearchStatistics {
   readonly entries: number;
   /** Number of entries with each term. */

@@ -129,7 +129,7 @@ interface ResetPlan {
   readonly fresh: SessionInit;
 }
 
-/** Refuses a session that was reset already, and an invalid new ID. */
+/** Refuses a session that was already reset, and an invalid new ID. */
 export function planReset(
   { key, agentId, sessionId, cwd, meta }: SessionRecord,
   options: { readonly sessionId?: string },

@@ -21,7 +21,7 @@ const homeSpace: Space = { store: null, namespace: null };
 
 /** Combines the stores of one Skein: the user ID of a scope selects the store. */
 export class Spaces<S extends WorkingStore> {
-  /** The Skein's own store, with ports that also reach the others. */
+  /** Skein's own store, with ports that also reach the others. */
   readonly store: S;
   readonly #home: S;
   readonly #open: (name: string, store: Store) => ExternalStore;
@@ -176,7 +176,7 @@ export class Spaces<S extends WorkingStore> {
     };
   }
 
-  /** A store whose users have their own names. */
+  /** A store that sees its users under their own IDs. */
   #view(space: SpaceUser): Store {
     const { store, namespace } = space;
     const name = JSON.stringify([store, namespace]);

@@ -7,7 +7,9 @@ export interface StoreWork {
   readonly ledger: Ledger;
   /** Registers the attendant that is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
-  /** The session that has a key or session ID now; `null`: none. Synchronous, also inside a transaction. */
+  /**
+   * The session that has a key or session ID now; `null`: none. Synchronous, so it can be called inside a transaction.
+   */
   find(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },

@@ -2,7 +2,10 @@ import { readKey } from "../core/keys.ts";
 import type { Usage } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 
-/** The attributes of spans, by OpenTelemetry's GenAI conventions. `docs/observability.md` lists them, held by a test. */
+/**
+ * The attributes of spans, by OpenTelemetry's GenAI conventions. `docs/observability.md` lists them, and a test
+ * compares the two.
+ */
 export const attributes = {
   operation: "gen_ai.operation.name",
   agentId: "gen_ai.agent.id",

@@ -97,7 +97,10 @@ interface LogRow<T extends SkeinEventType> {
   readonly details?: (event: SkeinEvent<T>) => Readonly<Record<string, unknown>>;
 }
 
-/** How each event is logged; `null` for an event that is not. `docs/observability.md` lists the levels, held by a test. */
+/**
+ * How each event is logged; `null` for an event that is not. `docs/observability.md` lists the levels, and a test
+ * compares the two.
+ */
 export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
   "run.queued": { level: "debug", text: "run queued", fields: ["lane", "kind", "startedBy"] },
   "run.started": { level: "info", text: "run started", fields: ["attempt", "model", "startedBy"] },

@@ -1,4 +1,4 @@
-/** All metrics of Skein. `docs/observability.md` lists them, held by a test. */
+/** All metrics of Skein. `docs/observability.md` lists them, and a test compares the two. */
 
 export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";

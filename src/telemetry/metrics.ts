@@ -12,7 +12,7 @@ import type { Watcher } from "./watch.ts";
 export interface MetricsSettings {
   /** Whether to add heap, event loop and similar metrics of the process. Defaults to `true`. */
   readonly processMetrics?: boolean;
-  /** The limit on distinct tools with a label of their own; further ones are `other`. Defaults to 100. */
+  /** The limit on distinct tools with their own label; further ones are `other`. Defaults to 100. */
   readonly maxTools?: number;
   /** The same limit for models. */
   readonly maxModels?: number;
@@ -242,7 +242,7 @@ type Metric = Counter | Gauge | Histogram;
 
 const load = createRequire(import.meta.url);
 
-/** The metrics of the table in a registry of their own. prom-client is loaded on first use, not at startup. */
+/** The metrics of the table in a separate registry. prom-client is loaded on first use, not at startup. */
 class MetricRegistry {
   readonly #hasProcessMetrics: boolean;
   #opened: { readonly registry: Registry; readonly metrics: ReadonlyMap<string, Metric> } | null = null;

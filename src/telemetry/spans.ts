@@ -42,7 +42,7 @@ interface OpenRun extends OpenSpan {
   readonly about: AttributeSet;
   readonly tools: BoundedMap<OpenSpan>;
   chat: OpenSpan | null;
-  /** When a failed request is retried, unless the retry is a step of its own. */
+  /** When a failed request is retried, unless the retry is a separate step. */
   retryAt: number | null;
 }
 

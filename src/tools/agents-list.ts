@@ -20,7 +20,7 @@ interface Requester {
   readonly canSpawn: boolean;
 }
 
-/** Lists the agents that this one may spawn or message, itself first. It learns nothing of other agents. */
+/** Lists the agents that this one may spawn or message, itself first. It learns nothing about other agents. */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",

@@ -190,7 +190,7 @@ function decodedSize(data: string): number {
   return Buffer.byteLength(data.replace(/\s+/g, ""), "base64");
 }
 
-/** Of the messages as UTF-8 JSON, including brackets and commas. */
+/** The size of the messages as UTF-8 JSON, including brackets and commas. */
 const maxHistoryBytes = 80 * 1024;
 
 const tooLarge = { role: "assistant", content: "[sessions_history omitted: message too large]" };
@@ -204,7 +204,7 @@ interface CappedMessages<Entry> {
   readonly hardCapped: boolean;
   /** How many were left out, including a message that is too large. */
   readonly dropped: number;
-  /** Of the messages that are shown. */
+  /** For the messages that are shown. */
   readonly truncated: boolean;
   readonly redacted: boolean;
 }
@@ -226,7 +226,7 @@ export function capMessages<Entry>(
   return atOnce(capMessagesInSteps(entries, clean, options));
 }
 
-/** The same, message by message, because redacting a long message takes time. */
+/** Like `capMessages`, one message at a time, because redacting a long message takes time. */
 export function* capMessagesInSteps<Entry>(
   entries: readonly Entry[],
   clean: (entry: Entry) => CleanedMessage,

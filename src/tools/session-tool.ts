@@ -24,7 +24,7 @@ export interface SessionTool {
   readonly output?: Schema;
   /** Called after all other calls of its message, so that it sees what they started. */
   readonly isLast?: boolean;
-  /** Other names of arguments: alias → name. The first one that is given counts. */
+  /** Other names of arguments: alias → name. The first one that is given is used. */
   readonly aliases?: Readonly<Record<string, string>>;
   /** Aliases that are refused together with the name itself; other aliases are dropped then. */
   readonly exclusiveAliases?: readonly string[];

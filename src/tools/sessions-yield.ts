@@ -76,7 +76,7 @@ async function listAwaitedChildren(run: Run, app: App): Promise<readonly string[
   return filterAwaited(own.toReversed(), run, app);
 }
 
-/** Those of the runs that are open or whose reply is in the inbox. */
+/** The runs among these that are open or whose reply is in the inbox. */
 async function filterAwaited(runs: readonly Run[], by: Run, app: App): Promise<readonly string[]> {
   const unread = (await app.runs.pending(by.session.uid)).filter(({ keptFor }) => keptFor === null);
   const senders = new Set(unread.map(({ provenance }) => provenance?.sourceSessionKey));

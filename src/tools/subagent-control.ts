@@ -103,8 +103,8 @@ type Steered =
   | { readonly gone: true };
 
 /**
- * Sends a message to a child during its turn, which takes it at the next step. A child that sleeps or has not started gets it
- * as a turn of its own, and so does an ACP agent. The message belongs to the caller's root and adds a hop.
+ * Sends a message to a child during its turn, which takes it at the next step. A child that sleeps or has not started
+ * gets it as a separate turn, and so does an ACP agent. The message belongs to the caller's root and adds a hop.
  */
 export async function steerChild(
   { run }: Child,
@@ -131,7 +131,7 @@ function describeSteer(runId: string, hasTurn: boolean, ofAcp: boolean): Steered
   };
 }
 
-/** The same call again returns the result of the first, whatever the child has done since. */
+/** Repeating the call returns the first result, whatever the child has done since. */
 async function findEarlierSteer({ userId, callId }: Caller, { runs }: App, ofAcp: boolean): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };

@@ -35,7 +35,10 @@ interface AskedSessions {
   readonly queries: readonly SessionQuery[];
 }
 
-/** The visibility, and how many sessions it hides. Sandboxed askers get no number, as they may not know of other sessions. */
+/**
+ * The visibility, and how many sessions it hides. Sandboxed askers get no number, because they may not know about other
+ * sessions.
+ */
 export async function readVisibilityFields(
   asker: Asker,
   action: AccessAction,

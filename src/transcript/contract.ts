@@ -39,7 +39,7 @@ export interface ImageLimits {
   /** Per request; the oldest images are dropped first. */
   readonly maxCount: number;
   readonly maxTotalBytes: number;
-  /** When absent, any GIF is accepted, also an animated one. */
+  /** If absent, any GIF is accepted, even an animated one. */
   readonly gif?: "still" | "none";
 }
 
@@ -89,7 +89,7 @@ export interface PruningOptions {
   /** When the provider was last called; `null` when unknown. */
   readonly lastCallAt: number | null;
   readonly now: number;
-  /** Globs over tool names. Without `allow`, every tool may be pruned; `deny` wins. */
+  /** Globs for tool names. Without `allow`, every tool may be pruned; `deny` wins. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
   /**
@@ -99,7 +99,7 @@ export interface PruningOptions {
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
-/** What the steps may know beyond the messages and the policy. */
+/** What the steps get in addition to the messages and the policy. */
 export interface TranscriptOptions {
   /** `entryIds[i]` is the entry of `messages[i]`, for the changes. */
   readonly entryIds?: readonly string[];

@@ -14,7 +14,7 @@ const originKey = Symbol("about");
 interface Origin {
   /** The message of the context that it was made from; `null` when a step inserted it. */
   readonly source: object | null;
-  /** A message of the session itself, and not a summary, a hook's text or a step's note in the user role. */
+  /** A message of the session itself, not a summary, a hook's text or a step's note in the user role. */
   readonly said: boolean;
   /** It names the session that it comes from, so its first line is not an imitation. */
   readonly annotated: boolean;
@@ -39,7 +39,7 @@ export function markAnnotated<M extends TranscriptMessage>(message: M, fields: P
   return { ...message, ...fields, [originKey]: { ...originOf(message), annotated: true } };
 }
 
-/** Merges messages into one that counts as the last one's. */
+/** Merges messages into one, which belongs to the entry of the last one. */
 export function mergeMessages<M extends TranscriptMessage>(
   messages: readonly [M, ...M[]],
   fields: Partial<M>,

@@ -48,8 +48,8 @@ export function isBoundary(code: number): boolean {
 }
 
 /**
- * Finds where a run of characters of one set ends. The last run of each set is remembered, so that a text that
- * starts a rule at every position is still read once per set.
+ * Finds where a run of characters of one set ends. The last run of each set is remembered, so that even a text in which
+ * a rule starts at every position is read only once per set.
  */
 export class CharacterRuns {
   readonly #text: string;
@@ -60,7 +60,10 @@ export class CharacterRuns {
     this.#text = text;
   }
 
-  /** The first index from `from` on outside the set. A run longer than `most` ends at any index after `from + most`. */
+  /**
+   * The first index at or after `from` that is outside the set. A run longer than `most` ends at any index after `from
+   * + most`.
+   */
   end(set: number, from: number, most: number): number {
     const text = this.#text;
     const knownFrom = this.#from[set] ?? 0;
@@ -106,7 +109,7 @@ export const tailLength = 4;
 const ellipsis = "…";
 export const fullMask = "***";
 
-/** Enough of a secret to tell which one it is, or nothing of a short one. */
+/** Shows enough of a secret to identify it, or nothing of a short one. */
 export function mask(secret: string): string {
   if (secret.length < minPartialMask || isEscapedAtEnds(secret)) return fullMask;
   return `${cutText(secret, head)}${ellipsis}${endOfText(secret, tailLength)}`;

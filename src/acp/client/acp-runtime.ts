@@ -83,13 +83,13 @@ function noAgentSession(sessionKey: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** Whether another process continues the run with an agent of its own. */
+/** Whether another process continues the run with its own agent. */
 function continuesElsewhere(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost" || reason.why === "closing";
   return reason instanceof SkeinError && reason.code === "fenced";
 }
 
-/** Answers the calls of an agent whose process was lost; their results are unknown. */
+/** Writes results for the calls of an agent whose process was lost; their real results are unknown. */
 async function closeOpenCalls({ open, say }: Turn): Promise<void> {
   for (const { id, name } of open?.calls ?? []) {
     const text = "[skein] This call has no result: the process that ran the agent was lost before it did.";

@@ -28,7 +28,7 @@ export interface PoolOptions {
 
 type StartAgent<A> = (signal: AbortSignal) => Promise<A>;
 
-/** The place of one session's agent in the pool, from the start of its process to its end. */
+/** One session's agent in the pool, from the start of its process to its end. */
 class PoolSlot<A> {
   readonly agentName: string;
   /** `null` while it starts. */
@@ -36,7 +36,7 @@ class PoolSlot<A> {
   started: Promise<unknown> = Promise.resolve();
   readonly startAborted = new AbortController();
   isClosed = false;
-  /** Set when its process is to end with its turn. */
+  /** Set if its process must end with its turn. */
   isResting = false;
   isIdle = false;
   idleSince = 0;

@@ -20,7 +20,7 @@ export interface InitializeResponse {
   readonly canResume: boolean;
   readonly canFork: boolean;
   readonly canList: boolean;
-  /** Whether a session takes a system prompt. Otherwise it becomes part of the prompts. */
+  /** Whether a session accepts a system prompt. Otherwise it becomes part of the prompts. */
   readonly takesSystem: boolean;
   readonly promptCapabilities: PromptCapabilities;
   /** The names of the ways to log in. */
@@ -132,7 +132,7 @@ export type SettingChange =
   | { readonly set: "option"; readonly configId: string; readonly value: string }
   | { readonly set: "mode" | "model"; readonly value: string };
 
-/** How a setting is called in messages, and in the parameters of `sessions_spawn`. */
+/** The name of a setting in messages, and in the parameters of `sessions_spawn`. */
 const categories = {
   model: { title: "model", parameter: "model" },
   thought_level: { title: "thinking level", parameter: "thinking" },
@@ -143,7 +143,7 @@ export function settingChanges(
   agent: string,
   wanted: WantedSettings,
   offered: SessionResponse,
-  /** The settings were applied before. A setting that the agent no longer offers then stays as it is. */
+  /** The settings were applied before. Then a setting that the agent no longer offers is left unchanged. */
   wasSet = false,
 ): readonly SettingChange[] {
   const wantedByCategory = { model: wanted.model, thought_level: wanted.thinking };

@@ -250,7 +250,7 @@ export class Agent {
   }
 }
 
-/** The message of an agent's error, with the data that often holds the reason. */
+/** The message of an agent's error, with its data, which often contains the reason. */
 function errorText({ message, code, data }: RequestError): string {
   const details = (data as { details?: unknown } | null | undefined)?.details;
   const more = typeof details === "string" ? details : data === undefined ? "" : JSON.stringify(data);

@@ -30,7 +30,7 @@ export interface ClientFilesOptions {
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
 }
 
-/** How a prompt names the attachments of its session. */
+/** How a prompt refers to the attachments of its session. */
 const attachmentPath = /^attachments\/(?=[^/])/;
 
 /**

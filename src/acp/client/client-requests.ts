@@ -75,7 +75,7 @@ export class ClientRequests {
     return respond(() => this.#files.readTextFile(params), params.path);
   }
 
-  /** An agent writes freely inside its folder. It asks for permission by itself where it is configured to. */
+  /** An agent may write freely inside its folder. If it is configured to, it asks for permission itself. */
   async #writeFile(params: WriteTextFileRequest): Promise<void> {
     if (this.#requireTurn().policy === "deny") refuse("Files are not written here: permissions are denied");
     await respond(() => this.#files.writeTextFile(params));

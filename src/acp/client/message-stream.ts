@@ -79,7 +79,7 @@ export function messageStream(
   return { readable, writable };
 }
 
-/** `null` for a message that the SDK could only complain about. */
+/** `null` for a message that the SDK would only log as an error. */
 function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
   const { jsonrpc, id, method } = message;
   if (jsonrpc !== "2.0") return null;
@@ -128,7 +128,7 @@ const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.terminal.output,
 ]);
 
-/** Limits the pending requests of an agent, so that they never hold more memory than a few files. */
+/** Limits the pending requests of an agent, so that they never use more memory than a few files. */
 export class RequestLimiter {
   /** By ID, until the response is written. */
   readonly #pending = new Map<unknown, { readonly bytes: number; readonly isLarge: boolean }>();
@@ -238,7 +238,7 @@ async function parse(line: string, signal: AbortSignal | undefined): Promise<unk
 /** Real messages are large because of their texts. Millions of small values would block the event loop for seconds. */
 export const maxValues = 250_000;
 
-/** Shorter lines are parsed quickly, whatever they hold. */
+/** Shorter lines are parsed quickly, whatever they contain. */
 const minCheckedBytes = 64 * 1024;
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];

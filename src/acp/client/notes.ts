@@ -127,7 +127,7 @@ export class Notes {
   #compaction(id: unknown): Compaction {
     const key = String(id);
     const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
-    // Real agents run far fewer at once; beyond the limit a compaction is not tracked.
+    // Real agents run far fewer compactions at once; beyond the limit a compaction is not tracked.
     if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
     return known;
   }

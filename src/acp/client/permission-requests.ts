@@ -137,7 +137,7 @@ export class PermissionRequests {
 
   async #ask(name: string, args: Arguments): Promise<Verdict> {
     if (this.isClosed) return "cancelled";
-    // Not the agent's call ID: an agent may reuse one, and an approval holds for one question.
+    // Not the agent's call ID: an agent may reuse one, and an approval is valid for one question.
     const id = `acp-${this.#context.id}-${++this.#questionCount}`;
     const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
     this.#pending = answer.catch((error: unknown) => {
@@ -209,8 +209,8 @@ export function permissionOutcome(
 }
 
 /**
- * Two commands with the same key do the same. A list of words never equals a shell line, unless the line consists of plain
- * words that a shell passes on unchanged.
+ * Two commands with the same key have the same effect. A list of words never equals a shell line, unless the line
+ * consists of plain words that a shell passes on unchanged.
  */
 function callKey(command: unknown, args: unknown): string | null {
   const words = commandWords(command, args);

@@ -31,7 +31,7 @@ export type ProbeResult =
     }
   | { readonly answers: false; readonly problem: string };
 
-/** Starts an agent, asks for its capabilities, and ends it. Leaves no process, whatever the agent does. */
+/** Starts an agent, asks for its capabilities, and ends it. Leaves no process behind, whatever the agent does. */
 export async function probeAgent(
   agent: AcpAgent,
   { env, cwd, timeoutMs }: ProbeOptions,
@@ -116,6 +116,6 @@ function tryRead(result: unknown): InitializeResponse | null {
   try {
     return readInitializeResponse(result);
   } catch {
-    return null; // without a protocol version it is no answer to `initialize`
+    return null; // without a protocol version this is not a response to `initialize`
   }
 }

@@ -53,7 +53,7 @@ class PromptImages {
 
   async load(block: Block): Promise<Block> {
     const ref = block.type === "text" && block.skein?.blob?.was === "image" ? block.skein.blob : null;
-    // Blocks of unknown types pass through as they are.
+    // Blocks of unknown types are passed through unchanged.
     if (ref === null && block.type !== "image") return block;
     const image = ref ?? (block as ImageBlock);
     const replaceBy = (why: Parameters<typeof imagePlaceholder>[1]): TextBlock => ({
@@ -99,8 +99,8 @@ function separateFromNext(prompt: readonly ContentBlock[]): ContentBlock[] {
 }
 
 /**
- * Adds the system prompt to a prompt, for agents that have no other place for it, whenever it differs from the one that the
- * agent was last told. It comes after a prompt that is one of the agent's commands (`/compact`).
+ * Adds the system prompt to a prompt, for agents that have no other place for it, whenever it differs from the one that
+ * was last sent to the agent. It comes after a prompt that is one of the agent's commands (`/compact`).
  */
 export function withSystemPrompt(
   prompt: readonly ContentBlock[],

@@ -173,8 +173,8 @@ function variablesOf(list: readonly EnvVariable[]): Record<string, string> {
 }
 
 /**
- * Agents send programs with arguments as well as shell lines: a command without arguments that is no program is run as a
- * line. Its stderr is redirected to its stdout, so that the two stay in order.
+ * Agents send programs with arguments as well as shell lines: a command without arguments that is not a program is run
+ * as a shell line. Its stderr is redirected to its stdout, so that the two stay in order.
  */
 async function shellCommand(
   { command, args }: Command,

@@ -17,7 +17,7 @@ const maxImages = 20;
 const maxImageBase64 = 28_000_000;
 const maxLineChars = 2000;
 
-/** The content of a finished tool call as blocks of a tool result. Falls back to `rawOutput` when `content` holds nothing. */
+/** The content of a finished tool call as blocks of a tool result. Falls back to `rawOutput` if `content` is empty. */
 export function resultContent(
   { content, rawOutput }: { readonly content: unknown; readonly rawOutput: unknown },
   terminalText: (terminalId: string) => string | null,
@@ -68,7 +68,7 @@ function textBlock(text: string): TextBlock {
   return { type: "text", text };
 }
 
-/** A content block as text. A block without text becomes a short description of what it holds. */
+/** A content block as text. A block without text becomes a short description of its content. */
 export function contentText(block: unknown): string {
   if (!isRecord(block)) return "";
   switch (block.type) {

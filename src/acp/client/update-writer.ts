@@ -25,7 +25,7 @@ export class UpdateWriter {
   #queuedBytes = 0;
   #drained: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
-  /** Set when a write failed: later acts are returned by `end` instead of being written. */
+  /** Set when a write failed: `end` returns later acts instead of writing them. */
   #isHolding = false;
   #held: Act[] = [];
   /** Text of this turn of the event loop, emitted as one event: readers pay per event. */
@@ -144,7 +144,7 @@ export class UpdateWriter {
     else await this.#write(act.message);
   }
 
-  /** Hooks hear of the agent's messages and calls, but cannot refuse them: the agent has already acted. */
+  /** Hooks are notified of the agent's messages and calls, but cannot refuse them: the agent has already acted. */
   async #write(message: Extract<Act, { act: "say" }>["message"]): Promise<void> {
     const { hooks, say } = this.#turn;
     if (message.role === "assistant") await hooks.llmOutput(message);

@@ -130,7 +130,7 @@ export class AcpAgent {
       return await this.#answer(sessionId, open, prompt, signal, responded.promise);
     } finally {
       open.unansweredCount -= 1;
-      // By then the SDK is sending the response.
+      // At that point the SDK is sending the response.
       setImmediate(responded.resolve);
     }
   }

@@ -133,8 +133,8 @@ export class LiveSession {
   }
 
   /**
-   * Sends a prompt, and shows its run until it ends. The prompt is accepted at once. An editor takes every update before a
-   * response for a part of that response, so the updates wait until the prompts before it have `responded`.
+   * Sends a prompt, and shows its run until it ends. The prompt is accepted at once. An editor treats every update
+   * before a response as part of that response, so the updates wait until the prompts before it have `responded`.
    */
   async prompt(
     { message, attachments }: PromptInput,
@@ -186,7 +186,7 @@ export class LiveSession {
     this.permissions.withdrawRuns(prompts.flatMap(({ runId }) => runId ?? []));
   }
 
-  /** Shows a text of Skein as the agent's. It is not stored in the session. */
+  /** Shows a text of Skein as if the agent had sent it. It is not stored in the session. */
   async say(text: string): Promise<void> {
     const update: SessionUpdate = { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
     await this.#inOrder(() => this.#editor.sendUpdate(update));

@@ -47,7 +47,7 @@ export async function listSessions(
         title: titleOf(row),
         updatedAt: new Date(row.updatedAt).toISOString(),
       }));
-    // Some editors take an empty page for the end of the list.
+    // Some editors treat an empty page as the end of the list.
     if (sessions.length > 0 || nextCursor === null) return { sessions, nextCursor };
     at = nextCursor;
   }
@@ -152,7 +152,7 @@ export async function usageUpdate(
   return { sessionUpdate: "usage_update", used: contextTokens, size: used.contextWindow, cost };
 }
 
-/** What of a request to open a session was not done; `null` if everything was. */
+/** The parts of a request to open a session that were ignored; `null` if there are none. */
 export function ignoredText(
   { canCall }: ServerContext,
   request: { readonly mcpServers?: readonly unknown[]; readonly cwd: string },

@@ -37,7 +37,7 @@ export class SessionView {
     this.#answerId = newId();
   }
 
-  /** Skips the entry of a prompt, which the editor shows by itself. */
+  /** Skips the entry of a prompt, because the editor already shows it. */
   expectTyped(entryId: string): void {
     this.#typedHere.add(entryId);
   }
@@ -143,7 +143,7 @@ export class SessionView {
     return updates;
   }
 
-  /** What the deltas have not brought; the whole answer if they differ from it. */
+  /** The part of the answer that the deltas did not include; the whole answer if they differ from it. */
   #missingChunks(content: AssistantMessage["content"]): SessionUpdate[] {
     const id = this.#answerId;
     const thinking = joinLines(content.map((block) => (block.type === "thinking" ? block.thinking : "")));
@@ -217,7 +217,7 @@ function userChunks(messageId: string, content: Content): SessionUpdate[] {
 const priorities = ["high", "medium", "low"] as const;
 const statuses = ["pending", "in_progress", "completed"] as const;
 
-/** The plan of another agent as it came over ACP. Malformed entries are left out. */
+/** The plan of another agent as received over ACP. Malformed entries are left out. */
 function planUpdate(data: unknown): SessionUpdate[] {
   const { entries } = (data ?? {}) as { readonly entries?: unknown };
   if (!Array.isArray(entries)) return [];

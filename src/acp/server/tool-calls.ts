@@ -52,7 +52,7 @@ export class ToolCalls {
     return [...this.#latest.values()].filter(({ hasEnded }) => !hasEnded);
   }
 
-  /** Ends calls that no run works on any more. */
+  /** Ends calls that no run works on anymore. */
   abandon(calls = this.open()): SessionUpdate[] {
     return calls.filter(({ hasEnded }) => !hasEnded).map((each) => this.#end(each, "failed", []));
   }

@@ -13,7 +13,7 @@ import { buildModelCall } from "./model-call.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Of an answer that grew too long: later requests send it to the model again. */
+/** The part that is kept of an answer that grew too long, because later requests send it to the model again. */
 const maxOverlongCharacters = 100_000;
 
 /**
@@ -127,7 +127,7 @@ async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promis
   return request;
 }
 
-/** An unknown window counts as no larger than the request that did not fit. */
+/** An unknown window is assumed to be no larger than the request that did not fit. */
 function sizeOf({ model }: Turn, { tokens }: TurnRequest): { tokens: number; contextWindow: number } {
   const known = modelInfo(model.provider, model.model, model.policy.api)?.contextWindow;
   return { tokens, contextWindow: model.info.contextWindow ?? known ?? tokens };
@@ -159,11 +159,11 @@ interface Ending {
   /** The number of requests, and whether another one may succeed. */
   readonly attempts: number;
   readonly retryable: boolean;
-  /** Left out: no limit. */
+  /** Absent: no limit. */
   readonly maxCharacters?: number;
 }
 
-/** The text of an incomplete answer. Its calls are left out, so that no results are owed. */
+/** The text of an incomplete answer. Its calls are removed, so no results are needed. */
 function unfinishedAnswer(
   collector: PartCollector,
   ending: Ending,
@@ -173,7 +173,7 @@ function unfinishedAnswer(
   const { stopReason, errorMessage, attempts, retryable, maxCharacters = Number.POSITIVE_INFINITY } = ending;
   const facts = collector.facts ?? { finishReason: { unified: "interrupted" as const, raw: undefined } };
   const whole = wholeAnswer(collector, facts, model, timestamp);
-  // Without signatures, which are valid only for the complete answer.
+  // Signatures are dropped, because they are valid only for the complete answer.
   const texts = collector.texts.filter((text) => text.trim() !== "");
   const tries = { attempts, retryable };
   return {
@@ -185,7 +185,7 @@ function unfinishedAnswer(
   };
 }
 
-/** Keeps the first characters of all texts together, and says how many are missing. */
+/** Keeps the first characters of all texts in total, and notes how many are missing. */
 function cutTexts(texts: readonly string[], maxCharacters: number): readonly string[] {
   const kept: string[] = [];
   let room = maxCharacters;

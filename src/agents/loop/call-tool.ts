@@ -24,8 +24,8 @@ interface CallOrigin {
 const maxErrorLength = 8000;
 
 /**
- * Makes one call. A problem with the call becomes a failed result that the model can act on. Only what ends the run is
- * thrown: an abort, a failed check, a write under a lost fence.
+ * Makes one call. A problem with the call becomes a failed result that the model can act on. Only errors that end the
+ * run are thrown: an abort, a failed check, a write under a lost fence.
  */
 async function callTool(
   turn: Turn,
@@ -75,7 +75,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Why a call is not made; `null`: it is. */
+/** Why a call is not made; `null`: it is allowed. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -198,7 +198,7 @@ export interface AnsweredCalls {
   readonly answered: readonly AnsweredCall[];
   /** The entry of the last result that was written; `null`: none was. */
   readonly entryId: string | null;
-  /** The combined request of tools that want the run to sleep; `null`: none does. */
+  /** The combined sleep request of the tools; `null`: no tool requested sleep. */
   readonly sleep: SleepRequest | null;
 }
 
@@ -240,7 +240,7 @@ export async function answerCalls(
   return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
 }
 
-/** In the order of the calls. A call of a tool that comes last is not made if another call ends the run. */
+/** In the order of the calls. A tool that must run last is not called if another call ends the run. */
 function startAll(
   { tools }: Turn,
   calls: readonly ToolCallBlock[],

@@ -20,7 +20,7 @@ export interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-/** A stream that failed without an error of its own. */
+/** A stream that failed without reporting an error. */
 export class StreamFailure extends Error {
   override readonly name = "StreamFailure";
   readonly code: "cut" | "stalled" | "filtered" | "overflow";
@@ -138,7 +138,9 @@ function readError(error: unknown): ErrorFacts {
   };
 }
 
-/** The provider's own message, if there is one. The SDK replaces a body that it cannot read by the name of the status. */
+/**
+ * The provider's own message, if there is one. The SDK replaces a body that it cannot read with the name of the status.
+ */
 function messageOf(
   { message, responseBody }: Record<string, unknown>,
   inner: Record<string, unknown>,
@@ -209,7 +211,7 @@ function jsonOf(value: unknown): string {
   }
 }
 
-/** The error that ends the turn. A SkeinError, such as a missing base URL, stays as it is. */
+/** The error that ends the turn. A SkeinError, such as a missing base URL, is passed on unchanged. */
 export function errorOf(
   failure: Failure,
   error: unknown,

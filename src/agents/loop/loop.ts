@@ -105,14 +105,14 @@ class Loop {
     return null;
   }
 
-  /** The guard told the model which calls are invalid. The same calls again would get the same note. */
+  /** The guard told the model which calls are invalid. Repeating the same calls would get the same note. */
   #afterInvalidCalls({ content }: AnswerDraft): null {
     const calls = content.filter((block) => block.type === "toolCall");
     if (this.#repeats.addInvalid(calls)) throw repeatedCall(calls[0]);
     return null;
   }
 
-  /** An answer without calls ends the turn, unless it does not fit the schema. */
+  /** An answer without calls ends the turn, unless it does not match the schema. */
   async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
     const { outputSchema } = this.#turn;
     // A refused message is not part of the session.
@@ -183,7 +183,7 @@ export class RepeatDetector {
     );
   }
 
-  /** The same for calls that are invalid and were not made. */
+  /** Like `add`, for calls that are invalid and were not made. */
   addInvalid(calls: readonly Pick<ToolCallBlock, "name" | "arguments">[]): boolean {
     return this.#see(calls.map((call) => [call.name, call.arguments, "invalid"]));
   }
@@ -203,7 +203,7 @@ export class RepeatDetector {
   }
 }
 
-/** The same text for equal values, whatever the order of their fields. */
+/** Returns the same text for equal values, regardless of the order of their fields. */
 export function canonicalJson(value: unknown): string {
   return stringifyJson(sortFields(value)) ?? "null";
 }
@@ -215,7 +215,7 @@ function sortFields(value: unknown, depth = 0): unknown {
   if (depth > maxSortDepth) return value;
   if (Array.isArray(value)) return value.map((each) => sortFields(each, depth + 1));
   if (!isRecord(value)) return value;
-  // As pairs: an object would move numeric names to the front and lose `__proto__`.
+  // Serialized as pairs, because an object would move numeric names to the front and lose `__proto__`.
   const names = Object.keys(value).toSorted();
   return { fields: names.map((name) => [name, sortFields(value[name], depth + 1)]) };
 }

@@ -105,7 +105,7 @@ class StallWatch {
   }
 
   end(): void {
-    // A reason avoids creating an error with its stack that is never read.
+    // Passing a reason avoids creating an error whose stack is never read.
     this.#ended.abort("ended");
   }
 

@@ -3,7 +3,7 @@ import { systemClock } from "../../core/clock.ts";
 import type { Sleep } from "../../core/concurrency.ts";
 import { sleep } from "../../core/concurrency.ts";
 
-/** What the loop takes from outside, so that tests can control it. */
+/** Services that are injected into the loop, so that tests can control them. */
 export interface LoopServices {
   readonly clock: Clock;
   /** From 0 to 1, exclusive. */

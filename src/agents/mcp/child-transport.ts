@@ -88,7 +88,7 @@ export class ChildTransport implements Transport {
     });
   }
 
-  /** Works during the start too. Resolves when the process and everything it started has ended. */
+  /** Can be called during the start. Resolves when the process and everything it started have ended. */
   async close(): Promise<void> {
     const child = await this.#starting?.catch(() => null); // `start` reported the error.
     await child?.stop();

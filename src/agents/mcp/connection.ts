@@ -127,7 +127,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
 export interface McpCommand {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to PATH, HOME and LANG; nothing else of our environment is passed on. */
+  /** Added to PATH, HOME and LANG; no other variable of our environment is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Maximum duration of a call. Default: 60,000. */

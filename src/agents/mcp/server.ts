@@ -46,7 +46,7 @@ export class McpServer {
     }
   }
 
-  /** A server that fails gives a failed result; only an abort is thrown. */
+  /** A server failure becomes a failed result; only an abort is thrown. */
   async call(
     tool: string,
     args: Readonly<Record<string, unknown>>,

@@ -29,7 +29,7 @@ interface ResponseAbout {
   readonly api: string;
   readonly model: string;
   readonly timestamp: number;
-  /** Left out: unknown. */
+  /** Absent: unknown. */
   readonly cost?: Required<NonNullable<Usage["cost"]>>;
 }
 
@@ -106,7 +106,7 @@ type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 type CallPart = Extract<AssistantPart, { type: "tool-call" }>;
 
-/** Converts the parts of an answer to blocks. A part without a block of its own is kept as it is. */
+/** Converts the parts of an answer to blocks. A part without a matching block is kept unchanged. */
 export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessage["content"] {
   const blocks: unknown[] = [];
   for (let at = 0; at < parts.length; at++) {

@@ -25,7 +25,7 @@ const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
   ["any other", /too many tokens/i],
 ];
 
-/** Limits on tokens per minute are worded alike, but a shorter request does not help. */
+/** Limits on tokens per minute have similar wording, but a shorter request does not help. */
 const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
 
 /** Characters of each text that are searched. */

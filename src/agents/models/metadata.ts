@@ -11,7 +11,7 @@ export type Report = (change: Change) => void;
 /** The name of our own metadata of a part. No provider reads it. */
 export const ownName = "skein";
 
-/** The value if it has the shape of metadata, else `undefined`. */
+/** The value if it has the shape of metadata, otherwise `undefined`. */
 export function metadataOf(value: unknown): Metadata | undefined {
   if (!isRecord(value)) return undefined;
   return Object.values(value).every(isRecord) ? (value as Metadata) : undefined;

@@ -22,7 +22,7 @@ export interface ModelRequestInput {
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
-  /** Left out: unknown, which is reported if the history has calls. */
+  /** Absent: unknown, which is reported if the history has calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
   /** Default: `off`. */
   readonly thinkingLevel?: string | undefined;
@@ -143,12 +143,12 @@ type Reasoning = NonNullable<LanguageModelV4CallOptions["reasoning"]>;
 export interface ThinkingOptions {
   readonly reasoning?: Reasoning;
   readonly providerOptions?: Metadata | undefined;
-  /** Tokens to add to the output limit; Anthropic's package adds a budget itself. */
+  /** Tokens to add to the output limit; Anthropic's package adds its budget itself. */
   readonly room: number;
   readonly changes: readonly Change[];
 }
 
-/** The token budget of each level, or the room it needs where the API has no budget. */
+/** The token budget of each level, or the extra output tokens it needs if the API has no budget. */
 const budgets = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 24_576, max: 24_576 } as const;
 type Level = keyof typeof budgets;
 
@@ -222,7 +222,7 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   };
 }
 
-/** For an unknown model, the package decides whether it takes a budget. */
+/** For an unknown model, the package decides whether it accepts a budget. */
 function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level): ThinkingOptions {
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {

@@ -18,7 +18,10 @@ export interface OpenModelOptions {
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
-  /** Default: by the wire format, else by the name of the provider. An unknown provider is OpenAI-compatible. */
+  /**
+   * Default: determined by the wire format, otherwise by the name of the provider. An unknown provider is
+   * OpenAI-compatible.
+   */
   readonly type?: ModelType;
 }
 
@@ -30,8 +33,8 @@ export interface ModelPackage {
 }
 
 /**
- * The package and wire format for a model: the named format, else that of the type, else that of the provider. The
- * transcript is made for the format, so the package follows it.
+ * The package and wire format for a model: the named format, otherwise that of the type, otherwise that of the
+ * provider. The transcript is made for the format, so the package follows it.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,

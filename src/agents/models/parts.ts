@@ -18,7 +18,7 @@ export interface ResponseOnlyPart {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A part of an answer that our format has no block for, kept as it is. Other readers of the file skip it. */
+/** A part of an answer that our format has no block for, kept unchanged. Other readers of the file skip it. */
 interface PartBlock {
   readonly type: typeof partBlockType;
   readonly skein: { readonly part: Fields };
@@ -34,13 +34,13 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** A readable text that stands for a file. The file itself is stored in the same block. */
+/** A readable text that represents a file. The file itself is stored in the same block. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };
 }
 
-/** The part behind a stand-in text; `null`: an ordinary text, or one that was edited. */
+/** The part that a stand-in text represents; `null`: an ordinary text, or one that was edited. */
 function replacedPart(block: TextBlock): Fields | null {
   const part = block.skein?.part;
   return part !== undefined && block.text === standInText(part) ? part : null;
@@ -219,7 +219,7 @@ function filePart(block: ImageBlock): FilePart {
   };
 }
 
-/** The part behind a stand-in text, if this provider accepts it. */
+/** The part that a stand-in text represents, if this provider accepts it. */
 function acceptedPart(block: TextBlock, api: Api, place: "user" | "result"): ResultPart | null {
   const part = replacedPart(block);
   if (part === null) return null;

@@ -69,7 +69,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
 /** Suffixes of the same model: a date, a build number, `latest`. */
 const sameModel = /^-(?:\d{8}|\d{4}-\d{2}-\d{2}|00\d|latest)$/;
 
-/** `null`: unknown. The price of a model does not hold on servers of others. */
+/** `null`: unknown. The price of a model does not apply on other providers' servers. */
 export function priceOf(provider: string, model: string): ModelPrice | null {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   const row = Object.entries(rows ?? {}).find(([name]) => {
@@ -91,7 +91,7 @@ export type Cost = Required<NonNullable<Usage["cost"]>>;
 
 const million = 1_000_000;
 
-/** In dollars. Cached tokens without a price of their own cost as much as other input. */
+/** In dollars. Cached tokens without their own price cost as much as other input. */
 export function costOf(usage: Usage, price: Omit<ModelPrice, "source">): Cost {
   const of = (tokens: number | undefined, each: number) => ((tokens ?? 0) * each) / million;
   const input = of(usage.input, price.input);

@@ -27,8 +27,8 @@ interface NamedDraft {
 }
 
 /**
- * Converts messages of the AI SDK to drafts; drafts stay as they are. System messages become messages that are not shown.
- * Throws `invalid_arguments` with the path of a message that is neither.
+ * Converts messages of the AI SDK to drafts; drafts are passed through unchanged. System messages become messages that
+ * are not shown. Throws `invalid_arguments` with the path of a message that is neither.
  */
 export function toDrafts(given: unknown, origin: Origin): readonly NamedDraft[] {
   if (!Array.isArray(given)) throw invalidItem("messages", "must be an array");
@@ -86,7 +86,7 @@ function checkPart(part: unknown, role: string, item: string): void {
   if (role === "user" && !userParts.includes(type))
     throw invalidItem(item, `must be of type ${userParts.join(", ")}`);
   if (type === "text" && typeof part.text !== "string") throw invalidItem(item, "must have a text");
-  // Images and files may contain bytes, which JSON cannot hold but we convert.
+  // Images and files may contain bytes, which JSON cannot represent but we convert.
   if (userParts.includes(type)) return;
   try {
     JSON.stringify(part);

@@ -203,7 +203,7 @@ const failedText = "The tool failed:";
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: "tool" }>;
 
-/** Says in words that a tool failed where the API has no field for it, and for results with images. */
+/** States in the text that a tool failed if the API has no field for it, and for results with images. */
 export function describeFailures(
   prompt: LanguageModelV4Prompt,
   { provider, api }: Pick<TranscriptPolicy, "provider" | "api">,

@@ -159,7 +159,7 @@ export async function endMarked(mark: string, { env }: ProcessOptions): Promise<
 /** Uses a second warden when the first was killed before it finished. */
 async function sweep(pid: number, replaceWarden: () => Promise<Warden>): Promise<void> {
   killGroup(pid);
-  const warden = await replaceWarden().catch(() => null); // No process can be started any more.
+  const warden = await replaceWarden().catch(() => null); // No more processes can be started.
   warden?.watch(pid);
   await warden?.end("now");
 }

@@ -9,7 +9,7 @@ import { callTools, say } from "./play-reply.ts";
 
 const maxRows = 20;
 
-/** A turn ends after the results of its tools, or sleeps once for the helpers that it spawned. */
+/** A turn ends after its tool results, or sleeps once for the helpers that it spawned. */
 export function answerResults({ results, rounds, tools }: Conversation, choose: Choose): Reply {
   const canYield = tools.some(({ name }) => name === "sessions_yield") && rounds === 1;
   const isRunning = (result: ToolResult) =>
@@ -170,7 +170,7 @@ export function summarizeReports({ request, spawned }: Conversation, choose: Cho
   return say([title, ...lines, ...refusals].join("\n"));
 }
 
-/** The texts between fences, else the whole text. */
+/** The texts between fences, otherwise the whole text. */
 function fencedTexts(text: string): readonly string[] {
   const texts: string[] = [];
   let fence: string | null = null;
@@ -186,7 +186,7 @@ function fencedTexts(text: string): readonly string[] {
   return texts.length > 0 ? texts : [text];
 }
 
-/** The answer to a message of another session that is not understood. */
+/** The answer to a message from another session that is not understood. */
 export function noteMessage(text: string, choose: Choose): Reply {
   return say(choose(`Noted: ${quote(text, "en")}.`, `收到：${quote(text, "zh")}。`));
 }

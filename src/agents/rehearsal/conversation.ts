@@ -159,7 +159,7 @@ function readTask(text: string): string {
   return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
-/** Requests are understood in two languages, and answered in their own. */
+/** Requests are understood in two languages, and answered in the language of the request. */
 export type Language = "en" | "zh";
 
 /** Returns the text in the language of the answer. */

@@ -9,7 +9,7 @@ import type {
 } from "@ai-sdk/provider";
 import { present } from "../../core/present.ts";
 
-/** What a model of ours answers, and how the AI SDK receives it: whole, streamed, or as a provider's error. */
+/** The reply of one of our models, and how the AI SDK receives it: whole, streamed, or as a provider error. */
 
 export interface Reply {
   readonly thinking: string;
@@ -124,7 +124,7 @@ export function usageOf(tokens: {
   };
 }
 
-/** A clock that a model waits by. */
+/** The clock of a model that waits. */
 export interface ModelClock {
   now(): number;
   /** Rejects with the signal's reason when it is aborted. */
@@ -202,7 +202,7 @@ export class ProviderFailure extends Error {
 
   constructor(failure: {
     readonly message: string;
-    /** Left out: the server was not reached. */
+    /** Absent: the server was not reached. */
     readonly status?: number;
     /** Default: by the status, as in the AI SDK. */
     readonly isRetryable?: boolean;

@@ -58,7 +58,7 @@ const waitEnding =
 const zhWaitEnding =
   /[，,\s]{0,3}并?等待(?:回复)?\s{0,3}(?:(?<number>\d{1,5})\s{0,3}(?<unit>秒|分钟))?[。！？]?$/u;
 
-/** A key has colons or is `main`; every other name is a label. */
+/** A key contains colons or is `main`; every other name is a label. */
 export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | null): Reply | null {
   const name = targetOf(found);
   if (name === null) return null;
@@ -101,7 +101,7 @@ const maxHelpers = 20;
 const spawnEnding = /[\s,]{1,3}and(?: then)? (?:summari[sz]e|wait|report)[^.;]{0,40}[.!]?$/iu;
 const zhSpawnEnding = /[，,\s]{0,3}(?:并|然后|再)(?:总结|汇总|等)[^。；]{0,20}[。！]?$/u;
 
-/** As many tasks as helpers, separated by semicolons, go one to each. */
+/** If there are as many tasks, separated by semicolons, as helpers, each helper gets one. */
 export function spawnHelpers(found: FoundRequest): Reply | null {
   const given = readNumber(found.groups.number);
   if (found.groups.number !== undefined && given === null) return null;
@@ -160,7 +160,7 @@ export function fail(found: FoundRequest): Reply {
   throw new ProviderFailure({ status: 503, message });
 }
 
-/** A result that follows from the text of the task alone. */
+/** A result that depends only on the text of the task. */
 export function doTask({ rest, choose }: Pick<FoundRequest, "rest" | "choose">): Reply | null {
   const task = rest.trim();
   if (task === "") return null;

@@ -23,13 +23,13 @@ export interface Request {
   readonly begins: Readonly<Record<Language, RegExp>>;
   /** The session tool that it needs; `null`: none. */
   readonly tool: string | null;
-  /** `null`: the text means something else after all. Throws where a provider would fail. */
+  /** `null`: the text is a different request. Throws where a provider would fail. */
   readonly answer: (found: FoundRequest) => Reply | null;
 }
 
 /**
- * The parts of the patterns. Every repetition has a bound and every pattern is anchored, so that matching takes the same
- * time whatever the request.
+ * The parts of the patterns. Every repetition has a bound and every pattern is anchored, so that matching takes the
+ * same time for any request.
  */
 const gap = "\\s{1,9}";
 const end = "[\\s.。!！?？]{0,9}$";
@@ -37,16 +37,16 @@ const separator = "[\\s,，:：]{0,9}";
 const the = `(?:${gap}(?:the|my|your|all))?`;
 const number = "\\d{1,9}|[a-z]{1,8}|[一二两三四五六七八九十]";
 const helpers = "(?:helpers?|sub-?agents?)";
-/** A session by key or label, in quotes where it has spaces; a pronoun is none. */
+/** A session by key or label, in quotes if it contains spaces. Pronouns are excluded. */
 const target = `(?!(?:me|us|you|the|a|an|your)\\b)(?:"(?<quoted>[^"]{1,512})"|(?<plain>[^\\s"“”「」,，]{1,512}))`;
-/** In Chinese no space has to follow a key. */
+/** In Chinese, a key need not be followed by a space. */
 const zhTarget = `(?![我你您他她它])(?:["“「](?<quoted>[^"”」]{1,512})["”」]|(?<plain>[A-Za-z0-9][\\w:.@/#-]{0,511}))`;
 
 function pattern(...parts: readonly string[]): RegExp {
   return new RegExp(`^(?:${parts.join("")})`, "iu");
 }
 
-/** The first match counts. */
+/** The first match wins. */
 export const requests: readonly Request[] = [
   {
     id: "help",

@@ -31,11 +31,11 @@ export interface ModelStep {
   }[];
   /** In tokens. Default: four characters count as one. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number };
-  /** Default: `tool-calls` if there are calls, else `stop`. */
+  /** Default: `tool-calls` if there are calls, otherwise `stop`. */
   readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other";
   /** Before each part of a stream. */
   readonly delayMs?: number;
-  /** After text or calls the stream fails, else the request. Without a status, it is a network error. */
+  /** After text or calls the stream fails, otherwise the request. Without a status, it is a network error. */
   readonly error?: {
     readonly message: string;
     readonly status?: number;
@@ -43,7 +43,7 @@ export interface ModelStep {
     readonly retryable?: boolean;
     readonly retryAfter?: string;
   };
-  /** After the answer, nothing more comes until the request is aborted. */
+  /** After the answer, nothing more arrives until the request is aborted. */
   readonly stall?: boolean;
   /** The stream ends without a `finish` part. */
   readonly cut?: boolean;

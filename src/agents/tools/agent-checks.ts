@@ -3,14 +3,14 @@ import { SkeinError } from "../../core/errors.ts";
 import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
 import * as s from "../../core/schema.ts";
 
-/** What the fields of an agent must be. */
+/** A check of one field of an agent. */
 
 export interface Check {
   readonly expected: string;
   fits(value: unknown): boolean;
 }
 
-/** Fields of a record, each checked, some of them records again. */
+/** Checks for the fields of a record, which may contain nested records. */
 export interface Checks {
   readonly [field: string]: Check | { readonly fields: Checks; readonly or?: Check };
 }
@@ -89,7 +89,7 @@ export const agentChecks = {
   },
 } satisfies Checks;
 
-/** Throws for the first field that is unknown or does not fit. */
+/** Throws for the first field that is unknown or invalid. */
 export function checkFields(who: string, given: object, checks: Checks, inside = ""): void {
   for (const [name, value] of Object.entries(given)) {
     const field = `${inside}${name}`;

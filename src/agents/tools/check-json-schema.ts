@@ -4,7 +4,10 @@ import { Errors } from "typebox/schema";
 import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
 
-/** Checks by schemas that are not ours: those of users' tools and of outputs that they ask for. The only file that loads TypeBox. */
+/**
+ * Checks values with schemas that are not ours: those of users' tools and of requested outputs. The only file that
+ * loads TypeBox.
+ */
 
 /** A problem with a value. */
 export interface Mistake {
@@ -50,7 +53,10 @@ export function jsonSchemaProblems(
   return problems.length === 0 ? ["it does not fit the schema"] : problems;
 }
 
-/** The first unknown properties of an object that has too many of them; empty: it has not. Reads no more names than it needs. */
+/**
+ * The first unknown properties of an object that has too many of them; empty if it does not. Reads no more names than
+ * needed.
+ */
 function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
   const { properties = {}, additionalProperties } = schema as Closed;
   if (additionalProperties !== false || typeof value !== "object" || value === null) return [];
@@ -69,7 +75,7 @@ interface Closed {
   readonly additionalProperties?: unknown;
 }
 
-/** What is wrong with a value that does not fit, from a part of it that is never large. */
+/** Explains why a value is invalid, based on a part of it of limited size. */
 function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   const type = schema as TSchema;
   const value = boundedPart(whole, namesIn(schema));
@@ -116,7 +122,7 @@ function boundedPart(whole: unknown, named: ReadonlySet<string>): unknown {
 
 const namesOf = new WeakMap<object, ReadonlySet<string>>();
 
-/** Every property that a schema names, at any depth. */
+/** The names of all properties in a schema, at any depth. */
 function namesIn(schema: object): ReadonlySet<string> {
   const known = namesOf.get(schema);
   if (known !== undefined) return known;
@@ -134,7 +140,7 @@ function namesIn(schema: object): ReadonlySet<string> {
   return names;
 }
 
-/** TypeBox takes how many errors it tells as a setting of the whole process. */
+/** In TypeBox, the maximum number of errors is a process-wide setting. */
 function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidationError[] {
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: mostErrors });
@@ -145,7 +151,10 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
   }
 }
 
-/** Without what only follows: each choice of an alternative that failed, and that an object has some unknown property. */
+/**
+ * Removes errors that only follow from others: each failed choice of an alternative, and the fact that an object has
+ * some unknown property.
+ */
 function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
   const choices = errors
     .filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf")
@@ -168,7 +177,7 @@ function mistakesOf(
         path: [...path, name],
         expected: "is required",
       }));
-    // The schema of what may not be there: of an unknown property, nearly always.
+    // The schema of a forbidden value: almost always an unknown property.
     case "boolean":
       return [{ path, expected: "is not known" }];
     case "const":
@@ -183,7 +192,7 @@ function mistakesOf(
   }
 }
 
-/** The fields of which an alternative needs some, or its allowed values. */
+/** The fields that an alternative requires, or its allowed values. */
 function choiceText(
   { keyword, schemaPath }: TLocalizedValidationError,
   all: readonly TLocalizedValidationError[],
@@ -200,7 +209,7 @@ function choiceText(
   return nullableText(inside) ?? "fits none of what it may be";
 }
 
-/** Of a choice between something and nothing, what that something must be. */
+/** For a nullable value, what the value must be. */
 function nullableText(inside: readonly TLocalizedValidationError[]): string | null {
   const isNull = (each: TLocalizedValidationError) => each.keyword === "type" && each.params.type === "null";
   const [first, ...others] = inside.filter((each) => !isNull(each));

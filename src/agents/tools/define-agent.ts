@@ -20,7 +20,7 @@ export interface AgentSpec {
   readonly allow?: readonly string[];
   /** The tools it may not use; wins over `allow`. */
   readonly deny?: readonly string[];
-  /** The tools whose calls need an approval, whatever the tool says. */
+  /** The tools whose calls need an approval, whatever their definitions require. */
   readonly ask?: readonly string[];
   /**
    * State modules. Every run has its own instance of each: a function is called, an object is copied. A module that keeps

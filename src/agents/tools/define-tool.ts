@@ -11,11 +11,11 @@ export interface ToolContext {
   readonly userId: string | null;
   /** The namespace of the request; `null`: the sessions are in the user's own folders. */
   readonly namespace: readonly string[] | null;
-  /** The store of the request; `null`: the Skein's own. */
+  /** The store of the request; `null`: Skein's own. */
   readonly store: string | null;
   readonly agentId: string;
   readonly cwd: string;
-  /** The folder behind `attachments/` in the session's messages, which may not exist yet; `null`: none. */
+  /** The folder that `attachments/` in the session's messages refers to, which may not exist yet; `null`: none. */
   readonly attachments: string | null;
   /** The run's instances of the agent's state modules, by key. They are saved after the run. */
   readonly state: ToolState;
@@ -45,9 +45,12 @@ export interface ToolSpec<P extends ToolParameters | undefined> {
   readonly name: string;
   /** Tells the model what the tool does and when to use it. */
   readonly description: string;
-  /** A schema of an object; left out, the tool takes no arguments. */
+  /** A schema of an object; if absent, the tool takes no arguments. */
   readonly parameters?: P;
-  /** Returns text, JSON, or `{content}` with text and image blocks. An error becomes a failed result, and the run goes on. */
+  /**
+   * Returns text, JSON, or `{content}` with text and image blocks. An error becomes a failed result, and the run
+   * continues.
+   */
   execute(args: ArgumentsOf<P>, context: ToolContext): unknown;
   /** `safe`: may be called again after a crash, when the outcome of the first call is unknown. Default: `never`. */
   readonly replay?: "safe" | "never";

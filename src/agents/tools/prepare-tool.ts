@@ -29,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** Asks for an approval when in doubt: if the arguments do not fit, or if the decision itself fails. */
+/** Requires an approval when in doubt: if the arguments are invalid, or if the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);

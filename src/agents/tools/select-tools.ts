@@ -2,11 +2,11 @@ import { SkeinError } from "../../core/errors.ts";
 import { matchesGlob } from "../../core/glob.ts";
 
 export interface ToolRule {
-  /** Left out: all. Empty: none. */
+  /** Absent: all. Empty: none. */
   readonly allow?: readonly string[];
   /** Wins over `allow`. */
   readonly deny?: readonly string[];
-  /** Tools whose calls need an approval, whatever the tool says. */
+  /** Tools whose calls need an approval, whatever their definitions require. */
   readonly ask?: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export function selectTools<T extends Selectable>(
   return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
 }
 
-/** The rule that denies a tool; `null`: none does. */
+/** The rule that denies a tool; `null`: no rule does. */
 export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string | null {
   for (const { of, allow, deny = [] } of layers) {
     const entry = deny.find((each) => fits(tool, each));

@@ -143,7 +143,7 @@ export async function announceApprovals(open: OpenSkeinCalls): Promise<Pick<RunE
     printNotice(open, `to answer: ${commandLine(open, "runs", "approve", approvalId)} (or deny)`);
   };
   const stream = open.calls.events({ events: ["approval.requested"], ...open.user });
-  // A missed notice is no failure: `runs ls` shows the approval.
+  // A missed notice is not a failure, because `runs ls` shows the approval.
   const events = new RunEvents(
     stream,
     open.user.userId,

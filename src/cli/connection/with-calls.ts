@@ -22,14 +22,14 @@ import { connectToGateway } from "./running-gateway.ts";
 import type { MissingFolder } from "./with-folder.ts";
 import { defaultAgent, loadSettings, processFolder, withLoadedFolder } from "./with-folder.ts";
 
-/** For whom a command acts, by its options. */
+/** Who a command acts for, according to its options. */
 export interface CallerContext extends Invocation {
   readonly asker: Asker;
   /** `--user` as method params. */
   readonly user: { readonly userId?: string };
   /** `--user` and `--agent` as method params. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
-  /** The user of `--user`, else of the gateway's token; `null`: the unnamed user. */
+  /** The user of `--user`, otherwise of the gateway's token; `null`: the unnamed user. */
   readonly userId: string | null;
   readonly config: Config;
   readonly loaded: LoadedConfig;

@@ -17,7 +17,7 @@ import type { Invocation } from "../output/invocation.ts";
 import { commandLine } from "../output/invocation.ts";
 import type { Terminal } from "../output/terminal.ts";
 
-/** An open folder of sessions, and for whom a command acts. */
+/** An open folder of sessions, and who a command acts for. */
 export interface Folder extends Invocation {
   readonly store: FolderStore;
   /** The user's sessions; with `--agent`, only those of that agent. */

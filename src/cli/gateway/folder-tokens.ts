@@ -63,7 +63,7 @@ function workCounter(
   };
 }
 
-/** `processCwd`: the working directory of sessions that name none and whose agent names none. */
+/** `processCwd`: the working directory of sessions for which neither the session nor its agent names one. */
 export async function openFolderTokens(
   loaded: LoadedConfig,
   clock: Clock,

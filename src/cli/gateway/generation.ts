@@ -108,7 +108,7 @@ export interface Grace {
 }
 
 interface Closable {
-  /** Called again while closing, it has the shorter time. */
+  /** Calling it again while closing can only shorten the time. */
   close(grace: Grace): Promise<void>;
 }
 

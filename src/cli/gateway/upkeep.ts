@@ -10,7 +10,7 @@ import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
 interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
-  /** Renews `gateway.json`; `false`: another gateway has it. */
+  /** Renews `gateway.json`; `false`: it belongs to another gateway. */
   beat(): boolean;
   /** `false`: `gateway.json` could not be written. */
   isAnnounced(): boolean;

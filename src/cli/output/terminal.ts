@@ -35,7 +35,7 @@ export interface Terminal {
   input(): TerminalInput;
   /** Handles Ctrl-C instead of ending the process. Returns a function that unsubscribes. */
   onInterrupt(listener: () => void): () => void;
-  /** Left out: the signals of this process. */
+  /** Absent: the signals of this process. */
   readonly signals?: ProcessSignals;
 }
 
@@ -46,7 +46,7 @@ export interface ProcessSignals {
   onReload(reload: () => void): () => void;
   /** Ends the process at once. */
   exit(code: number): void;
-  /** How long open runs may go on after a stop request; by default as the gateway decides. */
+  /** How long open runs may continue after a stop request; the gateway has a default. */
   readonly graceMs?: number;
 }
 
@@ -108,7 +108,7 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
-/** Made with the first text that needs it: it loads tables that take longer than the rest of the output code. */
+/** Created with the first text that needs it: it loads tables that take longer than the rest of the output code. */
 let segmenter: Intl.Segmenter | null = null;
 
 /** Escapes control characters, joins lines, and cuts the text to this many columns. */

@@ -146,7 +146,7 @@ function textIn(content: readonly unknown[]): string {
   return texts.join(" ");
 }
 
-/** A sub-agent's, as its parent would write it. */
+/** The short key of a sub-agent, as its parent would write it. */
 export function shortKey(key: string): string {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent" ? key : `subagent:${parsed.spawnId}`;

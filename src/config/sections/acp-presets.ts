@@ -4,7 +4,7 @@ export interface AcpPreset {
   readonly title: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** How it is installed: a command line, or where to read on. */
+  /** How it is installed: a command line, or a link to instructions. */
   readonly install: string;
   /** What else it needs. */
   readonly note?: string;
@@ -13,7 +13,7 @@ export interface AcpPreset {
 /**
  * Checked on 2026-11-16. Started and asked: claude, codex, gemini, pi (its adapter alone), qwen. Read in the package on npm:
  * cline, kimi. From the public registry of ACP agents, other clients or the makers' pages, not tried: auggie, copilot, cursor,
- * goose, opencode, vibe. An entry that is wrong is overridden by `command` and `args` of the configuration.
+ * goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the configuration.
  */
 export const acpPresets: Readonly<Record<string, AcpPreset>> = {
   auggie: {

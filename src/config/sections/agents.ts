@@ -84,7 +84,7 @@ export const generalSubagents = group(aboutGroup, {
   }),
 });
 
-/** An agent, and `defaults` with the same keys, which apply where an agent sets nothing. */
+/** An agent, and `defaults` with the same keys, which apply to settings that an agent leaves out. */
 
 export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 

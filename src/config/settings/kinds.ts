@@ -17,7 +17,7 @@ import { setting } from "./setting.ts";
 
 /** The kinds of values that settings are made of. */
 
-/** A value that is kept as it is written, if it fits its schema. */
+/** A value that is kept as written, if it matches its schema. */
 function plain<T extends Written>(expected: string, schema: JsonSchema): ValueKind<T> {
   return {
     expected,
@@ -44,7 +44,7 @@ export function choiceWithOff<const W extends string>(...words: readonly W[]): V
 
 export const text = plain<string>("text that is not empty", s.string({ minLength: 1 }));
 
-/** Text of a form. */
+/** Text that matches a pattern. */
 export function textLike(pattern: string, expected: string): ValueKind<string> {
   return plain(expected, s.string({ pattern }));
 }
@@ -57,7 +57,7 @@ export function wholeNumber(minimum: number, maximum: number = Number.MAX_SAFE_I
   return plain(`a whole number from ${minimum} ${end}`, s.integer({ minimum, maximum }));
 }
 
-/** A part of a whole: above 0, at most 1. */
+/** A fraction: above 0, at most 1. */
 export const share = plain<number>(
   "a number above 0, and 1 at the most",
   s.number({ exclusiveMinimum: 0, maximum: 1 }),

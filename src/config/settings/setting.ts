@@ -158,7 +158,7 @@ export type Writable<N> =
 type WritableForAll<N> = N extends { readonly forAll: ValueKind<infer T> } ? WritableValue<T> : never;
 type WritableValue<T> = T extends number ? number | string : T extends Written ? T : string;
 
-/** What reading gives. */
+/** The type that reading returns. */
 export type Read<N> =
   N extends Setting<infer T>
     ? T

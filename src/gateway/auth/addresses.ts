@@ -21,7 +21,7 @@ export function normalizeAddress(text: string): string | null {
 
 /**
  * The unit that failed attempts are counted by: an IPv4 address, or the /64 network of an IPv6 address, because one
- * client has all of it. Anything that is not an address counts as one network.
+ * client usually controls all of it. Anything that is not an address counts as one network.
  */
 export function networkOf(text: string): string {
   const address = normalizeAddress(text);

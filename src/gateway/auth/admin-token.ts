@@ -22,13 +22,13 @@ export function tokenPath(root: string): string {
 
 /**
  * Returns the admin token, and creates it if there is none. Processes that start at the same time get the same one. An
- * existing file is never overwritten: it must hold a valid token.
+ * existing file is never overwritten: it must contain a valid token.
  */
 export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
   const path = tokenPath(root);
   const there = readToken(path, tokens);
   if (there !== null) return there;
-  // The row comes before the file, so that nobody reads an unknown token.
+  // The row is written before the file, so that no client reads a token that is not known yet.
   const { secret, token } = tokens.create(adminRequest, null);
   if (writeToken(path, secret, tokens, token.tokenId)) {
     return { secret, tokenId: token.tokenId, isNew: true };
@@ -44,7 +44,7 @@ export function readTokenFile(root: string): string | null {
   return isSecret(tokenPrefix, text) ? text : null;
 }
 
-/** Returns `false` if another process was faster. The unused token is then dropped. */
+/** Returns `false` if another process took it first. The unused token is then dropped. */
 function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
   let isWritten = false;
   try {

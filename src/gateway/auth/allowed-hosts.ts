@@ -35,7 +35,7 @@ interface Authority {
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** They stand for all addresses of a machine. No page is served under them. */
+/** These represent all addresses of a machine. No page is served under them. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
 /** Why a request is refused with 403; `null` if it is allowed. */

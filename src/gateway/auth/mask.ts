@@ -6,12 +6,12 @@ import { withoutAbsolutePaths } from "../../core/text.ts";
 import { isBinary } from "../../tools/clean-messages.ts";
 
 /**
- * Masks content for a caller: admins see it as it is, and everybody else without secrets and file paths. It runs before
+ * Masks content for a caller: admins see it unchanged, and everyone else without secrets and file paths. It runs before
  * any truncation, because half a secret is not recognized.
  */
 export interface Mask {
   text(text: string): string;
-  /** The same in slices, for long texts. */
+  /** Like `text`, but in slices, for long texts. */
   longText(text: string): Steps<string>;
   /** Any JSON, such as an entry or a message. IDs, types and image bytes stay. */
   value<T>(value: T): T;

@@ -1,14 +1,14 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** Who calls the gateway, as its token says, and what that allows. */
+/** The caller of the gateway, as identified by its token, and what that allows. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
 /** Scopes do not include each other: `admin` alone reads nothing. */
 export type TokenScope = (typeof tokenScopes)[number];
 
-/** In place of a user ID: every user. A user with this very ID is reached by naming it in a call. */
+/** In place of a user ID: every user. To reach a user who has exactly this ID, name it in a call. */
 export const everyUser = "*";
 
 /** A user ID, `null` for the unnamed user, or {@link everyUser}. */
@@ -30,7 +30,7 @@ export interface Principal extends Rights {
 /** In place of a token ID: a process that has the folder itself. */
 export const localTokenId = "local";
 
-/** Has the folder itself. */
+/** Whether the caller is a process with direct access to the folder. */
 export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
   return tokenId === localTokenId;
 }
@@ -116,7 +116,7 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   return granted;
 }
 
-/** What of `asked` exceeds `own`; `null` if nothing does. */
+/** The part of `asked` that exceeds `own`; `null` if there is none. */
 export function findExcess(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;

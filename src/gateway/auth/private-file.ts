@@ -61,7 +61,9 @@ export function makePrivate(path: string): boolean {
   }
 }
 
-/** Creates a file that has its contents from the first moment. Returns `false` if one exists, which stays as it is. */
+/**
+ * Creates a file that has its contents from the first moment. Returns `false` if one exists, which is left unchanged.
+ */
 export function createPrivate(path: string, text: string, nonce: string): boolean {
   const temporary = writeTemporary(path, text, nonce);
   try {

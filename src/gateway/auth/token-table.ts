@@ -122,7 +122,7 @@ export function hashSecret(secret: string): SecretHash {
   return { beginning: hash.slice(0, beginningLength), hash };
 }
 
-/** Finds the row with this hash. Every comparison takes constant time, also when there is no row. */
+/** Finds the row with this hash. Every comparison takes constant time, even if there is no row. */
 export function findByHash<Row extends { readonly hash: string }>(
   rows: readonly Row[],
   { hash }: SecretHash,

@@ -209,7 +209,7 @@ export class Tokens {
 
   /** Removes every token of a removed user, because a row would name the user. */
   removeUser(userId: string): string[] {
-    if (userId === everyUser) return []; // tokens for every user are nobody's own
+    if (userId === everyUser) return []; // tokens for every user do not belong to a user
     return this.ledger.exclusively(() => {
       const rows = this.ledger
         .sql("SELECT token_id FROM gateway_tokens WHERE user = ? ORDER BY seq")
@@ -234,14 +234,14 @@ export class Tokens {
   }
 
   /**
-   * Removes tokens that expired before then. Revoked ones without an expiry stay, so that they are not taken for
-   * unknown.
+   * Removes tokens that expired before then. Revoked ones without an expiry stay, so that they are not mistaken for
+   * unknown ones.
    */
   forgetExpired(before: number): number {
     return Number(this.ledger.run("DELETE FROM gateway_tokens WHERE expires_at < ?", before).changes);
   }
 
-  /** Undoes `create` for a secret that nobody has seen. */
+  /** Undoes `create` for a secret that was never shown. */
   drop(tokenId: string): void {
     this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
     this.#forget(tokenId);
@@ -305,7 +305,7 @@ export class Tokens {
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   }
 
-  /** Returns `false` if nothing was written. A full or busy disk must not keep anybody out. */
+  /** Returns `false` if nothing was written. A full or busy disk must not lock anyone out. */
   #noteUse({ tokenId, lastUsedAt }: TokenRecord, now: number): boolean {
     if (lastUsedAt !== null && now - lastUsedAt < usedEveryMs) return false;
     try {
@@ -314,7 +314,7 @@ export class Tokens {
       );
       return true;
     } catch {
-      return false; // the next use says it again
+      return false; // the next use writes it again
     }
   }
 }

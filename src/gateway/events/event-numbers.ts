@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { isDiskFault } from "../../core/errors.ts";
 import type { Ledger } from "../../runs/contract.ts";
 
-/** The sequence numbers of events. They only increase, also across restarts. */
+/** The sequence numbers of events. They only increase, even across restarts. */
 export interface EventNumbers {
   /** The last number that was used; before the first event, one that no event has. */
   readonly last: number;

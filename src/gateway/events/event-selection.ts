@@ -14,15 +14,15 @@ export interface EventSelection {
   readonly keys: ReadonlySet<string> | null;
   /** As in `sessions.subscribe`; empty selects all. */
   readonly events: readonly string[];
-  /** One user, `null` for the unnamed user, or `"everybody"` for a token of all users that named none. */
+  /** One user, `null` for the unnamed user, or `"everybody"` for a token of all users that did not name one. */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
 
 /**
  * Resolves a filter. With `keys`, it selects those sessions of one user, and `agentId` says how references are read.
- * Without, it selects all sessions of the user, or of everybody for a token of all users that names none, and `agentId`
- * narrows them down.
+ * Without, it selects all sessions of the user, or of everybody for a token of all users that does not name one, and
+ * `agentId` narrows them down.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,

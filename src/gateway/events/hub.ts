@@ -166,7 +166,7 @@ class Hub implements OpenEventHub {
   }
 }
 
-/** The session's earlier content must not be sent any more. */
+/** The session's earlier content must not be sent anymore. */
 function isForgetting(event: SkeinEvent): boolean {
   return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
 }
@@ -182,7 +182,7 @@ function checkRights({ user }: Principal, { of }: EventSelection): void {
 
 type ByKey<T> = Map<string | null, Set<T>>;
 
-/** Finds the subscribers of an event by session and user without asking every one. */
+/** Finds the subscribers of an event by session and user without checking every one. */
 export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
   readonly #ofEverybody: ByKey<T> = new Map();
   readonly #ofUser = new Map<string | null, ByKey<T>>();

@@ -177,7 +177,7 @@ export function readerKindOf(principal: Principal): ReaderKind {
   return readerKinds[index] as ReaderKind;
 }
 
-/** How many parts of a value are visited; no event has as many. */
+/** How many parts of a value are visited; no event has this many. */
 const mostParts = 100_000;
 
 /** Estimates the memory of a value without reading its strings. */

@@ -248,7 +248,7 @@ const workEach = 64 * sendCost;
 export interface FeedResult {
   /** Work left over; 0 means that the reader could do more. */
   readonly left: number;
-  /** Nothing is waiting any more. */
+  /** Nothing is waiting anymore. */
   readonly isDone: boolean;
 }
 

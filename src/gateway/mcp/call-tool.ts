@@ -110,7 +110,8 @@ export function toolListing(tool: SessionTool): Tool {
 }
 
 /**
- * A step of a run in words; `null` if it is not reported. It contains names only, because texts are not redacted here.
+ * The text for a step of a run; `null` if it is not reported. It contains names only, because texts are not redacted
+ * here.
  */
 export function stepText(event: SkeinEvent): string | null {
   switch (event.type) {

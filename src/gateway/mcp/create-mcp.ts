@@ -174,7 +174,7 @@ export function noticesTo(
   return new Notices(app, asker, listener, (uri) => subscribed?.has(uri) ?? true);
 }
 
-/** A connection belongs to the token that opened it; for others it does not exist. */
+/** A connection belongs to the token that opened it; other tokens cannot see it. */
 function isSame(one: McpAsker, other: McpAsker): boolean {
   return (
     one.sessionKey === other.sessionKey &&
@@ -192,7 +192,10 @@ function noSuchConnection(): Response {
 /** Beyond that, the least recently used handler is dropped; its pending requests continue. */
 const mostAskers = 500;
 
-/** Clients of revision 2026-07-28: every request stands alone, and notices come on `subscriptions/listen`. */
+/**
+ * Clients of revision 2026-07-28: requests are independent of each other, and notices are sent on
+ * `subscriptions/listen`.
+ */
 export class StatelessRequests {
   readonly #app: McpBackend;
   readonly #table: readonly SessionTool[];

@@ -25,7 +25,7 @@ export interface McpCall {
 /** What serves the calls of MCP clients: a Skein of this process, or a running gateway. */
 export interface McpBackend {
   readonly version: string;
-  /** The agent of an asker that names none. */
+  /** The agent of an asker that does not name one. */
   readonly defaultAgentId: string;
   /** How short keys are read. */
   readonly scope: "per-sender" | "global";
@@ -41,7 +41,7 @@ export interface McpBackend {
   report(error: unknown): void;
 }
 
-/** Who speaks MCP, fixed by the token. */
+/** The MCP client, as determined by its token. */
 export interface McpAsker {
   readonly tokenId: string;
   readonly userId: string | null;

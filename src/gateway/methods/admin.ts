@@ -65,7 +65,7 @@ export function upkeepHandlers(
   };
 }
 
-/** The label of a token that was given none. */
+/** The label of a token that was created without one. */
 const plainLabel = "token";
 
 /** Methods that manage tokens. `app` is not copied, because its tokens may be opened on first use. */
@@ -100,7 +100,7 @@ export function tokenHandlers(
   };
 }
 
-/** A user ID equal to the sign for every user must not get a token for every user. */
+/** A user whose ID equals the wildcard for every user must not get a token for every user. */
 function userOf(params: { readonly userId?: string; readonly allUsers?: boolean }): TokenUser {
   const { userId = null, allUsers = false } = params;
   if (allUsers && userId === null) return everyUser;

@@ -110,7 +110,7 @@ async function acceptMessage(
   return run;
 }
 
-/** The run of an earlier request. From now on this process works on it like on its own requests. */
+/** The run of an earlier request. From now on, this process treats it like its own requests. */
 async function findRun(
   { runs, closed }: MethodApp,
   runId: string,
@@ -123,8 +123,8 @@ async function findRun(
 }
 
 /**
- * The session that the params name by key. Labels and session IDs may mean another session by now, so they are not
- * compared.
+ * The session that the params name by key. Labels and session IDs may refer to another session in the meantime, so they
+ * are not compared.
  */
 function keyIn(
   app: MethodApp,

@@ -91,7 +91,7 @@ export interface Checked {
   readonly call: Omit<Call, "signal">;
 }
 
-/** An error that is sent as it is. */
+/** An error that is sent unchanged. */
 export class RequestRefusedError extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;

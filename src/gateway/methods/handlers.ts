@@ -10,12 +10,12 @@ import { contentHandlers } from "./sessions-export.ts";
 import { listHandlers, usageHandlers } from "./sessions-list.ts";
 import { entriesHandlers, historyHandlers } from "./sessions-read.ts";
 
-/** The handlers by what they need: a command that only reads opens no more than the folder. */
+/** The handlers, grouped by what they need: a command that only reads opens only the folder. */
 
 export type ReadMethod = keyof ReturnType<typeof readHandlers>;
 export type ChangeMethod = keyof ReturnType<typeof changeHandlers>;
 export type TokenMethod = keyof ReturnType<typeof tokenHandlers>;
-/** Methods that need no more than the folder. */
+/** Methods that need only the folder. */
 export type FolderMethod = ReadMethod | ChangeMethod;
 /** Methods that need agents, runs or tools. */
 export type SkeinMethod = Exclude<HandledMethod, FolderMethod | TokenMethod>;
@@ -31,7 +31,7 @@ export function readHandlers(app: FolderApp) {
   };
 }
 
-/** `app` is passed on as it is, because its tokens may be opened on first use. */
+/** `app` is passed on without copying, because its tokens may be opened on first use. */
 export function changeHandlers(app: FolderApp & Pick<MethodApp, "tokens">) {
   return { ...sessionChangeHandlers(app), ...importingHandlers(app), ...upkeepHandlers(app) };
 }

@@ -88,7 +88,7 @@ function isStill(mark: string, markNow: () => string): boolean {
   try {
     return markNow() === mark;
   } catch {
-    return false; // it cannot be said, and whoever asks next is told why
+    return false; // it cannot be encoded; the next caller gets the error
   }
 }
 

@@ -30,7 +30,7 @@ export function makingHandlers(
       if (model !== undefined) parseModel(model);
       const names = nameNewSession(key, askerOf(app, params), { sessionId, newId: app.newId });
       refuseAcpSession(names, "create");
-      // The store refuses a key of another agent than the named one.
+      // The store refuses a key of an agent other than the named one.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
         { ...scopeOf(call), ...scope },
@@ -79,7 +79,7 @@ function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: s
   );
 }
 
-/** Methods that change what is known of a session. */
+/** Methods that change the metadata of a session. */
 export function markingHandlers(
   app: FolderApp,
 ): HandlersOf<"sessions.rename" | "sessions.archive" | "sessions.patch"> {
@@ -173,7 +173,7 @@ export function removingHandlers(
   };
 }
 
-/** Whether erased bytes are still held by another process. */
+/** Whether another process still holds erased bytes. */
 export function pendingErase({ store }: Pick<FolderApp, "store">): { readonly erasePending?: true } {
   return store.upkeep?.isErasePending() === true ? { erasePending: true } : {};
 }

@@ -105,7 +105,7 @@ export interface ContextRequest {
 
 /**
  * Shows what a model would be sent from a file, or from a session whose agent is unknown. Without a model, shows the
- * context as it is.
+ * unchanged context.
  */
 export async function viewContext(
   { context, config, known }: ContextSource,

@@ -43,7 +43,7 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
-      // A list relative to the current time changes by itself, so it is not cached.
+      // A list relative to the current time changes without any write, so it is not cached.
       const mark = params.activeMinutes === undefined ? ((await store.upkeep?.changeMark()) ?? null) : null;
       if (mark === null) return listFor(app, params, call);
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
@@ -101,7 +101,7 @@ async function listFor(
   return withMaskedRows(found, mask);
 }
 
-/** A deleted parent may still have children; it is then known by its key alone. */
+/** A deleted parent may still have children; then only its key is known. */
 async function parentKey(app: FolderApp, call: Call, name: string, agentId?: string): Promise<string> {
   const parent = await lookUpSession(app, call, { key: name, ...present({ agentId }) });
   return parent?.key ?? name;

@@ -60,7 +60,7 @@ export class Authenticator {
     );
   }
 
-  /** Whether a token has been revoked or has expired. If the database cannot be read, the token still counts. */
+  /** Whether a token has been revoked or has expired. If the database cannot be read, the token is still accepted. */
   isOver({ tokenId }: Principal): boolean {
     try {
       return this.#app.tokens.current(tokenId) === null;

@@ -19,13 +19,13 @@ import type { ServerContext } from "./server-context.ts";
 import { inbound, mcp } from "./web-bridge.ts";
 
 /**
- * The routes of the gateway. There is no HTTP framework: bodies, limits, streams and upgrades need code of our own in any case, a
- * framework would only match eleven paths, and Fastify with schemas took 360 ms and 35 packages to do it.
+ * The routes of the gateway. There is no HTTP framework: bodies, limits, streams and upgrades need our own code in any
+ * case, a framework would only match eleven paths, and Fastify with schemas took 360 ms and 35 packages to do it.
  */
 
 interface Route {
   readonly methods: readonly string[];
-  /** `:name` stands for any segment. */
+  /** `:name` matches any segment. */
   readonly path: string;
   handle(exchange: HttpExchange): Promise<void>;
   /** The request waits for events, so a graceful shutdown aborts it at once. */
@@ -44,7 +44,7 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
     { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
     { methods: ["GET"], path: "/readyz", handle: readyz },
     { methods: ["GET"], path: "/metrics", handle: metrics },
-    // The channel answers methods other than POST, as it does in a server of the user's own.
+    // The channel answers methods other than POST, as it does in a user's own server.
     {
       methods: ["POST", "GET", "PUT", "PATCH", "DELETE"],
       path: "/channels/:name/inbound",

@@ -46,7 +46,7 @@ export interface PendingRequest {
   wait(): void;
   /** The client no longer waits for the response. */
   leave(): void;
-  /** The response was sent, or the request was given up. */
+  /** The response was sent, or the request was abandoned. */
   done(): void;
 }
 

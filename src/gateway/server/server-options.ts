@@ -99,7 +99,7 @@ export interface Tuning {
   readonly keepAliveMs: number;
   /** How often Node checks the three timeouts above. */
   readonly checkMs: number;
-  /** A response is given up when nothing of it is read for this long. */
+  /** A response is abandoned if the client reads nothing of it for this long. */
   readonly stalledMs: number;
   /** How long a client may take to answer a closing handshake. */
   readonly closeMs: number;

@@ -11,7 +11,7 @@ import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
-  /** No request is pending any more. */
+  /** No more requests are pending. */
   idle(): void;
 }
 
@@ -51,7 +51,7 @@ export class SocketRequests {
     });
   }
 
-  /** The socket is closed, and nobody waits for a response. */
+  /** The socket is closed, and no client waits for a response. */
   end(): void {
     this.#subscriptions.closeAll();
     for (const task of this.#tasks) task.leave();

@@ -110,7 +110,7 @@ export class SocketServer {
     if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
-  /** Bytes before authentication stay in memory, so they are limited, also while a client is being refused. */
+  /** Bytes before authentication stay in memory, so they are limited, even while a client is being refused. */
   #boundFirstFrame(socket: Socket, connection: SocketConnection): void {
     const most = this.#context.tuning.connectBytes + frameHeader;
     let count = 0;

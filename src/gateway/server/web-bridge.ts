@@ -114,8 +114,8 @@ async function streamTo(
 }
 
 /**
- * Resolves when the response takes more data or is closed. A stream may be silent for long, but an unread one is given
- * up.
+ * Resolves when the response takes more data or is closed. A stream may be silent for long, but an unread one is
+ * abandoned.
  */
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();

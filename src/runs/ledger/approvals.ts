@@ -3,7 +3,7 @@ import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as 
 import type { RunLedger } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
-/** The same call of the same run has one approval, also after its owner was lost. */
+/** The same call of the same run has one approval, even after its owner was lost. */
 export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
   const row = ledger.held(held);
   const approvalId = hashedId("approval", row.runId, request.toolCallId);
@@ -29,7 +29,7 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null };
 }
 
-/** The first answer stands. */
+/** The first answer is final. */
 export function resolveApproval(
   ledger: RunLedger,
   approvalId: string,

@@ -95,7 +95,9 @@ const resultDelivered = `(
     WHERE run_replies.run_id = children.run_id AND (run_replies.state = 'written'
       OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
 
-/** A child is not due while its session has an open run. In random order, so that failures do not block the others. */
+/**
+ * A child is not due while its session has an open run. The order is random, so that failures do not block the others.
+ */
 const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
   WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
   AND first.ended_at IS NOT NULL

@@ -162,7 +162,7 @@ export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
 /** Announcements that arrive within this time share one turn. */
 const batchMs = 1000;
 
-/** Until when an announcement is held back; `null`: not at all, because no sibling of its run is open. */
+/** The time until which an announcement is held back; `null`: it is not, because no sibling of its run is open. */
 export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
   if (kind !== "announce" || arrivalOf === undefined) return null;
   const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;

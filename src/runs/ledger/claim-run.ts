@@ -16,7 +16,9 @@ import { settleReturnedReplies } from "./start-sequel.ts";
 /** Attempts per call when other processes claim runs first. */
 const mostTries = 64;
 
-/** A session that cannot be locked does not block the others: its error is thrown only when nothing else can be claimed. */
+/**
+ * A session that cannot be locked does not block the others; its error is thrown only if nothing else can be claimed.
+ */
 export async function claimNext(
   ledger: RunLedger,
   owner: string,

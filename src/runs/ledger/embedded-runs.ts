@@ -65,8 +65,8 @@ const defaults = {
 };
 
 /**
- * Runs in the database of a folder, or in memory. All processes that have the database open share them. Each method is a
- * script of this folder, here with the durability of its transaction.
+ * Runs in the database of a folder, or in memory. All processes that have the database open share them. Each method
+ * calls a script of this folder in a transaction with the durability given here.
  */
 export class EmbeddedRuns implements RunStore {
   readonly outbox: EmbeddedOutbox;
@@ -145,7 +145,7 @@ export class EmbeddedRuns implements RunStore {
     const { options, ownRoots } = this.#ledger;
     if (!options.ownRequestsOnly) return;
     ownRoots.add(root.rootId);
-    options.wakeWorker(); // a known run is not announced as queued again
+    options.wakeWorker(); // a known run is not reported as queued again
   }
 
   #adopt(accepted: Accepted): Accepted {

@@ -84,7 +84,7 @@ export function endRun(ledger: RunLedger, row: RunRow, outcome: Outcome): void {
 function settleEnd(ledger: RunLedger, ended: RunRow & { readonly outcome: Outcome }): void {
   startSequel(ledger, ended, ended.outcome);
   releaseCompleteBatch(ledger, ended);
-  // No announcement will come any more, so a run that sleeps for this one stops waiting for it.
+  // No announcement will arrive anymore, so a run that sleeps for this one stops waiting for it.
   markArrived(ledger, ended.runId, "ended");
 }
 
@@ -122,7 +122,7 @@ function endMerged(ledger: RunLedger, into: RunRow, outcome: Outcome, now: numbe
   }
 }
 
-/** Input that was kept for a run that will not read it gets a turn of its own. */
+/** Input that was kept for a run that will not read it gets its own turn. */
 function releaseKeptInput(ledger: RunLedger, row: RunRow): void {
   const kept = ledger.rows("kept_for = ? AND state = 'queued'", row.runId);
   for (const each of kept) {

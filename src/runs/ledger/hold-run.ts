@@ -47,7 +47,7 @@ export function markWritten(ledger: RunLedger, held: HeldRun): void {
   if (isWoken) ledger.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input with an output schema, or with another delivery target than the running turn, needs a turn of its own. */
+/** Input with an output schema, or with a different delivery target than the running turn, needs its own turn. */
 export function listSteerable(ledger: RunLedger, held: HeldRun): Run[] {
   const { uid } = ledger.heldLine(held);
   const rows = ledger

@@ -67,7 +67,9 @@ export class EmbeddedOutbox implements OutboxStore {
     });
   }
 
-  /** Rows of a dead process are due at once. If it delivered one, the channel drops the repetition by its key. */
+  /**
+   * Rows of a dead process are due at once. If it already delivered one, the channel drops the duplicate by its key.
+   */
   #takeBackLost(): void {
     const ledger = this.#ledger;
     const held = "SELECT DISTINCT owner FROM outbox WHERE state = 'queued' AND owner IS NOT NULL";

@@ -26,7 +26,7 @@ export function listOpenUsers(ledger: RunLedger): (string | null)[] {
 export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
   const limit = limitList(query.limit);
   if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
-  // SQL cannot select these: it depends on this process which runs of apps it can claim.
+  // SQL cannot select these: which runs of apps can be claimed depends on this process.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
@@ -59,7 +59,7 @@ function readPage(
   if (query.waitsForApp === true) add("state = 'queued' AND app <> ''");
   if (query.lost === true) add("lost > ? AND retried_as IS NULL AND state = 'error'", mostLost);
   if (states !== undefined) add(`state IN (${states.map(() => "?").join(", ")})`, ...states);
-  // Redundant, but only with it does SQLite use the index of open runs.
+  // Redundant, but SQLite uses the index of open runs only with this condition.
   if (states?.every((state) => !isEnded(state)) === true) add("ended_at IS NULL");
   const sql = `${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
   return ledger.rows(sql, ...values, limit).map(publicRun);
@@ -92,7 +92,9 @@ const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
   FROM json_each(?) AS page CROSS JOIN runs INDEXED BY runs_open ON runs.uid = page.value
   WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
 
-/** The start of the first run, and the last run that ended. Each is one index lookup, however many runs there are. */
+/**
+ * The start of the first run, and the last run that ended. Each is one index lookup, regardless of the number of runs.
+ */
 const firstAndLast = `SELECT page.value AS uid,
     (SELECT started_at FROM runs INDEXED BY runs_session
      WHERE uid = page.value AND silent = 0 AND started_at IS NOT NULL ORDER BY seq LIMIT 1) AS first_at,
@@ -127,7 +129,7 @@ function turnsIn(open: readonly Row[]): {
   readonly current: { readonly runId: string; readonly state: OpenState } | null;
   readonly queued: number;
 } {
-  // Input that is kept for a run has no turn of its own.
+  // Input that is kept for a run does not get its own turn.
   const turns = open.filter(({ kept_for }) => kept_for === null);
   const state = byWeight.find((each) => turns.some((row) => row.state === each));
   const head = turns.find((row) => row.state === state);

@@ -56,7 +56,7 @@ interface Head {
 
 /**
  * The next run of the session for each app and set of required tools: a run that waits for a process does not block the others.
- * A turn that lost its owner midway goes before all of them.
+ * A turn that lost its owner midway comes before all of them.
  */
 function headsOf(ledger: QueueTables, uid: string): Head[] {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";

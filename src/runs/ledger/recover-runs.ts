@@ -41,7 +41,7 @@ function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "no
 /** `lost`: counted; too many losses end the run. `deferred`: unless its input is written, its time limit restarts. */
 type RequeueReason = "lost" | "released" | "deferred";
 
-/** Gives back a run that the caller owns. */
+/** Returns a run that the caller owns to the queue. */
 export async function requeueHeld(
   ledger: RunLedger,
   held: HeldRun,
@@ -141,7 +141,7 @@ export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null
   return problems;
 }
 
-/** How long ended runs are remembered. */
+/** How long ended runs are kept. */
 const keepMs = 30 * 24 * 60 * 60 * 1000;
 /** Rows deleted per sweep. */
 const mostForgotten = 500;

@@ -71,7 +71,7 @@ export class RunAttendant implements WorkAttendant {
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
     if (!("entryIds" in of)) return this.#discard("uid", of);
-    // An entry of a child's session is its input; one of a parent's session holds the call that spawned the child.
+    // An entry of a child's session is its input; one of a parent's session contains the call that spawned the child.
     const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
     await this.#discard("run_id", called);
     await this.#discard("entry_id", [...of.entryIds]);
@@ -172,7 +172,7 @@ export class RunAttendant implements WorkAttendant {
 }
 
 /**
- * Removes redacted text from runs and outbox. A row of a redacted entry loses its text in any case; other rows of the same
+ * Removes redacted text from runs and outbox. A row of a redacted entry always loses its text; other rows of the same
  * sessions lose it if they repeat redacted text. Unread input stays, because it is not an entry yet.
  */
 function redactWork(ledger: RunLedger, removed: RemovedEntries): void {

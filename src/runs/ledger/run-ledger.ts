@@ -142,9 +142,9 @@ export interface RunLedgerOptions {
   readonly limits: BudgetLimits;
   readonly lanes: LaneCaps;
   readonly leaseMs: number;
-  /** The time limit of an agent's runs that set none; 0: no limit. */
+  /** The time limit for runs of an agent that do not set one; 0: no limit. */
   runTimeoutMs(agentId: string): number;
-  /** For messages of users and channels that set none. */
+  /** For messages of users and channels that do not set one. */
   readonly queueMode: QueueMode;
   /** The longest sleep of a run. */
   readonly yieldTimeoutMs: number;
@@ -167,7 +167,10 @@ export interface RunLedgerOptions {
    * usage and the start of the turn that took it.
    */
   planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
-  /** The session that has a key or a session ID now; `null`: none. Synchronous, also inside a transaction. */
+  /**
+   * The session that has a key or a session ID now; `null`: none. Synchronous, so it can be called inside a
+   * transaction.
+   */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },

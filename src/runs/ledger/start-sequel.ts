@@ -136,7 +136,7 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
   );
 }
 
-/** Whether the reply of an ended run goes to a waiter. A waiter that is gone or timed out does not get it. */
+/** Whether the reply of an ended run goes to a waiter. A waiter that is gone or has timed out does not get it. */
 function takeReply(ledger: RunLedger, runId: string): boolean {
   const wait = ledger.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",

@@ -51,7 +51,7 @@ export async function adoptFile(
   }
 }
 
-/** Whether a file can be adopted, and as what; `null`: there is no such file. */
+/** Whether a file can be adopted, and as which session; `null`: there is no such file. */
 export function lookAt(
   folder: StoreFolder,
   agent: FoundAgent,
@@ -165,7 +165,7 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** A program that has the file open may write until the rename: those entries go into the log too. */
+/** A program that has the file open may write until the rename. Those entries are added to the log too. */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,
@@ -239,7 +239,7 @@ export async function adoptBySessionId(
   return null;
 }
 
-/** Keeps the listing of another program from being overwritten. */
+/** Keeps another program's listing from being overwritten. */
 function keepForeignListing({ root, disk }: StoreFolder, agent: FoundAgent): void {
   const path = join(sessionsFolder(root, agent), listingName);
   if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);

@@ -31,7 +31,10 @@ interface Listed {
   readonly path: string;
   readonly size: number;
   readonly identity: string;
-  /** Of a log: its other possible paths, since it may move into or out of the trash during the backup. `null`: not a log. */
+  /**
+   * For a log: its other possible paths, because it may move into or out of the trash during the backup. `null`: not a
+   * log.
+   */
   readonly elsewhere: readonly string[] | null;
 }
 
@@ -75,9 +78,9 @@ function isWithin(outer: string, inner: string): boolean {
 }
 
 /**
- * Copies everything that cannot be rebuilt, as of one moment: while `work.db` is locked for writing, it is copied and the size
- * of every log is recorded. Then the logs are copied up to those sizes, wherever they are by then. State and blobs are copied
- * whole. Links are skipped. The copy is a root folder with a manifest.
+ * Copies everything that cannot be rebuilt, as of one moment: while `work.db` is locked for writing, it is copied and
+ * the size of every log is recorded. Then the logs are copied up to those sizes, even if they were moved in the
+ * meantime. State and blobs are copied whole. Links are skipped. The copy is a root folder with a manifest.
  */
 export async function backupFiles(
   catalog: SessionCatalog,

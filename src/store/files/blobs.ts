@@ -64,7 +64,7 @@ export async function copyBlobs(
   }
 }
 
-/** Touching an existing file restarts the grace period in which nothing has to refer to it. */
+/** Touching an existing file restarts the grace period during which no session has to refer to it. */
 async function putBlob({ disk, clock, newId }: BlobDisk, path: string, bytes: Uint8Array): Promise<void> {
   if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
   else disk.touch(path, clock.now());

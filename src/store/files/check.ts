@@ -52,7 +52,7 @@ const leastFreeBytes = 200 * 1024 * 1024;
 /** Checks everything, and repairs what it can if `fix` is set. */
 export async function checkFiles(check: FolderCheck): Promise<void> {
   checkDisk(check);
-  if (!checkDatabases(check)) return; // a damaged `work.db` says nothing about the rest
+  if (!checkDatabases(check)) return; // without an intact `work.db`, the rest cannot be checked
   checkAdopted(check);
   await checkFolders(check);
   await checkLogs(check);

@@ -17,7 +17,10 @@ export const inMemory = ":memory:";
 /** Primary result codes of SQLite. */
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 const defaultWaitMs = 10_000;
-/** The timeout after another process has held the lock for the full wait, until it releases it. */
+/**
+ * The shorter timeout that applies once another process has held the lock for the full wait, until it releases the
+ * lock.
+ */
 const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
@@ -34,7 +37,7 @@ interface DatabaseOptions {
   readonly isPinned?: boolean;
 }
 
-/** What the connections of this thread know about one file while it is open. */
+/** What the connections of this thread share about an open file. */
 interface SharedFile {
   connections: number;
   damage: string | null;
@@ -388,8 +391,8 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * Runs `pragmas` when no other connection is in the way, for up to `ms`. SQLite waits for locks by itself, except for the one
- * that switches a new file to a write-ahead log: two processes that open it at the same time would get an error.
+ * Runs `pragmas` when no other connection is in the way, for up to `ms`. SQLite waits for all locks except the one that
+ * switches a new file to a write-ahead log: two processes that open it at the same time would get an error.
  */
 function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));

@@ -25,9 +25,9 @@ import { codeOf, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 
 /**
- * The disk operations that the store needs. Tests replace them by a disk that fails or loses unsynced data. Writes to the
- * kernel are synchronous: they take microseconds and nothing is visible half-done. Syncs are asynchronous. Errors are those of
- * Node, except that opening a folder, pipe or device throws `unreadable_file`.
+ * The disk operations that the store needs. Tests replace them with a disk that fails or loses unsynced data. Writes to
+ * the kernel are synchronous: they take microseconds, and no partial result is visible. Syncs are asynchronous. Errors
+ * are those of Node, except that opening a folder, pipe or device throws `unreadable_file`.
  */
 export interface Disk {
   /** Opens for reading and appending; creates the file with mode 0600 if needed. */
@@ -70,7 +70,7 @@ export interface DiskStat {
 export interface DiskFile {
   stat(): DiskStat;
   size(): number;
-  /** Fewer bytes at the end of the file. */
+  /** Returns fewer bytes at the end of the file. */
   read(position: number, length: number): Uint8Array;
   /** May write only a part. */
   append(bytes: Uint8Array): number;
@@ -195,7 +195,7 @@ class RealFile implements DiskFile {
     this.#open = handle;
   }
 
-  /** A closed descriptor may belong to another file by now. */
+  /** A closed descriptor may already belong to another file. */
   get #handle(): number {
     if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
     return this.#open;
@@ -290,7 +290,10 @@ function statOf(stat: BigIntStats): DiskStat {
   };
 }
 
-/** The real disk, without creating folders once the root folder was moved or deleted: it would come back empty. */
+/**
+ * The real disk, but it creates no folders after the root folder was moved or deleted, because the root would reappear
+ * empty.
+ */
 export function diskInPlace(database: { checkInPlace(): void }): Disk {
   const makeFolder = (folder: string) => {
     database.checkInPlace();

@@ -29,8 +29,8 @@ const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * Redacts the copies first and the session itself last: until then it defines what to look for, and the command can be
- * repeated. Afterwards, whatever was copied or restored in the meantime.
+ * Redacts the copies first and the session itself last: until then the session defines what to look for, and the
+ * command can be repeated. Afterwards, redacts what was copied or restored in the meantime.
  */
 export async function redactEntries(
   catalog: SessionCatalog,
@@ -59,7 +59,7 @@ export async function redactEntries(
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalog, rows, hashes);
   await catalog.erase(rows, uids);
-  // Also when nothing was left to do: an earlier attempt may have failed before it published the change.
+  // Published even if nothing was left to do, because an earlier attempt may have failed before publishing.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
   const redacted = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = redacted.filter((each) => each.row.uid === row.uid);
@@ -162,7 +162,7 @@ class RedactionPass {
     } catch (error) {
       const now = work.byUid(row.uid);
       const isAway = now === null || !isVisible(now);
-      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // checked in the trash
+      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // it is checked in the trash
       throw error;
     }
   }
@@ -173,7 +173,7 @@ class RedactionPass {
     const places = [this.#catalog.pathsOf(row), sessionPaths(root, row, row.sessionId)];
     let found: Omit<RedactedSession, "row"> | null = null;
     await this.#catalog.mover.underLock(row, undefined, async () => {
-      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored: checked there
+      if (this.#catalog.work.byUid(row.uid)?.state !== "trashed") return; // restored in the meantime: it is checked there
       for (const { log, working } of places) {
         const made = await this.#redactFile(log, isItself);
         if (disk.stat(log) === null ? (await this.#redactFile(working, isItself)) !== null : made !== null)
@@ -262,8 +262,8 @@ export async function purgeSessions(
 }
 
 /**
- * Deletes everything of a user permanently. Sessions are moved to the trash first, so that no run starts. A session that is
- * created in the meantime stays.
+ * Deletes everything of a user permanently. Sessions are moved to the trash first, so that no run starts. A session
+ * created in the meantime is kept.
  */
 export async function purgeUser(
   catalog: SessionCatalog,

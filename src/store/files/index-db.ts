@@ -105,7 +105,7 @@ export const indexSteps = [
   "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
 ];
 
-/** A session as far as its log is indexed: everything needed to continue from there. */
+/** The indexed state of a session: everything needed to continue indexing its log. */
 export interface IndexState {
   readonly header: SessionHeader | null;
   readonly meta: SessionMeta;
@@ -119,7 +119,7 @@ export interface IndexState {
   /** The last entry of the log. */
   readonly last: PlacedEntry | null;
   readonly leafId: string | null;
-  /** From here on each entry's parent is the entry before it, and the last one is the tip. */
+  /** Starting here, each entry's parent is the entry before it, and the last entry is the tip. */
   readonly chain: { readonly offset: number; readonly position: number };
   /** Parents had to be guessed or cut: only the whole log defines the tree. */
   readonly isOdd: boolean;

@@ -11,7 +11,7 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is synced. */
 const settleMs = 10_000;
-/** With more marks than this, a checkpoint is cheaper than slower lists. */
+/** With more marks than this, a checkpoint costs less than slow lists. */
 const manyMarks = 500;
 /** How soon the index follows a change when no list asks for it. */
 const followMs = 1000;
@@ -24,9 +24,9 @@ export class IndexFeed {
   readonly #work: WorkDb;
   readonly #report: (found: Recovery) => void;
   readonly #reported = new Set<string>();
-  /** Marked in `work.db` since this process last took their locks. */
+  /** Sessions marked in `work.db` since this process last took their locks. */
   readonly #marked = new Set<string>();
-  /** Could not be marked because the disk was full. */
+  /** Sessions that could not be marked because the disk was full. */
   readonly #unmarked = new Set<string>();
   #settled = performance.now();
   #following: NodeJS.Timeout | null = null;
@@ -71,7 +71,7 @@ export class IndexFeed {
     return (await this.#bringUpForAWhile()).behind;
   }
 
-  /** Like `catchUp`, without unreadable logs, which waiting does not fix. */
+  /** Like `catchUp`, but does not count unreadable logs, because waiting does not fix them. */
   async lag(): Promise<number> {
     const { behind, unreadable } = await this.#bringUpForAWhile();
     return behind - unreadable;

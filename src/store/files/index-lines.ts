@@ -10,8 +10,8 @@ import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
 
 /**
- * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure; `lookup`
- * answers for entries of earlier parts.
+ * Computes what the index stores of a session, entry by entry, so that only the new part of a log has to be read. Pure;
+ * `lookup` finds entries of earlier parts.
  */
 
 export interface IndexLookup {
@@ -32,7 +32,7 @@ interface Reading {
   readonly session: ParsedSession;
   /** Its position in the log. */
   readonly offset: number;
-  /** The parents according to the tree of the whole log, `null` for a root. Omitted: as the lines say. */
+  /** The parents according to the tree of the whole log, `null` for a root. Absent: as the lines state. */
   readonly parentOf?: (entry: Entry) => string | null;
 }
 

@@ -7,7 +7,7 @@ import type { ListPlace } from "../list-query.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
-/** Answers of the index: lists of sessions, and pages of entries by one read. */
+/** Queries of the index: lists of sessions, and pages of entries with a single read. */
 
 /** Whose sessions are listed. */
 interface ListScope {
@@ -158,7 +158,10 @@ export async function entryAt(
   return file.entry(id);
 }
 
-/** A page by one read, if log order is branch order. `null`: it is not, the index is behind, or an ID is unknown. */
+/**
+ * Reads a page with a single read, if log order is branch order. `null`: it is not, the index is behind, or an ID is
+ * unknown.
+ */
 export async function pageByIndex(
   index: IndexDb,
   uid: string,
@@ -179,7 +182,7 @@ export async function pageByIndex(
   const after = positionOf(range.after, -1);
   const before = positionOf(range.before, entries);
   if (after === null || before === null) return null;
-  // Entries before the chain may be on the branch or not.
+  // Entries before the chain may or may not be on the branch.
   if (before < first || (range.after !== undefined && after < first)) return null;
   const lowest = isWhole ? first : 0;
   const from = range.after === undefined ? Math.max(lowest, before - range.limit) : after + 1;

@@ -6,7 +6,7 @@ import { scopeWord, scopeWordCount } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Older hits of a word beyond this number are not ranked. */
+/** Only the newest hits of a word, up to this number, are ranked. */
 const mostRanked = 20_000;
 
 export interface FoundEntry {

@@ -9,8 +9,8 @@ import type { AgentPlace } from "./layout.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
 
 /**
- * Index operations that may take long: in a worker thread, where SQLite blocks no caller, or in place for a short-lived
- * process.
+ * Index operations that may take long. They run in a worker thread, so that SQLite does not block callers, or in place
+ * in a short-lived process.
  */
 export interface IndexService {
   /** Opens an index that was deleted or replaced, and marks everything. Called before marks are read. */
@@ -77,7 +77,7 @@ export class IndexInPlace implements IndexService {
 
   follow(): void {
     const { work, index } = this.#files;
-    work.ledger.checkInPlace(); // an index that is gone together with its folder is not created again
+    work.ledger.checkInPlace(); // do not recreate an index whose folder is gone
     if (index.followName()) work.registerIndex(index.identity, index.isEmpty());
   }
 
@@ -215,7 +215,7 @@ class Listings {
   }
 }
 
-/** What a person wants to know about a session. */
+/** The fields of a listing that are useful to people. */
 function listingRow({ sessionId, name, updatedAt, createdAt, meta, digest }: ListedSession): object {
   const { summary, model, entries, totalTokens } = digest;
   return {

@@ -8,7 +8,7 @@ import type { CaughtUp } from "./indexer.ts";
 import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
-/** Shorter operations run in place: a message to the thread, and its start, take about as long. */
+/** Shorter operations run in place, because starting the thread and messaging it takes about as long. */
 const quickMs = 10;
 /** Size of a log that can be indexed in about that time. */
 const quickLog = 64 * 1024;
@@ -77,7 +77,7 @@ export class IndexThread implements IndexService {
     this.#inPlace = inPlace;
   }
 
-  /** The thread checks for itself. */
+  /** The thread does this itself. */
   follow(): void {
     this.#inPlace.follow();
   }

@@ -28,7 +28,7 @@ export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
 export interface CaughtUp {
   /** Marked sessions that are not fully indexed. A lost log does not count, because there is nothing to wait for. */
   readonly behind: number;
-  /** How many of these failed, so that more time does not help. */
+  /** How many of these failed and would not benefit from more time. */
   readonly unreadable: number;
   /** Logs that are unreadable or lost. */
   readonly problems: readonly UnreadLog[];
@@ -87,7 +87,7 @@ export class Indexer {
     let done = 0;
     let lost = 0;
     let bytes = 0;
-    // After the deadline: only what `least` still allows.
+    // After the deadline, only index what `least` still allows.
     const bound = (at: number) => {
       if (performance.now() <= until) return mostBytes;
       return at < least.sessions ? Math.min(mostBytes, least.bytes - bytes) : -1;
@@ -169,7 +169,7 @@ export class Indexer {
     }
     const log = this.#files.disk.openExisting(this.#logOf(row));
     if (log === null) {
-      // A session is marked as trashed before its log is moved, so its row now tells whether it was removed.
+      // A session is marked as trashed before its log is moved, so its current row shows whether it was removed.
       const now = this.#work.byUid(uid);
       if (now === null || !isVisible(now)) return this.#bringUp(uid, now, until);
       this.#begin(row);
@@ -222,7 +222,7 @@ export class Indexer {
     return logBytes < size && bytes.length >= this.#files.chunkBytes / 2;
   }
 
-  /** A log that is shorter than indexed, or another file, was rewritten: it is indexed again. */
+  /** A log that is now shorter, or is a different file, was rewritten, so it is indexed again. */
   #knownOf(row: SessionRow, identity: string, size: number): Known {
     const known = this.#index.known(row.uid);
     const isSame = known !== null && (known.identity === identity || known.logBytes === 0);
@@ -274,7 +274,7 @@ export class Indexer {
   }
 }
 
-/** Whole lines from a position on; at least one line. */
+/** Complete lines starting at a position; at least one. */
 function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): Uint8Array {
   for (let wanted = atOnce; ; wanted *= 4) {
     const bytes = log.read(from, Math.min(wanted, size - from));

@@ -203,7 +203,7 @@ export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
   return isMismatch ? undefined : userId;
 }
 
-/** Refuses another user's home, so that blobs and originals of two users are never mixed. */
+/** Refuses another user's home, so that the blobs and originals of two users are never mixed. */
 export function checkOwner(root: string, home: string, disk: Disk, userId: string | null): void {
   const owner = ownerOf(root, home, disk);
   if (owner !== undefined && owner !== userId) refuseShared(home);

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { appendWhole } from "./disk.ts";
 
-/** An append that the kernel has, and that may not be on disk yet. */
+/** An append that was passed to the kernel, but may not be on disk yet. */
 export interface LogMark {
   readonly start: number;
   /** The end of the log after the append. Larger than written: another process wrote too. */

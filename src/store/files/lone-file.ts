@@ -75,8 +75,9 @@ interface RepairSettings {
 }
 
 /**
- * Rewrites a session file without its damaged lines and keeps a copy. Intact lines stay as they are, except for parents on
- * damaged lines. The caller holds the file's lock. A file that is not a session is refused and not changed.
+ * Rewrites a session file without its damaged lines and keeps a copy. Intact lines stay unchanged, except that parents
+ * on damaged lines are replaced. The caller holds the file's lock. A file that is not a session is refused and not
+ * changed.
  */
 async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
   const { disk, clock, newToken } = settings;

@@ -15,8 +15,8 @@ import { appendWhole, isRegularFile, readWhole, realDisk, writeTemporary } from 
 import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./lone-file.ts";
 
 /**
- * One session in a file of its own, outside of any store: pi's, OpenClaw's, or one of ours. Every change is made under
- * the file's lock, on top of what others have written by then, and is on the disk when it resolves.
+ * One session in its own file, outside of any store: pi's, OpenClaw's, or one of Skein's. Every change is made under
+ * the file's lock, after reading what others have written, and is on disk when it resolves.
  *
  * @example
  * ```ts
@@ -48,7 +48,7 @@ export class LoneSession {
     return new LoneSession(whole, readSession(whole));
   }
 
-  /** As of the last read or write. Read-only. */
+  /** The tree as of the last read or write. Read-only. */
   get tree(): SessionTree {
     return this.#tree;
   }
@@ -154,7 +154,7 @@ export class LoneSession {
 
 /** Options of `openSession`. */
 export interface OpenSessionOptions {
-  /** Creates the file if it does not exist. Omitted: it must exist. */
+  /** Creates the file if it does not exist. Absent: the file must exist. */
   readonly create?: { readonly cwd: string; readonly id?: string };
 }
 
@@ -174,7 +174,7 @@ function readSession(path: string): ReadSession {
   return { tree, version: session.version, bytes: bytes.length };
 }
 
-/** Creates a missing or empty file. If another process is faster, its file stays. */
+/** Creates a missing or empty file. If another process creates it first, that file is kept. */
 async function begin(path: string, init: { readonly cwd: string; readonly id?: string }): Promise<void> {
   const text = SessionTree.create(init).encode();
   if (realDisk.stat(path) === null) {

@@ -164,7 +164,7 @@ function baseRow(
   };
 }
 
-/** Of two logs that claim one key or label, the first one gets it; the other gets a key of its own. */
+/** Of two logs that claim one key or label, the first one gets it; the other gets a new key. */
 export function claimFreeNames(
   { work, report }: StoreFolder,
   row: SessionRow,

@@ -179,7 +179,7 @@ export function describeRebuild(
   return `${begun}; lost: ${gone[0]}, ${gone[1]} and ${gone[2]}, as last counted at ${new Date(at).toISOString()}`;
 }
 
-/** Describes the loss of parts of a `work.db`. */
+/** Describes the partial loss of a `work.db`. */
 export function describeSalvage({ problem, aside, saved, lost }: Salvage): string {
   const what = lost.length === 0 ? "nothing is lost" : `lost: ${lost.map(lostText).join(", ")}`;
   return `work.db was damaged (${problem}); rows saved into a new one: ${saved}; ${what}; the damaged file is kept as ${basename(aside)}`;

@@ -4,7 +4,7 @@ import type { SQLInputValue } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } from "./database.ts";
 
-/** Rules of the owners of tables in `work.db` for salvaged data. */
+/** The rules that the owners of tables in `work.db` have for salvaged data. */
 export interface SalvageRules {
   /** Used when the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
@@ -46,7 +46,7 @@ export interface Salvage {
 const mostProbes = 20_000;
 /** The limit while nothing was found: then the root page of the table is unreadable or missing. */
 const mostEmptyProbes = 4096;
-/** The highest row ID to look for if the database does not tell. */
+/** The highest row ID to look for if the database does not provide one. */
 const fallbackRowId = 2 ** 20;
 
 /** Completes a salvage that was interrupted before its last rename. */
@@ -144,7 +144,7 @@ interface SchemaPart {
   readonly sql: string;
 }
 
-/** Tables first. `null`: the schema is unreadable. */
+/** Reads the schema, tables first. `null`: it is unreadable. */
 function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
   try {
     const rows = old

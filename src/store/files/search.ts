@@ -10,7 +10,7 @@ import { compareHits, wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isVisible } from "./work-db.ts";
 
-/** Search by the index. The text of a hit is read from its log. */
+/** Searches with the index. The text of a hit is read from its log. */
 export class FileSearch implements SearchStore {
   readonly #catalog: SessionCatalog;
 

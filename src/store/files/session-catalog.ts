@@ -98,7 +98,7 @@ export class SessionCatalog {
     }
   }
 
-  /** Stays equal while an open session is not written to; `null`: not open. */
+  /** Does not change while an open session is not written to; `null`: not open. */
   markOf(uid: string): string | null {
     return this.#open.known(uid)?.mark ?? null;
   }
@@ -370,7 +370,7 @@ export class OpenFiles {
   #close(uid: string, held: OpenFile, closed = held.opening.then((file) => file.close())): void {
     this.#forget(uid, held);
     const closing = closed
-      // It never opened, or its lock could not be released. Nothing is lost.
+      // It failed to open, or its lock could not be released. Nothing is lost.
       .catch(() => undefined)
       .finally(() => {
         if (this.#closing.get(uid) === closing) this.#closing.delete(uid);

@@ -249,7 +249,7 @@ export class SessionFile {
     return this.#settleAndLetGo(plan, mark, recut);
   }
 
-  /** Writes are acknowledged in log order, whatever each one waits for. */
+  /** Writes are acknowledged in log order, no matter what each one waits for. */
   async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
     const before = this.#settling;
     const work = mark === null ? Promise.resolve() : this.#settle(mark, recut);
@@ -391,7 +391,8 @@ export class SessionFile {
       this.#view.commit(plan, mark.end);
       return mark;
     }
-    // Another program wrote at the same time, perhaps half a line that ours was appended to: lost lines are written again.
+    // Another program wrote at the same time, and ours may have been appended to its incomplete line. Lost lines are
+    // written again.
     this.#view.reload();
     this.#view.loadAll();
     const lost = plan.lines.filter(
@@ -440,7 +441,7 @@ export class SessionFile {
     if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
 
-  /** Replaces the working set by a new one, cut from the log. */
+  /** Replaces the working set with a new one, cut from the log. */
   async #cut(): Promise<void> {
     for (;;) {
       await this.#view.loadAllUnderLock();

@@ -27,8 +27,8 @@ export interface NewSessionFiles {
 }
 
 /**
- * Creates log and working set of a session. Files of another session are left alone. `bytes: null`: it was written before, and
- * its log must exist.
+ * Creates log and working set of a session. Files of another session are not touched. `bytes: null`: the log was
+ * written before and must exist.
  */
 export async function beginFiles(
   { paths, lock, owner, settings }: NewSessionFiles,
@@ -51,7 +51,7 @@ export async function beginFiles(
   }
 }
 
-/** A failed attempt leaves nothing behind that another one would mistake for its own. */
+/** A failed attempt leaves nothing behind that another attempt would mistake for its own files. */
 async function writeFirst(
   paths: SessionPaths,
   bytes: Uint8Array,

@@ -26,7 +26,7 @@ export interface EntryLookup {
   stateBehind(entryId: string): ContextState | null;
   /** Whether an entry is among the first `amongFirst` of the log; `null`: unknown. */
   has(entryId: string, amongFirst: number): boolean | null;
-  /** Another program has written to the log. */
+  /** Called when another program has written to the log. */
   grew(): void;
 }
 
@@ -41,7 +41,7 @@ export interface ViewSettings {
 const roomBytes = 64 * 1024;
 /** Growth factor when the tail did not fill the budget. */
 const tailGrowth = 4;
-/** Restarts when the log is replaced while it is read; then it is read in one go. */
+/** Maximum restarts when the log is replaced while it is read; then it is read in one go. */
 const mostTries = 3;
 
 /** The part of a session in memory: its working set, the end of a long log, or everything. It grows on demand. */
@@ -298,8 +298,8 @@ interface TailSource {
 const lineBreak = 0x0a;
 
 /**
- * Reads at least `bytesWanted` from the end of a log as a session of its own. What the index knows of the rest goes into a
- * header like that of a cut working set. `null`: the whole log is needed.
+ * Reads at least `bytesWanted` from the end of a log as a separate session. What the index knows about the rest goes
+ * into a header like that of a cut working set. `null`: the whole log is needed.
  */
 function readTail(log: TailSource, index: EntryLookup, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;
@@ -356,7 +356,7 @@ function baseOf(
   return first.parentId;
 }
 
-/** Whether the index has the first lines of the tail at their positions: a repeated line has no position of its own. */
+/** Whether the index has the first lines of the tail at their positions: a repeated line has no separate position. */
 function isAsKnown(session: ParsedSession, offset: number, known: number, index: EntryLookup): boolean {
   const positionOf = (at: number) => {
     const [line, place] = [session.lines[at], session.places[at]];

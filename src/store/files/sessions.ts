@@ -470,7 +470,7 @@ export class FileSessions implements SessionStore {
       return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#catalog.marking(row));
     return writing.catch((error: unknown) => {
-      // The log decides. A label that is not in the log is not claimed, unless another session has it by now.
+      // The log decides. A label that is not in the log is not claimed, unless another session has taken it since.
       const label = file.meta.meta.label ?? null;
       const claimed = work.byUid(row.uid);
       const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;

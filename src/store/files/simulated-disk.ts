@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 
-/** A file's contents: as written, and as far as a power cut would leave them. */
+/** A file's contents: as written, and as they would be after a power cut. */
 interface Inode {
   readonly number: number;
   data: Uint8Array;

@@ -73,7 +73,7 @@ export interface FilesStoreOptions {
   readonly index?: "in a thread" | "in place";
   /** Checks the databases before use. */
   readonly verify?: boolean;
-  /** Salvages a damaged `work.db`. Omitted: opening it is refused. */
+  /** Salvages a damaged `work.db`. Absent: opening it is refused. */
   readonly salvage?: SalvageRules;
   /** The default working directory of a user's agent, for adopted session files. */
   readonly cwdFor?: StoreFolder["cwdFor"];

@@ -44,11 +44,11 @@ export interface FilesUpkeep {
   ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
   /** Like `sessions.list`, for all users. A reach does not apply. */
   listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
-  /** A text that stays equal while lists and run states do not change. `null`: the index is behind. */
+  /** A text that does not change while lists and run states stay the same. `null`: the index is behind. */
   changeMark(): Promise<string | null>;
-  /** A text that stays equal while sessions and runs do not change; `null`: unknown. */
+  /** A text that does not change while sessions and runs stay the same; `null`: unknown. */
   workMark(): string | null;
-  /** A text that stays equal while a session's log does not change; `null`: the session is not open. */
+  /** A text that does not change while a session's log stays the same; `null`: the session is not open. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
   /** `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
@@ -135,7 +135,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
     const [listed, worked] = [index.db.changeMark(), work.ledger.changeMark()];
     return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
   };
-  /** The mark while no session was marked. Every writer marks first, which changes it. */
+  /** The mark at a time when no session was marked. Every writer marks first, which changes it. */
   let quiet: string | null = null;
   return async () => {
     feed.service.follow();
@@ -149,7 +149,7 @@ function listMarks({ feed, index, work }: SessionCatalog): FilesUpkeep["changeMa
   };
 }
 
-/** A reason not to give a store work now. */
+/** A reason why a store should not get work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"

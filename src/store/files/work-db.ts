@@ -19,7 +19,10 @@ import type { ProcessIdentity } from "./process-identity.ts";
  */
 export type SessionState = "pending" | "forking" | "live" | "trashed";
 
-/** A session's row in `work.db`. It holds everything its log starts with, so a crash after the commit loses nothing. */
+/**
+ * A session's row in `work.db`. It contains everything that its log starts with, so a crash after the commit loses
+ * nothing.
+ */
 export interface SessionRow extends SessionRef {
   readonly state: SessionState;
   /** The user's folder relative to the root, with slashes; empty for the unnamed user. */
@@ -157,7 +160,10 @@ export class WorkDb {
     return emit;
   }
 
-  /** Moves the key to a new session. The old session's log still has to be told of the change, which is kept in `todo`. */
+  /**
+   * Moves the key to a new session. The change still has to be written to the old session's log; until then it is kept
+   * in `todo`.
+   */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let emit = doNothing;
     this.#claiming([uid, fresh.uid], () => {
@@ -211,7 +217,7 @@ export class WorkDb {
     );
   }
 
-  /** The files exist now. If another process took this one for dead and released the claim, it is claimed again. */
+  /** The files exist now. If another process considered this one dead and released the claim, it is claimed again. */
   finishFork(row: SessionRow): void {
     this.exclusively(() => {
       if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
@@ -437,7 +443,7 @@ export class WorkDb {
     this.exclusively(() => this.#putLosses([...this.losses(), loss].slice(-mostLosses)));
   }
 
-  /** Losses that no start has reported yet; they count as reported from now on. */
+  /** Losses that no start has reported yet; they are marked as reported. */
   takeUntoldLosses(): string[] {
     const untold = this.losses().filter(({ isTold }) => !isTold);
     if (untold.length > 0)
@@ -450,7 +456,7 @@ export class WorkDb {
     this.ledger.run(sql, JSON.stringify(losses));
   }
 
-  /** Marks a session that the index may be behind for. */
+  /** Marks a session for which the index may be behind. */
   markDirty(uid: string): void {
     this.ledger.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }

@@ -138,7 +138,7 @@ export class WorkingFile {
   readonly #path: string;
   readonly #disk: Disk;
   readonly #log: LogFile;
-  /** `null`: it is a link to the log, or does not match it. */
+  /** `null`: the working set is a link to the log, or does not match it. */
   #file: DiskFile | null = null;
   /** How much of the log it contains, and where it ends. */
   #followed = 0;
@@ -185,8 +185,8 @@ export class WorkingFile {
   }
 
   /**
-   * Accepts the file if it matches the log: its own lines at the cut, then the log's bytes. From then on it follows the log.
-   * `null`: it has to be rebuilt.
+   * Accepts the file if it matches the log: its own lines at the cut, then the log's bytes. It follows the log
+   * afterwards. `null`: it has to be rebuilt.
    */
   adopt(bytes: Uint8Array | null, options: TreeOptions): SessionTree | null {
     this.#drop();

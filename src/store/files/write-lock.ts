@@ -59,7 +59,7 @@ export class WriteLock {
     const { sleep } = this.#settings;
     // Not the clock, which may be set back.
     const until = performance.now() + timeoutMs;
-    // A waiter that we yielded to goes first: it checks only now and then.
+    // A waiter that we yielded to goes first, because it only checks occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -121,11 +121,11 @@ export class WriteLock {
   #tryAcquire(): boolean {
     if (this.#create()) return true;
     const holder = this.#read();
-    if (holder === null || !this.#isStale(holder)) return false; // just released, or alive
+    if (holder === null || !this.#isStale(holder)) return false; // it was just released, or its holder is alive
     // Two processes that find it stale must not both take it, nor take each other's new lock.
     return this.#settings.exclusively(() => {
       const again = this.#read();
-      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // another process was faster
+      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // another process took it first
       this.#settings.disk.unlink(this.#path);
       return this.#create((act) => act());
     });
@@ -181,7 +181,7 @@ export class WriteLock {
     return true;
   }
 
-  /** Shows other machines that we are alive. If the disk refuses, the next time is soon enough. */
+  /** Shows other machines that we are alive. If the disk refuses, the next attempt is soon enough. */
   #touch(): void {
     const { disk, clock } = this.#settings;
     quietly(() => this.#read()?.token === this.#token && disk.touch(this.#path, clock.now()));
@@ -215,7 +215,7 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Removes our mark, so that no process yields to us any more. */
+  /** Removes our mark, so that no process yields to us anymore. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -339,7 +339,7 @@ export class BurstLock {
     if (this.#users > 0 || !this.#lock.isHeld) return;
     const now = performance.now();
     this.#idleSince = now;
-    // Not by the timer alone: a caller that only awaits our promises leaves timers no turn.
+    // The timer alone is not enough: a caller that only awaits our promises never lets timers run.
     if (now - this.#lookedAt >= wantedCheckMs) this.#releaseIfDue(now);
     if (this.#lock.isHeld) this.#timer ??= setTimeout(() => this.#onTimer(), wantedCheckMs);
   }

@@ -59,7 +59,7 @@ import { blobsOf, copyTree } from "../session-trees.ts";
 import type { MemorySession, SessionTable } from "./session-table.ts";
 import { trashedOf } from "./session-table.ts";
 
-/** Gives a blob of one agent to another agent of the same user. */
+/** Shares a blob of one agent with another agent of the same user. */
 export type ShareBlob = (
   from: { readonly userId: string | null; readonly agentId: string },
   agentId: string,

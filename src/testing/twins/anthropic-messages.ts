@@ -61,7 +61,7 @@ interface BlockKind {
 
 const text: BlockKind = { texts: { text: "text_form" } };
 
-/** "Messages" › `content`: the blocks that there are. */
+/** "Messages" › `content`: the known block types. */
 const blockKinds: Readonly<Record<string, BlockKind>> = {
   document: { role: "user" },
   image: { role: "user" },
@@ -101,7 +101,7 @@ export function parseMessages(messages: readonly unknown[]): readonly Turn[] {
   });
 }
 
-/** "Messages" › `role`: the system prompt has a field of its own. */
+/** "Messages" › `role`: the system prompt has its own field. */
 function refuseRole(role: unknown, index: number): never {
   const message =
     role === "system"

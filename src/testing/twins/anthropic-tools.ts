@@ -14,7 +14,7 @@ export function checkTools(tools: unknown, turns: readonly Turn[]): void {
   const used = turns.flatMap(({ blocks }) => blocks).filter((block) => isCall(block) || isResult(block));
   for (const block of used) checkBlock(block);
   if (used.length > 0 && defined.length === 0) {
-    // Published refusal, of every history with calls that goes out without tools.
+    // Published refusal of every history with calls that is sent without tools.
     const message = "Requests which include `tool_use` or `tool_result` blocks must define tools.";
     refuse("tools_missing", message);
   }
@@ -56,7 +56,7 @@ function checkDefinitions(tools: readonly unknown[]): void {
   }
 }
 
-/** A tool with a type of its own is one of the server's, which has no schema. */
+/** A tool with its own type is one of the server's tools, which have no schema. */
 function checkSchema({ type, input_schema: schema }: Fields, place: string): void {
   if (type !== undefined && type !== "custom") return;
   if (!isFields(schema)) refuse("tool_schema", `${place}: Field required`);

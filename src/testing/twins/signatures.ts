@@ -28,7 +28,7 @@ export const signatures: Signatures = {
 };
 
 /**
- * The `data` of Anthropic's `redacted_thinking`, which stands for thinking that the client may not read.
+ * The `data` of Anthropic's `redacted_thinking`, which represents thinking that the client may not read.
  *
  * @example
  * ```ts

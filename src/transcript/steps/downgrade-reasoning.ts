@@ -6,8 +6,8 @@ import { readReasoningItem } from "./normalize-thinking.ts";
 
 /**
  * Step 7: handles thinking whose answer is gone. The Responses API accepts a reasoning item once and only with the
- * output that follows it, Anthropic no turn that ends in thinking, and Mistral none of only thinking. Such thinking
- * is sent as text or dropped.
+ * output that follows it, Anthropic no turn that ends in thinking, and Mistral no turn that contains only thinking.
+ * Such thinking is sent as text or dropped.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],

@@ -47,7 +47,7 @@ interface ChannelLimits {
   readonly dms?: { readonly [user: string]: { readonly historyLimit?: number | null } };
 }
 
-/** Where the user of a session writes, if the key does not say. */
+/** Where the user of a session writes, if the key does not name it. */
 interface SessionOrigin {
   readonly channel?: string | undefined;
   /** The peer's id on the channel. */

@@ -16,7 +16,7 @@ const protectedTurns = 3;
 
 /**
  * Prunes old tool results once the provider's prompt cache is cold. Above 30 % of the window it trims long results;
- * if more than 50 % remain, it clears the oldest until that fits. What the last request had pruned stays pruned.
+ * if more than 50 % remain, it clears the oldest until that fits. Results that the last request pruned stay pruned.
  */
 export function pruneContext(
   messages: readonly TranscriptMessage[],

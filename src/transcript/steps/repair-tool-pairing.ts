@@ -52,7 +52,7 @@ interface Found {
   readonly message: ToolResultMessage;
   /** Its index among all messages. */
   readonly index: number;
-  /** Something other than a result is between it and its call. */
+  /** There is something other than a result between this result and its call. */
   readonly apart: boolean;
 }
 
@@ -124,7 +124,7 @@ function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): 
 const missingResultText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
 
-/** Stands for a result that was never recorded, in sessions and in requests. */
+/** Replaces a result that was never recorded, in sessions and in requests. */
 export function createMissingResult({ id, name }: ToolCallBlock) {
   const content = [{ type: "text" as const, text: missingResultText }];
   return {

@@ -124,7 +124,7 @@ interface ImageSite {
 }
 
 const recentTurns = 3;
-/** The start of a message with images of tool results. User text with this prefix does no harm. */
+/** The start of a message with images of tool results. User text with this prefix is harmless. */
 export const movedImagesPrefix = "[images of the tool result ";
 
 function hasImages(messages: readonly TranscriptMessage[]): boolean {

@@ -136,7 +136,7 @@ class CallIds {
   readonly #form: Form;
   readonly #taken = new Set<string>();
   /**
-   * How many ids were generated per original, so that a thousand equal ids take a thousand attempts and not a
+   * How many ids were generated per original, so that a thousand equal ids take a thousand attempts instead of a
    * million.
    */
   readonly #turns = new Map<string, number>();
@@ -167,7 +167,7 @@ class CallIds {
   }
 }
 
-/** The id itself or its closest valid form; `null` when only a hash will do. */
+/** The id itself or its closest valid form; `null` if only a hash is possible. */
 function fitId(id: string, form: Form): string | null {
   if (form === "strict9") return /^[A-Za-z0-9]{9}$/.test(id) ? id : null;
   if (form === "strict") {

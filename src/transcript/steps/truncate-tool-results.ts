@@ -14,7 +14,7 @@ export function toolResultLimit(contextWindow?: number): number {
   return Math.max(1, Math.min(maxResultCharacters, share));
 }
 
-/** Truncates each result that is too long for the window, keeping head and tail. The session keeps the whole. */
+/** Truncates each result that is too long for the window, keeping head and tail. The session keeps the full result. */
 export function truncateToolResults(
   messages: readonly TranscriptMessage[],
   { contextWindow, record }: Pick<StepOptions, "contextWindow" | "record">,
@@ -66,12 +66,12 @@ function resultLength({ content }: ToolResultMessage): number {
   return content.reduce((sum, block) => sum + (block.type === "text" ? block.text.length : 0), 0);
 }
 
-/** The most characters that a tool result may have over all its text blocks. */
+/** The maximum number of characters of a tool result, over all its text blocks. */
 export const maxResultCharacters = 400_000;
 const minBlockCharacters = 2000;
 
 /**
- * Truncates texts to at most `most` characters together. Each keeps a share in proportion to its length, but at
+ * Truncates texts to at most `most` characters in total. Each keeps a share in proportion to its length, but at
  * least 2,000 characters, as head and tail with a note between them. Without room for the note, only the head stays.
  * Returns the same array when the texts fit.
  */

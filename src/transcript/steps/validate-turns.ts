@@ -207,7 +207,7 @@ function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessag
   return mergeMessages(group, { content: group.flatMap((message) => [...toBlocks(message.content)]) });
 }
 
-/** Thinking from other models is already gone, so the signed blocks belong to this model and keep its name. */
+/** Thinking from other models was already removed, so the signed blocks belong to this model and keep its name. */
 function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
   const signer = group.findLast((message) => message.content.some(isSigned)) ?? group.at(-1);

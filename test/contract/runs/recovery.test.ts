@@ -168,7 +168,7 @@ describe("what another process does with a run whose owner died", () => {
     expect(end).toMatchObject({ state: "ok" });
     expect(done).toEqual(["again"]);
     expect(pairingProblems(messages)).toEqual([]);
-    expect(said[3]).toMatch(/interrupted.*not known whether it was done/);
+    expect(said[3]).toMatch(/interrupted.*unknown whether the call took effect/);
     expect(said.at(-1)).toBe("assistant: So be it.");
   });
 
