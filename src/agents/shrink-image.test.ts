@@ -15,7 +15,7 @@ function halves(width: number, height: number) {
   ]);
 }
 
-/** Noise is what no format can make small. */
+/** Noise, which no format can compress. */
 function noise(width: number, height: number) {
   const create = { width, height, channels: 3 as const, background: "grey" };
   return sharp({ create: { ...create, noise: { type: "gaussian", mean: 128, sigma: 60 } } });

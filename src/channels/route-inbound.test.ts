@@ -80,7 +80,7 @@ describe("where a message belongs", () => {
     },
   );
 
-  test("[CHN2] main is for whoever is the user: mapped, or linked under the user's name", () => {
+  test("[CHN2] main is for peers that are the user: mapped, or linked under the user's name", () => {
     const key = (change: Partial<RoutingSettings>, peer = "5") =>
       routeInbound(message({ peer }), settings({ dmScope: "main", ...change })).sessionKey;
     expect(key({ channels: mapped })).toBe("agent:main:main");
@@ -163,7 +163,7 @@ describe("where a message belongs", () => {
     identityLinks: fc.constantFrom<RoutingSettings["identityLinks"]>({}, linked, { alice: ["tg:6"] }),
     channels: fc.constantFrom<RoutingSettings["channels"]>({}, alices, mapped),
   });
-  /** The user and key of a message; `null`: refused, and as it should be. */
+  /** The user and key of a message; `null`: refused with the expected error. */
   const placeOf = (more: Partial<InboundMessage>, change: Partial<RoutingSettings>) => {
     try {
       return routeInbound(message(more), settings(change));

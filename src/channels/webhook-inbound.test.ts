@@ -50,7 +50,7 @@ interface Given {
   readonly skew?: number;
 }
 
-/** A request that is right but for what is given. */
+/** A valid request, except for the given changes. */
 function signed({
   body = { text: "hi", peer: "ann" },
   headers = {},

@@ -70,10 +70,10 @@ describe("access", () => {
     ["trip", "agent:research:main", "tree_visibility_restricted"],
     ["agent:research:main", "main", "allowed"],
     ["trip", "nobody at all", "not_found"],
-    // A beginning of an id is for people; an asker cannot write it, nor a file.
+    // A prefix of an ID is only for people; an asker cannot use it, nor can a file.
     ["trip", "01-gar", "not_found"],
     ["trip", "./trip.jsonl", "not_found"],
-    // In the trash, and another user's.
+    // A session in the trash, and one of another user.
     ["trip", "old-trip", "not_found"],
     ["trip", "hers", "not_found"],
     ["boxed", "nobody at all", "sandbox_restricted"],
@@ -113,7 +113,7 @@ describe("access", () => {
       ["history", "send", "status"],
     ],
     ["{tools: {sessions: {visibility: all}}, agents: {main: {sandboxed: true}}}", "trip", "main", []],
-    // The agent research is nobody's here.
+    // The agent research does not exist here.
     [
       "{tools: {sessions: {visibility: all}, agentToAgent: {enabled: true}}, defaults: {sandboxed: true}}",
       "agent:research:main",
@@ -134,7 +134,7 @@ describe("access", () => {
     expect(given).toEqual(allowed);
   });
 
-  test("an asker that is not there, and an action that is none, are refused", async () => {
+  test("an unknown asker and an invalid action are refused", async () => {
     const missing = await skein(["nobody", "trip"]);
     expect(missing.exit).toBe(1);
     expect(missing.err).toContain("nobody");

@@ -150,7 +150,7 @@ describe("sessions fork and reset", () => {
     expect((await json("sessions", "fork", "agent:research:main")).key).toMatch(/^agent:research:session:/);
   });
 
-  test("[SNM1] a reset begins anew under the key, and keeps the old session", async () => {
+  test("[SNM1] a reset starts a new session under the key, and keeps the old one", async () => {
     const { key, sessionId, previous } = await json("sessions", "reset", "main");
     expect({ key, previous }).toEqual({
       key: "agent:main:main",
@@ -219,7 +219,7 @@ describe("sessions compact", () => {
 });
 
 describe("sessions repair", () => {
-  test("[SFL11] of our own log the damage is told, and nothing is rewritten", async () => {
+  test("[SFL11] damage in a log of a store is reported, and nothing is rewritten", async () => {
     const log = join(dir, "agents/main/sessions/daily.log.jsonl");
     const before = readFileSync(log, "utf8");
     const lines = before.split("\n");

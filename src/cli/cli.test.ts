@@ -230,7 +230,7 @@ describe("the command line", () => {
     expect(oneLine("a plain text", 7)).toBe("a plai…");
   });
 
-  test("[ENT4] damage is told below the result", async () => {
+  test("[ENT4] damage is reported below the result", async () => {
     const torn = join(folder, "torn.jsonl");
     writeFileSync(torn, `${sessionText(userLine("a", null))}{"type":`);
     const { out, exit } = await run(["sessions", "show", torn]);

@@ -29,7 +29,7 @@ const agents = `agents:
   reader: { model: rehearsal/basic, tools: { allow: [sessions_list, sessions_history] } }
 `;
 const started = () => join(folder.path, "started");
-/** A server that leaves a trace where it is started. */
+/** A server that leaves a trace if it is started. */
 const server = () => {
   const args = ["-e", `require("node:fs").writeFileSync(${JSON.stringify(started())}, "")`];
   return `mcpServers: { notes: ${JSON.stringify({ command: process.execPath, args })} }\n`;
@@ -63,7 +63,7 @@ async function begin(config: string, ...sessions: [key: string, meta?: SessionMe
   }
 }
 
-/** What the history calls: a tool that is offered, one of a server, and one that nobody has. */
+/** The calls in the history: of an offered tool, of a server's tool, and of a tool that does not exist. */
 const calls = ["sessions_list", "notes__find", "of_old"];
 const callOf = (name: string) => ({
   type: "message" as const,
@@ -143,7 +143,7 @@ describe("the tools in a context", () => {
     expect(existsSync(started())).toBe(false);
   });
 
-  test("of an agent that is not configured nobody knows them", async () => {
+  test("they are unknown for an agent that is not configured", async () => {
     await begin(agents, ["agent:gone:main"]);
     const payload = await contextOf("agent:gone:main", "--model", "openai/gpt-5");
     expect(payload.request).not.toHaveProperty("tools");

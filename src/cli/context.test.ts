@@ -160,7 +160,7 @@ describe("context for a model", () => {
     expect(Check(RefusalSchema, refusal)).toBe(true);
   });
 
-  test("[XRW3] what cannot be had of the model is told, with and without the wire", async () => {
+  test("[XRW3] unsupported settings of the model are reported, with and without --wire", async () => {
     const explained = ["nobody.jsonl", "--model", "openai/o3-mini", "--explain"];
     for (const more of [[], ["--wire"]]) {
       const { out } = await inFolder(...explained, ...more);
@@ -170,7 +170,7 @@ describe("context for a model", () => {
     }
   });
 
-  test("[XRW3] calls whose tools nobody knows are told in a line", async () => {
+  test("[XRW3] calls of unknown tools are reported in a line", async () => {
     const { out } = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5");
     expect(out).toMatch(/\nThe tools are not known here; .*\n$/);
     const explained = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain");

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** A new folder of somebody who has Codex; here another stands in for it. */
+/** A new folder of a user with Codex; another program replaces it here. */
 function withCodex(folder: string): string {
   const codex = scriptedAgent({ turns: [[{ say: "Mended." }]] });
   writeFileSync(join(folder, "skein.json"), JSON.stringify({ acp: { agents: { codex } } }));
@@ -38,7 +38,7 @@ async function paths(path: readonly string[] = []): Promise<string[][]> {
   return [[...path], ...below.flat()];
 }
 
-/** Words as a shell reads them; single quotes stand around JSON. */
+/** Words as a shell reads them, with single quotes around JSON. */
 function words(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((match) => match.slice(1).join(""));
 }
@@ -72,7 +72,7 @@ describe("help", () => {
     expect(exit).toBe(0);
     const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
     expect(shown.length).toBeGreaterThan(0);
-    // The one that stays until it is stopped, and the one that needs it running, have tests of their own.
+    // The command that runs until it is stopped, and the one that needs it running, have their own tests.
     const alone = shown.filter(([name]) => name !== "start" && name !== "reload");
     for (const [index, args] of alone.entries()) {
       const folder = join(home, [...path, index].join("-"));

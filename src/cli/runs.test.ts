@@ -25,7 +25,7 @@ const call = (...args: readonly string[]) => run(args, { cwd: home, env: { SKEIN
 const json = async (...args: readonly string[]) => JSON.parse((await call(...args, "--json")).out);
 
 describe("runs", () => {
-  test("says of every open run why it does not go on", async () => {
+  test("says of every open run why it does not proceed", async () => {
     await withRuns(dir, async (runs, store) => {
       const [orders] = await store.sessions.find({}, { by: "sessionId", sessionId: "orders" });
       if (orders === undefined) throw new Error("there are no orders");

@@ -43,7 +43,7 @@ const script: AgentScript = {
 const acp = { permissions: "allow", agents: { twin: scriptedAgent(script) } };
 const config = `agents: { main: { model: rehearsal/basic } }\nacp: ${JSON.stringify(acp)}\n`;
 
-/** A folder as it is, or with a gateway on it. */
+/** A folder, with or without a gateway on it. */
 async function begin(isOver: boolean): Promise<void> {
   if (isOver) gateway = await wholeGateway({ folder, config });
   else {

@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** A folder of its own, that is not there yet. */
+/** A separate folder that does not exist yet. */
 function folder() {
   count += 1;
   const dir = join(home, String(count));
@@ -92,7 +92,7 @@ describe("send", () => {
     expect(told.err).toMatch(/^error: .*\[model_failed\] See skein runs show \S+\n$/);
   });
 
-  test("[CLI36] streams to somebody who watches, with tools beside it", async () => {
+  test("[CLI36] streams to a terminal, with tools next to the reply", async () => {
     const { call } = folder();
     const pieces: string[] = [];
     const out = (text: string) => void pieces.push(text);
@@ -104,7 +104,7 @@ describe("send", () => {
   test("[CLI36] stays until everything that it set off has ended", async () => {
     const { dir, call } = folder();
     await call(["sessions", "new", "helper"]);
-    // Its turn goes on until somebody has said yes, however long that takes.
+    // Its turn waits for the approval, however long that takes.
     writeFileSync(join(dir, "skein.yaml"), "agents: { main: { tools: { ask: [sessions_list] } } }\n");
     const done = call(["send", "main", "list the sessions", "--json"]);
     const listed = async () => JSON.parse((await call(["runs", "ls", "--json"])).out);
@@ -229,7 +229,7 @@ describe("chat, with lines that are piped in", () => {
     expect(lines.length).toBeGreaterThan(1);
   });
 
-  test("a turn that fails is told, the rest goes on, and the end says so", async () => {
+  test("a failed turn is reported, the rest continues, and the end says so", async () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("fail\n/branch\nrepeat on\n"));
     expect(done).toMatchObject({ out: "on\n", exit: 1 });

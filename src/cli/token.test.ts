@@ -36,7 +36,7 @@ async function json(schema: object, ...args: string[]) {
 }
 const create = (...args: string[]) => json(TokenCreatedSchema, "token", "create", ...args);
 
-/** Who comes in with a secret, in another process. */
+/** The principal of a secret, as another process sees it. */
 async function principalOf(secret: string): Promise<Principal | null> {
   const store = await openFolder({ root: dir, durability: "os" });
   try {

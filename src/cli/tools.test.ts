@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** What the tools themselves do is held elsewhere; here a call is what the test says. */
+/** The tools themselves are tested elsewhere; here the test defines the result of a call. */
 beforeEach(() => {
   made = [];
   does = async () => ({ result: { status: "ok" }, isError: false, rootId: null });
@@ -44,7 +44,7 @@ const answers = (result: ToolResult) => {
   does = async () => ({ result, isError: false, rootId: null });
 };
 
-/** Sets a run off in the session itself, and answers before it has ended. */
+/** Starts a run in the session itself, and returns before it has ended. */
 const setsOff = (text: string) => {
   does = async (skein, _, __, context) => {
     const { runId, root } = await skein.session(context).accept(text);
@@ -200,7 +200,7 @@ describe("tool", () => {
     ['{"a": 1} x', "line 1, column 10", '"x" is not expected'],
     ['{"a": "b', "line 1, column 9", "it ends too early"],
     ["", "line 1, column 1", "it ends too early"],
-  ])("%j is no JSON: the place is told, and nothing is opened", async (json, place, found) => {
+  ])("%j is not JSON: the error has the position, and nothing is opened", async (json, place, found) => {
     const { dir, call } = folder();
     const { out, err, exit } = await call(["tool", "sessions_spawn", json]);
     expect({ out, exit }).toEqual({ out: "", exit: 2 });
@@ -372,7 +372,7 @@ describe("spawn", () => {
     expect(exit).toBe(0);
   });
 
-  test.each([["--background"], ["--no-wait"]])("with %s the child is told at once", async (option) => {
+  test.each([["--background"], ["--no-wait"]])("with %s the child is reported at once", async (option) => {
     const { call } = await begun();
     answers({ ...child, note: "It reports when it is done." });
     const { out, exit } = await call(["spawn", "go", option]);

@@ -35,7 +35,7 @@ beforeEach(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const skein = (args: string[], more: Partial<Terminal> = {}) =>
-  // Somebody may have a gateway at the usual port.
+  // A gateway may be running on the default port.
   run([...args, "--dir", dir], {
     now: () => seedNow,
     cwd: home,
@@ -110,7 +110,7 @@ describe("doctor", () => {
     expect((await skein(["doctor"])).exit).toBe(1);
   });
 
-  test("a database of a newer Skein is told, and left alone", async () => {
+  test("a database of a newer Skein is reported and not changed", async () => {
     const { DatabaseSync } = await import("node:sqlite");
     const work = new DatabaseSync(join(dir, "work.db"));
     work.exec("PRAGMA user_version = 9999");
@@ -120,7 +120,7 @@ describe("doctor", () => {
     expect(findings).toMatchObject([{ area: "databases", severity: "error", fixable: false }]);
   });
 
-  test("a damaged database is made anew by --fix, and that is told", async () => {
+  test("a damaged database is rebuilt by --fix, and that is reported", async () => {
     appendFileSync(join(dir, "index.db"), "x");
     writeFileSync(join(dir, "index.db"), "this is no database at all, whatever its name says".repeat(100));
     const { ok, findings } = await doctor(["--fix"]);
@@ -129,7 +129,7 @@ describe("doctor", () => {
     expect(JSON.parse((await skein(["sessions", "ls", "--json"])).out).count).toBe(6);
   });
 
-  test("mistakes in the configuration are told with their place, secrets masked", async () => {
+  test("mistakes in the configuration are reported with their position, with secrets masked", async () => {
     const config = join(home, "wrong.yaml");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own placeholder
     writeFileSync(config, 'durability: fast\nagents: { main: { cwd: "${WORK}" } }\n');
@@ -163,7 +163,7 @@ describe("doctor", () => {
     expect(out).toMatch(/\n {2}would trash +agent:main:session:trip of alice: No activity/);
   });
 
-  test("[NWC40] a session whose run is open is none of what maintenance would do", async () => {
+  test("[NWC40] a session with an open run is not due for maintenance", async () => {
     const config = join(home, "strict.yaml");
     writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
     const due = async () =>

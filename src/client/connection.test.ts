@@ -79,7 +79,7 @@ describe("connecting", () => {
 });
 
 describe("a connection that breaks", () => {
-  test("is made anew, and listeners hear of it", async () => {
+  test("is reopened, and listeners are notified", async () => {
     const client = await open();
     const states: ClientState[] = [];
     client.onState((state) => states.push(state));
@@ -125,7 +125,7 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("connecting");
     await clock.advance(10);
     await soon(() => peer.connects).toBe(2);
-    // It has heard the refusal, and left.
+    // It received the refusal and disconnected.
     await soon(() => peer.sockets.size).toBe(0);
     expect(clock.timers).toBe(1);
     peer.greet = (request) => peer.hello(request);
@@ -148,7 +148,7 @@ describe("a connection that breaks", () => {
       await clock.advance(10);
       await soon(() => peer.connects).toBe(index + 2);
       await clock.advance(ms - 1);
-      // The socket of this try is still the one that is waited for.
+      // The socket of this attempt is still pending.
       expect(peer.sockets.size).toBe(1);
       await clock.advance(1);
       await soon(() => peer.sockets.size).toBe(0);
@@ -187,7 +187,7 @@ describe("a connection that breaks", () => {
     clients.push(client);
     await clock.advance(30_000);
     await unanswered("sessions.unsubscribe");
-    // The answer is on its way here when this one is.
+    // The response is already on its way when this call is made.
     await client.call("agents.list", {});
     await clock.advance(30_000);
     peer.answer = () => undefined;
@@ -252,7 +252,7 @@ describe("calls", () => {
     expect(peer.asked("sessions.get")).toHaveLength(1);
   });
 
-  test("a call that is refused for now is told, and not made again", async () => {
+  test("a temporarily refused call is reported, and not repeated", async () => {
     const client = await open();
     peer.answer = ({ fail }) =>
       fail({ code: "rate_limited", message: "Slowly.", retryable: true, retryAfterMs: 9 });

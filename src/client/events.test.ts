@@ -33,7 +33,7 @@ async function open(options: Partial<ConnectOptions> = {}): Promise<SkeinClient>
   return client;
 }
 
-/** Reads on in the background. */
+/** Reads in the background. */
 function reading(stream: EventStream): { readonly events: ReceivedEvent[]; readonly done: Promise<void> } {
   const events: ReceivedEvent[] = [];
   const done = (async () => {
@@ -83,7 +83,7 @@ describe("events", () => {
     await done;
   });
 
-  test("[CLT11] go on behind the last one after a break; what comes twice is given once", async () => {
+  test("[CLT11] continue after the last one when the connection breaks; duplicates are delivered once", async () => {
     const client = await open();
     const stream = client.events();
     const { events } = reading(stream);
@@ -100,7 +100,7 @@ describe("events", () => {
     await soon(() => told(events)).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test("[CLT11] a gap is given as an event; a gateway that counts anew is one too", async () => {
+  test("[CLT11] a gap is delivered as an event; a gateway that restarts its numbers causes one too", async () => {
     const client = await open();
     const stream = client.events();
     const { events } = reading(stream);
@@ -175,7 +175,7 @@ describe("events", () => {
     await expect(reading(stream).done).rejects.toMatchObject({ code: "unauthorized" });
   });
 
-  test("a reader that is busy loses deltas first, and is told", async () => {
+  test("a slow reader loses deltas first, and gets a gap", async () => {
     const client = await open({ eventsHeld: 4 });
     const stream = client.events();
     await stream.ready;
@@ -183,7 +183,7 @@ describe("events", () => {
     hub.emit(20, "run.delta");
     hub.emit(1);
     await client.call("agents.list", {});
-    // Another socket: by then the events may be on their way still.
+    // On another socket, the events may still be in flight.
     const last = hub.seq;
     const events: ReceivedEvent[] = [];
     for await (const event of stream) {

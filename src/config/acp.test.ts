@@ -94,7 +94,7 @@ describe("ACP agents", () => {
     expect((await check(text)).told).toEqual([expected]);
   });
 
-  test("a mistake is told once, where it is, and not what follows from it", async () => {
+  test("a mistake is reported once, at its position, without consequential errors", async () => {
     const { told } = await check('acp: { agents: { mine: { command: "${NONE}" } }, defaultAgent: other }');
     expect(told).toHaveLength(1);
     expect(told[0]).toContain("NONE");

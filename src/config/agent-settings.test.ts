@@ -38,7 +38,7 @@ const builtIn = {
   },
 };
 
-/** Every key, other than it is built in, and written. */
+/** Every key with a value other than its default, as it is written. */
 const all = {
   model: "local/a",
   system: "Be kind.",

@@ -61,7 +61,7 @@ describe("the model when none is named", () => {
     expect(modelOf(env, text)).toBe(expected);
   });
 
-  test("[CFG19] a key to a provider whose models nobody knows is told, not rehearsed with", () => {
+  test("[CFG19] a key for a provider with unknown models is reported, and the rehearsal model is not used", () => {
     expect(() => modelOf({}, "models: { providers: { groq: { apiKey: k } } }")).toThrow(
       'which ones provider groq has is not known. Name one in the configuration, as defaults: { model: "groq/<model>" }',
     );

@@ -40,7 +40,7 @@ describe("the effective configuration", () => {
     expect(read(text).value).toEqual(defaultConfig("/r"));
   });
 
-  test("[CFG3] of what somebody has set there is all, and nothing else", () => {
+  test("[CFG3] contains exactly the values that were set", () => {
     const text =
       "lock:\n  timeoutMs: 5\nacp: { agents: { gemini: {} } }\nagents: { main: { tools: { deny: [x] } } }\n";
     const { value, sources } = read(text);
@@ -145,7 +145,7 @@ describe("the effective configuration", () => {
   });
 });
 
-/** A field that means nothing beside the others may have any value, and secrets are not written out. */
+/** A field without effect next to the others may have any value, and secrets are not written. */
 function compared(value: unknown): unknown {
   const config = structuredClone(value) as {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-/** Writes files under the home folder, and gives the path of the first. */
+/** Writes files under the home folder and returns the path of the first. */
 function write(files: Record<string, string>): string {
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(home, name)), { recursive: true });
@@ -213,7 +213,7 @@ describe("precedence", () => {
     expect(sources.get("session.maintenance.highWater")).toEqual({ from: "default" });
   });
 
-  test("[CFG3] the real environment over .env, which counts beside the file only", async () => {
+  test("[CFG3] the real environment overrides .env, which is read only next to the file", async () => {
     write({
       "p/skein.yaml": 'agents: { main: { cwd: "${W}/x" } }',
       "p/.env": "W=/dot\nSKEIN_DURABILITY=os\nONLY=1\n",
@@ -311,7 +311,7 @@ session:
     ]);
   });
 
-  test("[CFG4] a field that means nothing beside the mode", async () => {
+  test("[CFG4] a field without effect in this mode", async () => {
     expect(await mistakes("session:\n  reset:\n    minutes: 30")).toEqual([
       '3:5: session.reset: found minutes, expected "mode: idle" beside it (mode is none)',
     ]);

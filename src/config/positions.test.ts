@@ -9,7 +9,7 @@ import { sections } from "./sections/all.ts";
 import type { Node } from "./settings/setting.ts";
 import { pathText } from "./tree.ts";
 
-/** Reading without a disk. */
+/** Reads a configuration without a disk. */
 function problemsOf(text: string): readonly ConfigProblem[] {
   const place = { folder: "/p", home: "/home/ann", root: "/r" };
   const { root, problems } = parseConfigText(text, "/p/skein.yaml", () => undefined);
@@ -20,7 +20,7 @@ function problemsOf(text: string): readonly ConfigProblem[] {
 type Plain = { [key: string]: unknown };
 
 interface Breakage {
-  /** What stands in the text where the mistake is, and nowhere else. */
+  /** The text at the position of the mistake, which occurs nowhere else. */
   readonly mark: string;
   readonly path: readonly string[];
   apply(config: Plain): void;
@@ -59,7 +59,7 @@ function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): 
   ];
 }
 
-/** Each item of a list may be nothing that stands in one. */
+/** Replaces each item of a list with a value that is not allowed there. */
 function itemBreakages(value: unknown, path: readonly string[]): Breakage[] {
   const items = Array.isArray(value) ? value : [];
   return items.map((_, index) => ({
@@ -98,7 +98,7 @@ describe("positions", () => {
     );
   });
 
-  test("[CFG4] a mistake anywhere is told once, where it is", () => {
+  test("[CFG4] a mistake anywhere is reported once, at its position", () => {
     fc.assert(
       fc.property(anyConfig, style, fc.nat(), (config, how, nth) => {
         const breakages = breakagesOf(sections, config);

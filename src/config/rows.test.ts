@@ -40,7 +40,7 @@ describe("lists of groups", () => {
     }
   });
 
-  test("what is wrong in one is told at its place", () => {
+  test("a mistake in one is reported at its position", () => {
     expect(read(rules("[{ action: allow }, deny, ~, [a], { match: {} }]")).problems).toEqual([
       `3:32: session.sendPolicy.rules.1: found "deny", expected ${keys}`,
       `3:38: session.sendPolicy.rules.2: found null, expected ${keys}`,

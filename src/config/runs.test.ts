@@ -75,7 +75,7 @@ describe("settings of runs", () => {
       "defaults: { maxSteps: 0 }",
       "1:23: defaults.maxSteps: found 0, expected a whole number from 1 to 10000",
     ],
-  ])("[CFG4] %s is told", async (text, expected) => {
+  ])("[CFG4] %s is reported", async (text, expected) => {
     expect((await check(text)).told).toEqual([expected]);
   });
 });

@@ -40,7 +40,7 @@ describe("work that is waited for", () => {
     await expect(within(60_000, Promise.reject(new Error("no")))).rejects.toThrow("no");
     const { promise, reject } = Promise.withResolvers<void>();
     expect(await within(0, promise)).toBe(false);
-    // Nobody waits for it any more, and it harms nobody.
+    // Nothing waits for it anymore, so it is harmless.
     reject(new Error("too late"));
   });
 });

@@ -22,7 +22,7 @@ describe("what was read before", () => {
     known.get("b", () => 2);
     known.get("c", () => 3);
     expect(known.size).toBe(2);
-    // The oldest has gone.
+    // The oldest was dropped.
     expect([known.get("c", () => 0), known.get("a", () => 0)]).toEqual([3, 0]);
   });
 

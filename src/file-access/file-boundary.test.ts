@@ -15,7 +15,7 @@ import type { FileBoundaryOptions } from "./file-boundary.ts";
 import { FileBoundary } from "./file-boundary.ts";
 
 let base = "";
-/** `project` contains the root folder `.skein`, as with `npm start`. `elsewhere` and `b` lie beside it. */
+/** `project` contains the root folder `.skein`, as with `npm start`. `elsewhere` and `b` are next to it. */
 beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), "file-boundary-")));
   for (const name of [
@@ -70,7 +70,7 @@ function canMount(): boolean {
   try {
     return inMount(one ?? "", other ?? "", ["echo", "mounted"]) === "mounted\n";
   } catch {
-    return false; // no Linux, or no right to namespaces
+    return false; // not Linux, or namespaces are not permitted
   } finally {
     for (const each of [one, other]) rmSync(each ?? "", { recursive: true, force: true });
   }
@@ -207,7 +207,7 @@ describe("working directories", () => {
     "project/src/to-agents",
     "project/src/to-agents/..",
     "to-root",
-  ])("[FBD4] %s is nobody's working directory", (wanted) => {
+  ])("[FBD4] %s is never a working directory", (wanted) => {
     for (const chooser of ["operator", "session", child("project")] as const)
       expect(resolveCwd(wanted, chooser)).toBe("in_root_folder");
     const recorded = { ...s1, cwd: at(wanted), parent: null };
@@ -252,7 +252,7 @@ describe("working directories", () => {
     expect(resolveCwd(wanted, child("elsewhere"), options)).toBe(expected);
   });
 
-  test("[FBD8] a recorded one that is not allowed any more is replaced by the default, and reported once", () => {
+  test("[FBD8] a recorded one that is no longer allowed is replaced by the default, and reported once", () => {
     const bound = boundary(agent("elsewhere"));
     const recorded = { ...s1, cwd: at("b"), parent: null };
     expect([bound.cwdOf(recorded), bound.cwdOf(recorded)]).toEqual([at("elsewhere"), at("elsewhere")]);

@@ -62,7 +62,7 @@ describe("gateway.json", () => {
     const next = claim();
     expect(next.isMine).toBe(true);
     expect(claim().isMine).toBe(false);
-    // What is not its own any more, the old one neither touches nor removes.
+    // The old process neither changes nor removes a file that it no longer owns.
     if (!old.isMine) throw new Error("the first start lost");
     expect(old.mine.beat()).toBe(false);
     old.mine.release();
@@ -104,7 +104,7 @@ describe("gateway.json", () => {
     expect(findRunning(root, clock)).toBe(null);
   });
 
-  test("[GST2] what somebody else could have written is not believed", () => {
+  test("[GST2] a file that another user could have written is ignored", () => {
     claim();
     chmodSync(runningPath(root), 0o622);
     expect(findRunning(root, clock)).toBe(null);

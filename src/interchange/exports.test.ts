@@ -14,7 +14,7 @@ import { dark, light, style } from "./html-style.ts";
 const open = (text: string) => SessionTree.from(parseSession(text));
 const textOf = (chunks: Iterable<string>) => [...chunks].join("");
 
-/** A session of drafts, now and then from another entry on. */
+/** A session of drafts, which sometimes branches from another entry. */
 const grown = fc
   .array(fc.tuple(draft, fc.option(fc.nat(), { nil: null })), { maxLength: 12 })
   .map((steps) => {
@@ -296,7 +296,7 @@ describe("HTML", () => {
   });
 });
 
-/** As WCAG 2 reckons it. */
+/** As WCAG 2 defines it. */
 function contrast(a: string, b: string): number {
   const luminance = (color: string) => {
     const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((from) => {

@@ -273,7 +273,7 @@ describe("where the session stands", () => {
   });
 });
 
-/** Lines of every kind, each with a word of its own, hung on any line before. */
+/** Lines of every kind, each with a unique word, attached to any earlier line. */
 const wordy = fc
   .array(
     fc.tuple(fc.constantFrom("user", "text", "thinking", "call", "result", "progress", "meta"), fc.nat()),

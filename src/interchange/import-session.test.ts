@@ -87,7 +87,7 @@ describe("sessions of pi, of OpenClaw and our own", () => {
     ]);
   });
 
-  test("[INT6] a lost header is told of, and the file's name stands in", () => {
+  test("[INT6] a lost header is reported, and the file name is used instead", () => {
     const imported = importSession(JSON.stringify(userLine("a", null)), { file: "trip.jsonl" });
     expect(imported).toMatchObject({ sessionId: "trip", cwd: "" });
     expect(imported?.notKept).toEqual([

@@ -52,14 +52,14 @@ describe("checking params", () => {
     expect(problemsOf("sessions.list", { search: crowded })).toEqual(["search: must be string"]);
     expect(problemsOf("sessions.list", { sessions: crowded })).toEqual(["sessions: is not known"]);
     expect(read).toBeLessThan(2000);
-    // Their names are counted, and nothing else is done with them.
+    // Only their names are counted.
     const invoked = { name: "sessions_list", arguments: Object.fromEntries(names.map((name) => [name, 0])) };
     expect(problemsOf("tools.invoke", invoked)).toEqual([
       "arguments: must not have more than 256 properties",
     ]);
   });
 
-  test("[WLK4] many mistakes are told up to a number, and no depth is a danger", () => {
+  test("[WLK4] many mistakes are reported up to a limit, and no nesting depth is dangerous", () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`f${index}`, index]));
     expect(problemsOf("sessions.list", many)).toHaveLength(20);
     let deep: unknown = 1;

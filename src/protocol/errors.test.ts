@@ -32,7 +32,7 @@ describe("errors on the wire", () => {
     },
   );
 
-  test("what nobody foresaw says nothing but an id", () => {
+  test("an unexpected error shows only an ID", () => {
     for (const error of [new Error(secret), secret, null, new SkeinError("internal", { problem: secret })]) {
       const wired = wireErrorOf(error, reader(true));
       expect(wired).toMatchObject({ code: "internal", details: { errorId: "e-1" } });

@@ -5,7 +5,7 @@ import { methodNames, methodTable } from "./method-table.ts";
 
 const page = readFileSync(new URL("../../docs/gateway-api.md", import.meta.url), "utf8");
 
-/** Said once for all methods, where it need not be given. */
+/** Documented once for all methods, where they are optional. */
 const ofAll = ["userId", "agentId"];
 
 interface ParamsSchema {

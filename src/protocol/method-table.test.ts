@@ -8,7 +8,7 @@ import { findMethod, methodNames, methodsFor, methodTable } from "./method-table
 
 const rows = methodNames.map((name): [string, Method] => [name, methodTable[name]]);
 
-/** What other programs write, and what a tool takes and gives, is not ours to close. */
+/** Values that other programs write, and the arguments and results of tools, stay open. */
 const openResults = [/messages\[\]$/, /entries\[\]$/, /tools\[\]$/, /arguments$/];
 
 describe("the table of methods", () => {

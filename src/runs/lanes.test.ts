@@ -41,7 +41,7 @@ describe("lanes", () => {
     expect(chooseNext(all.slice(0, 2), { ...none, main: 4, cron: 1 }, defaultCaps)).toBe(null);
   });
 
-  test("whoever waited longest goes first: users, then sessions, then input", () => {
+  test("the longest waiting goes first: users, then sessions, then input", () => {
     const all = [
       ready({ uid: "a", user: "ann", userTurn: 7, sessionTurn: 1, seq: 1 }),
       ready({ uid: "b", user: "bob", userTurn: 5, sessionTurn: 5, seq: 2 }),

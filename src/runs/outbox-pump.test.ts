@@ -7,7 +7,7 @@ import { failureOf, giveUpAfterMs, leastTries, longestDelayMs, nextTry, OutboxPu
 const second = 1000;
 const hour = 3_600_000;
 
-/** Time that stands still until it is told to go on; what is due is called in order. */
+/** A clock that moves only when the test advances it; due timers are called in order. */
 class Time {
   #now = 0;
   #timers: { at: number; act: () => void }[] = [];
@@ -39,7 +39,7 @@ class Time {
   }
 }
 
-/** Long enough for every promise that waits for nothing but other promises. */
+/** Long enough for every promise that waits only for other promises. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 100; turn += 1) await Promise.resolve();
 }
@@ -211,7 +211,7 @@ describe("the outbox", () => {
     );
   });
 
-  test("[OUT3] a failure is tried again: 1 s, twice as long each time, 5 min at the most, for 24 h", async () => {
+  test("[OUT3] a failure is retried after 1 s, twice as long each time, at most 5 min, for 24 h", async () => {
     const tries: number[] = [];
     const { time, store, pump, put, dead } = setUp(async () => {
       tries.push(time.clock.now());

@@ -11,7 +11,7 @@ const announced = (outcome: Outcome, sequel: Parameters<typeof childRun>[0] = {}
   return childAnnouncement(run, made, outcome, ended);
 };
 
-describe("what a parent is told", () => {
+describe("announcements to a parent", () => {
   test("[FAM37] child, label, task, status, result between fences, run time, tokens and cost", () => {
     const text = announced({ state: "ok", reply: "It rains." }, { label: "weather", task: "Look outside" });
     expect(text.split("\n")).toEqual([
@@ -62,7 +62,7 @@ describe("what a parent is told", () => {
 });
 
 describe("fences", () => {
-  /** What a reader of the text takes to be inside: up to the first line that is the fence, or longer. */
+  /** The text that a reader considers fenced: up to the first line that is the fence, or longer. */
   const inside = (text: string) => {
     const [first = "", ...rest] = text.split("\n");
     const closes = (line: string) => line.trim().startsWith(first) && new Set(line.trim()).size === 1;
@@ -113,14 +113,14 @@ describe("fences", () => {
     expect(inside(shown).text).toContain("end");
   });
 
-  test("[FAM33] a text that harms nobody stays as it is", () => {
+  test("[FAM33] a harmless text stays unchanged", () => {
     expect(fenceUntrusted("one\r\n\ttwo ```js```")).toBe("~~~\none\n\ttwo ```js```\n~~~");
     expect(inLine("  a b  ", 10)).toBe("a b");
     expect(inLine("abcdef", 3)).toBe("abc…");
   });
 });
 
-describe("what an asker is told", () => {
+describe("announcements to an asker", () => {
   test("the reply, as another's words; none is said to be none", () => {
     const text = replyAnnouncement(replySequel({ request: "Is it\nopen?" }), { state: "ok", reply: "Yes." });
     expect(text).toMatch(/^The session agent:main:session:b, which you sent/);

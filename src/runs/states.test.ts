@@ -4,7 +4,9 @@ import type { RunState } from "./contract.ts";
 import type { RunEvent } from "./states.ts";
 import { endStates, isEnded, mostLost, nextState, openStates, runEvents, runStates } from "./states.ts";
 
-/** The table of the specification, a row a state, in the order of `runEvents`; `-` cannot happen, `.` is ignored. */
+/**
+ * The table of the specification, one row per state, in the order of `runEvents`; `-` is impossible, `.` is ignored.
+ */
 const table: Record<RunState, string> = {
   queued: "running merged - - - - - error timeout aborted -",
   running: "- - waiting - sleeping - ok error timeout aborted queued",

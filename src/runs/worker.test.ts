@@ -73,7 +73,7 @@ test("[BDY11] a run that finds no file descriptor goes back into the queue, and 
   expect(reports).toHaveLength(2);
 });
 
-test("[LIB27] a sweep under way is over when it is closed", async () => {
+test("[LIB27] a sweep in progress has ended when it is closed", async () => {
   const sweeping = Promise.withResolvers<{ nextAt: null }>();
   let isClosed = false;
   const { worker } = workerOver({ sweep: () => sweeping.promise }, async () => undefined);
@@ -170,7 +170,7 @@ test("[LIB27] closing holds the process until those who hang have had their time
   await begun.promise;
   const timers = vi.spyOn(globalThis, "setTimeout");
   await worker.close(40);
-  // Of the time that those who run have, and of that in which those who are cut off may unwind.
+  // For the time that running runs have, and for the time that aborted runs have to unwind.
   const made = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
   const own = timers.mock.calls.flatMap(([, ms], at) =>
     ms === 40 || ms === 50 ? [[ms, made[at]?.hasRef()]] : [],

@@ -54,7 +54,7 @@ function calling(...calls: object[]): MessageDraft {
 const call = (id: string, more = {}) => ({ type: "toolCall", id, name: "read", arguments: {}, ...more });
 
 describe("the guard", () => {
-  test("calls that cannot be made are taken out and told of; the rest stay", async () => {
+  test("invalid calls are removed and reported; the rest stay", async () => {
     const { store, say } = await guarded();
     const bad = [
       call(""),

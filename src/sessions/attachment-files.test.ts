@@ -146,7 +146,7 @@ describe("a folder inside the working directory", () => {
     expect(readdirSync(join(root, "outside"))).toEqual([]);
   });
 
-  test("[FAM38] a manifest that somebody else has written removes nothing outside its folder", async () => {
+  test("[FAM38] a forged manifest removes nothing outside its folder", async () => {
     const { folder } = ok(await writeAttachments(wish("in"), "s1", files({ a: "x" })));
     writeFileSync(join(root, "cwd", "mine"), "x");
     const manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));

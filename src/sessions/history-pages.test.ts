@@ -6,7 +6,7 @@ import type { HistoryRange } from "./history.ts";
 import { historyOf } from "./history.ts";
 import { readHistory } from "./history-range.ts";
 
-/** Entry by entry: said, kept to ourselves, or bookkeeping. */
+/** The kind of each entry: shown, hidden, or bookkeeping. */
 const parts = fc.array(fc.constantFrom("said", "hidden", "label", "model", "back"), { maxLength: 40 });
 
 function treeOf(kinds: readonly string[]): SessionTree {

@@ -65,7 +65,7 @@ describe("a page of history", () => {
     expect(historyOf(treeOf(own, custom)).messages[1]).toMatchObject({ role: "custom" });
   });
 
-  test("a message too large for a page is told of", () => {
+  test("a message too large for a page is reported", () => {
     const message = {
       role: "toolResult",
       toolCallId: "t",

@@ -47,7 +47,7 @@ const told: { readonly [N in NotifiedHook]: Hooks[N]["event"] } = {
   subagent_ended: { ...started, outcome: "error", result: null, ctx },
 };
 
-/** What comes out when nobody answers. */
+/** The outcome if no hook answers. */
 const unasked: { readonly [N in AskedHook]: Hooks[N]["outcome"] } = {
   before_agent_start: { prependContext: null },
   before_prompt_build: { system: "given", prependContext: null },
@@ -64,14 +64,14 @@ function registry() {
   return { hooks: new HookRegistry((name, error) => void reported.push([name, error])), reported };
 }
 
-/** Calls a hook by its name, whichever it is. */
+/** Calls a hook of either kind by its name. */
 function run(hooks: HookRegistry, name: HookName): Promise<unknown> {
   return name in asked
     ? hooks.ask(name as "before_reset", asked[name as "before_reset"])
     : hooks.notify(name as "agent_end", told[name as "agent_end"]);
 }
 
-/** A hook that answers anything at all. */
+/** A hook that returns an arbitrary answer. */
 const answering = (answer: unknown) => (() => answer) as never;
 
 describe.each(hookNames)("%s", (name) => {
@@ -131,7 +131,7 @@ describe.each(hookNames)("%s", (name) => {
     expect(outcome).toEqual(unasked[name as AskedHook]);
   });
 
-  test("[LIB16] a HookStop stops the caller, and nobody is called behind it", async () => {
+  test("[LIB16] a HookStop stops the caller, and no later hook is called", async () => {
     const { hooks, reported } = registry();
     let isReached = false;
     hooks.on(name, async () => {

@@ -65,7 +65,7 @@ describe("maintenance", () => {
     expect(await listed(store, bob)).toEqual(["old"]);
   });
 
-  test("told to leave off, it neither looks nor does anything any more", async () => {
+  test("once stopped, it neither checks nor does anything", async () => {
     const { store, now } = await prepared();
     const about = { store, users: ["ann", "bob"], now: now(), rules: rulesWith({ mode: "enforce" }) };
     const run = (signal: AbortSignal, looked = () => undefined) => {

@@ -18,7 +18,7 @@ const off: MaintenanceRules = {
 };
 
 let count = 0;
-/** A session of so many days ago. */
+/** A session that was last used this many days ago. */
 function session(daysAgo: number, fields: Partial<MaintainedSession> = {}): MaintainedSession {
   const sessionId = `s${++count}`;
   const key = `agent:main:session:${sessionId}`;

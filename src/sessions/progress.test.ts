@@ -4,7 +4,7 @@ import type { ProgressNews } from "./relay-progress.ts";
 import { Progress, paceMs, progressNote, snippet, stallMs } from "./relay-progress.ts";
 
 describe("the progress of a child", () => {
-  test("is told every 2.5 seconds at the most, what came meanwhile together", () => {
+  test("is reported at most every 2.5 seconds, with everything that arrived meanwhile", () => {
     const progress = new Progress(0);
     progress.addText("Looking ", 10);
     progress.addToolCall("read", 20);
@@ -28,7 +28,7 @@ describe("the progress of a child", () => {
     expect(progress.take(9000)).toEqual({ news: "two" });
   });
 
-  test("a silence of 60 seconds is told once; what is heard ends it", () => {
+  test("a silence of 60 seconds is reported once; activity ends it", () => {
     const progress = new Progress(0);
     expect(progress.nextAt()).toBe(60_000);
     expect(progress.take(59_999)).toBeNull();

@@ -13,7 +13,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import { relayProgress } from "./relay-progress.ts";
 import { RunWatcher } from "./run-watcher.ts";
 
-/** Real books, a clock that stands still, and timers that ring when the test says so. */
+/** A real run ledger, a fixed clock, and timers that the test fires. */
 class World {
   readonly bus = new EventBus();
   readonly books = new RunBooks({ emit: this.bus.emit, planSequel });
@@ -127,7 +127,7 @@ afterEach(() => {
   expect(world.reports).toEqual([]);
 });
 
-/** Whatever the relay has begun is done: what is looked for and accepted behind it is there. */
+/** Resolves when everything that the relay has started is done. */
 async function allDone(): Promise<void> {
   for (let round = 0; round < 5; round++) {
     await new Promise<void>((done) => setImmediate(done));
@@ -208,7 +208,7 @@ describe("streamTo parent", () => {
   test.each<[string, RunOptions]>([
     ["nobody asked for it", { streamTo: undefined as never }],
     ["nobody spawned it", { sequel: undefined as never, streamTo: "parent" }],
-  ])("nothing is told where %s", async (_, options) => {
+  ])("nothing is reported if %s", async (_, options) => {
     const run = await world.child(parent, options);
     world.says(run, "one");
     await allDone();
@@ -229,7 +229,7 @@ describe("streamTo parent", () => {
     expect(await world.notes(parent)).toEqual([]);
   });
 
-  test("a parent that is gone is told nothing", async () => {
+  test("a parent that is gone gets no announcement", async () => {
     const run = await world.child(parent);
     await planned();
     await world.store.sessions.remove({ userId: "ann" }, parent.sessionId);

@@ -17,7 +17,7 @@ const ask = (caller: Caller, timeoutSeconds = 60) =>
   sendToSession(between.deps, caller, { sessionKey: "session:b", message: "Is it open?", timeoutSeconds });
 const pending = { status: "pending", mode: "announce" };
 
-/** While it waits, this happens. */
+/** Runs `act` during the wait. */
 const meanwhile = (act: () => unknown): Pick<Caller, "whileWaiting"> => ({
   whileWaiting: async (_, wait) => {
     const waited = wait();
@@ -60,7 +60,7 @@ describe("waiting for the reply", () => {
     expect(await ask(caller)).toMatchObject({ sessionKey: "session:b", ...result });
   });
 
-  test("[FAM4] when the time is over it goes on, and the result says so; the same call says the same", async () => {
+  test("[FAM4] after the timeout the target continues, and the result says so; repeating the call returns the same", async () => {
     const { run } = await between.books.running("ann/x");
     let waits = 0;
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
@@ -136,7 +136,7 @@ describe("waiting for the reply", () => {
     expect(between.accepted).toHaveLength(1);
   });
 
-  test("[FAM14] what was sent is found again when the target is not there any more", async () => {
+  test("[FAM14] a sent message is found again after its target was removed", async () => {
     const caller = between.caller(
       asker,
       meanwhile(() => between.ends({ state: "ok", reply: "Yes." })),
@@ -146,7 +146,7 @@ describe("waiting for the reply", () => {
     expect(await ask(caller)).toEqual(result);
   });
 
-  test("[FAM14] whoever uses another's name for a call gets nothing of it", async () => {
+  test("[FAM14] a caller that reuses another caller's call ID gets none of its result", async () => {
     const other = await between.session("agent:main:session:other");
     const shared = { callId: "c", ...meanwhile(() => between.ends({ state: "ok", reply: "Secret." })) };
     await ask(between.caller(asker, shared));
@@ -166,7 +166,7 @@ describe("waiting for the reply", () => {
     expect(await between.deps.runs.replyWait(waiting?.runId ?? "")).toMatchObject({ state });
   });
 
-  test("[FAM6] a wait that would close a circle is not entered", async () => {
+  test("[FAM6] a wait that would cause a deadlock is not entered", async () => {
     const whileWaiting: Caller["whileWaiting"] = async () => ({ entered: false, cycle: ["a", "b"] });
     const { run } = await between.books.running("ann/x");
     const caller = between.caller(asker, { run, whileWaiting });

@@ -7,7 +7,7 @@ import type { RunWriter } from "./run-writer.ts";
 
 type Deps = Parameters<typeof writeArrivals>[0];
 
-/** A session that keeps what is said under its id, and books that may be cut off. */
+/** A session that stores messages by ID, and a run ledger that can be interrupted. */
 function ground() {
   const said = new Map<string, MessageDraft>();
   const merged: string[] = [];

@@ -26,7 +26,7 @@ async function offered(meta: Readonly<Record<string, string | object[]>>, report
 }
 
 describe("the tools of a spawned session", () => {
-  test("[POL3] a session that nobody spawned has what its agent has", async () => {
+  test("[POL3] a session that was not spawned has the tools of its agent", async () => {
     expect(await offered({})).toEqual(names);
   });
 
@@ -95,7 +95,7 @@ describe("tools that a rule asks about", () => {
     expect(await asked(agent)).toEqual({ names: [], reports: [] });
   });
 
-  test("[AJN1] a slip is told", async () => {
+  test("[AJN1] a typo is reported", async () => {
     const { reports } = await asked({ ...lead, tools: { deny: [], ask: ["bsh"] } });
     expect(reports.map(String)).toEqual(['Error: "bsh" in what agent lead asks about fits no tool.']);
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Waiting } from "./run-waits.ts";
 
-/** A run that is running or waiting, and refuses what cannot happen to it. */
+/** A run that is running or waiting, and refuses impossible events. */
 function waitingOf(cycle: Promise<void> | null = null) {
   const run = { state: "running" };
   const waiting = new Waiting(
@@ -32,7 +32,7 @@ function waitingOf(cycle: Promise<void> | null = null) {
 
 const turnOver = () => new Promise((resolve) => setImmediate(resolve));
 
-test("[LIB14] a wait that begins at the moment when the last is over waits itself", async () => {
+test("[LIB14] a wait that begins when the last one ends waits on its own", async () => {
   const { run, waiting } = waitingOf();
   const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const one = waiting.while("approval", [], () => first.promise);
@@ -47,7 +47,7 @@ test("[LIB14] a wait that begins at the moment when the last is over waits itsel
   expect(run.state).toBe("running");
 });
 
-test("[LIB14] a wait that is over while another is refused gives the slot back", async () => {
+test("[LIB14] a wait that ends while another is refused returns the slot", async () => {
   const refused = Promise.withResolvers<void>();
   const { run, waiting } = waitingOf(refused.promise);
   const first = Promise.withResolvers<void>();

@@ -31,7 +31,7 @@ const wake = { type: "custom_message", customType: "skein.wake", content: "Awake
 const hello = { role: "user", content: "Hello" } as const;
 
 describe("what a run writes", () => {
-  test("[LIB12] a note that the model sees is refused once somebody else has said something", async () => {
+  test("[LIB12] a note that the model sees is refused once another writer has added a message", async () => {
     const { writer, others, ids } = await begun();
     await writer.say(hello, "mine");
     await others("theirs");

@@ -16,7 +16,7 @@ const settingsFor = (
 });
 const told = (found: Found) => ("session" in found ? found.session.sessionId : found.refusal.code);
 
-/** A store, and a way to put sessions of the unnamed user into it. */
+/** A store, and a function that adds sessions of the unnamed user. */
 function family() {
   const store = createMemoryStore();
   const add = (key: string, sessionId: string, meta: SessionMeta = {}): Promise<SessionRecord> =>
@@ -48,7 +48,7 @@ describe("what is there", () => {
     for (const reference of ["hers", "plan"])
       expect(told(await access.find(asker, reference, "history"))).toBe("not_found");
     expect(await access.check(asker, hers, "history")).toMatchObject({ code: "not_found" });
-    // An asker that claims her session speaks from none, and may not reach her family by it.
+    // An asker that claims another user's session has no session, and does not reach that user's family.
     const mixed = { ...asker, session: hers };
     expect(await access.reach(mixed, "list")).toEqual({ treeOf: null, agentIds: ["main"] });
     expect(told(await access.find(mixed, "current", "list"))).toBe("not_found");
@@ -90,7 +90,7 @@ describe("what a reference means", () => {
     const access = accessOver(store, settingsFor({ list: "tree", send: "all", history: "tree" }, []));
     expect(told(await access.find(asker, "plan", "list"))).toBe("child");
     expect(told(await access.find({ ...asker, sandboxed: true }, "plan", "send"))).toBe("child");
-    // Where both may be seen, the order of references holds.
+    // If both may be seen, the order of references decides.
     expect(told(await access.find(asker, "plan", "send"))).toBe("plan");
   });
 
@@ -178,7 +178,7 @@ describe("what goes wrong", () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const lost = await add("agent:main:subagent:p:c", "child", { spawnedBy: "agent:main:session:p" });
-    // Which of the two is meant is not known then.
+    // Then it is unknown which of the two is meant.
     await add("agent:main:subagent:me:d", "second", { label: "child", spawnedBy: "agent:main:main" });
     const access = createSessionAccess({
       store: {
@@ -205,7 +205,7 @@ describe("who is sandboxed", () => {
     const marked = await add("agent:main:cron:b", "b", { sandboxed: true });
     const ofAgent = await add("agent:beta:main", "c", { sandboxed: false });
     expect([plain, marked, ofAgent].map((session) => isSandboxed(app, session))).toEqual([false, true, true]);
-    // Whatever the asker says of itself, its session is what it is.
+    // The asker cannot change what its session is.
     const policy = accessOver(store, settingsFor("all")).policyFor({
       ...askerFrom(marked),
       sandboxed: false,

@@ -14,7 +14,7 @@ async function everybody(store: Pick<Store, "sessions">): Promise<SessionRecord[
   return [...(await allOf(store, null)), ...(await allOf(store, "bob"))];
 }
 
-/** Whatever somebody could write to name one of a family, or one that is not there. */
+/** Every reference that could name a member of a family, or a session that does not exist. */
 function referencesTo(family: readonly Member[], access: SessionAccess, asker: Asker): string[] {
   const keys = family.map(({ key }) => key);
   const names = family.flatMap(({ sessionId, meta }) => [sessionId, meta.label ?? ""]);
@@ -25,7 +25,7 @@ function referencesTo(family: readonly Member[], access: SessionAccess, asker: A
   ];
 }
 
-/** All that an asker is told of this text: what is found, under labels too, and every rule on the way. */
+/** Everything that an asker learns about this text: the result, including by label, and every rule that was applied. */
 async function toldOf(access: SessionAccess, asker: Asker, reference: string) {
   const shown = async (options: { label?: { agentId: string } }) => {
     const found = await access.find(asker, reference, "list", options);
@@ -119,7 +119,7 @@ describe("access over any family of sessions", () => {
               const byKey = await access.find(asker, session.key, action);
               expect(byKey).toMatchObject({ session: { uid: session.uid } });
               const short = await access.find(asker, access.display(asker, session.key), action);
-              // Only these families have a spawn id twice; then both must be seen.
+              // Only these families have a duplicate spawn ID; then both sessions must be visible.
               if ("session" in short) expect(short.session.uid).toBe(session.uid);
               else expect(short.refusal.code).toBe("ambiguous");
             }
@@ -131,7 +131,10 @@ describe("access over any family of sessions", () => {
   });
 });
 
-/** The same questions to a store that has what the asker may see, and other strangers. How many it may not see in all. */
+/**
+ * Asks the same of a store with the sessions that the asker may see and different hidden ones. Returns the number of
+ * hidden sessions.
+ */
 async function compare(
   { store, made }: Awaited<ReturnType<typeof storeWith>>,
   others: readonly Member[],
@@ -147,7 +150,7 @@ async function compare(
   const strangers = others
     .filter(({ key }) => !seen.has(key) && key !== asker.session?.key)
     .map((each) => ({ ...each, meta: { ...each.meta, spawnedBy: "agent:main:session:nobody" } }));
-  // First what both have, so that no name of theirs is taken.
+  // The common sessions first, so that their names are not taken.
   const elsewhere = accessOver((await storeWith([...visible, ...strangers])).store, settings);
   expect(await elsewhere.reach(asker, "list")).toEqual(reach);
   for (const reference of referencesTo([...made, ...strangers], access, asker)) {

@@ -19,7 +19,7 @@ const pairings = [
 ] as const;
 const ways = ["key", "display key", "session id", "label", "label of an agent"] as const;
 
-/** All that an answer may depend on. */
+/** Everything that a decision may depend on. */
 interface Situation {
   readonly visibility: Visibility;
   readonly sandboxed: boolean;
@@ -37,7 +37,7 @@ const everySituation: readonly Situation[] = visibilities
   .flatMap((s) => relations.map((relation) => ({ ...s, relation })))
   .flatMap((s) => accessActions.map((action) => ({ ...s, action })))
   .flatMap((s) => pairings.map((pairing) => ({ ...s, pairing })))
-  // One's own session is of one's own agent and user.
+  // An asker's own session belongs to its own agent and user.
   .filter((s) => s.relation !== "self" || (s.agent === "same" && s.user === "same"));
 
 const lists: Readonly<Record<Situation["pairing"], readonly string[]>> = {
@@ -50,7 +50,7 @@ const lists: Readonly<Record<Situation["pairing"], readonly string[]>> = {
   others: ["main -> x", "main"],
 };
 
-/** The rules, a second time and by nothing but what was asked for. */
+/** The rules again, written independently from the specification. */
 function expected({ visibility, sandboxed, agent, user, relation, action, pairing }: Situation): string {
   const isThere = relation !== "absent" && user === "same";
   const isSpawned = isThere && (relation === "child" || relation === "grandchild");
@@ -86,7 +86,7 @@ beforeAll(async () => {
   };
   await create("ann", own, "self-same-same", { label: "label self-same-same" });
   await create("ann", helper, "h", { spawnedBy: own });
-  // Bob's have the very same lineage, as far as keys say.
+  // Bob's sessions have the same lineage according to their keys.
   await create("bob", own, "bob-me", {});
   await create("bob", helper, "bob-h", { spawnedBy: own });
   for (const [userId, user] of [
@@ -120,7 +120,7 @@ function settingsOf({ visibility, pairing }: Situation): AccessSettings {
   return { tools: { sessions: { visibility }, agentToAgent }, agents: {} };
 }
 
-/** What the asker writes, in each of the ways that there are. */
+/** The reference that the asker writes, in each possible form. */
 function referenceTo(situation: Situation, way: (typeof ways)[number]): string {
   const { relation, agent } = situation;
   const name = nameOf(situation);
@@ -142,7 +142,7 @@ describe("who may see whom, over a store", () => {
       for (const way of ways) {
         const reference = referenceTo(situation, way);
         const label = { agentId: situation.agent === "same" ? "main" : "other" };
-        // A label without more is one of the asker's own agent.
+        // A label alone refers to the asker's own agent.
         if (way === "label" && situation.agent === "other") continue;
         const options = way === "label of an agent" ? { label } : {};
         const found = await access.find(who, reference, situation.action, options);

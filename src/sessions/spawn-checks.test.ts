@@ -51,7 +51,7 @@ describe("arguments together", () => {
   });
 });
 
-/** Everything wrong at once; each case mends what comes before the check that it is about. */
+/** A request with every possible problem; each case fixes the problems that precede the check under test. */
 const wrong: Partial<SpawnRequest> = {
   agentId: "other",
   sandbox: "require",

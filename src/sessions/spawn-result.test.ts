@@ -21,7 +21,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", agentId: "codex", ...more });
 
-/** Real books; `agent` is what the agent does while the spawn waits for it. */
+/** A real run ledger; `agent` is what the agent does while the spawn waits for it. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ planSequel });
   const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);
@@ -172,8 +172,8 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("where whoever waited dies before it is told, the end is announced, once", async () => {
-    // The process is gone in the middle of the wait: nothing of what would come behind it happens.
+  test("if the waiter dies before it gets the result, the end is announced, once", async () => {
+    // The process dies during the wait, so nothing after it happens.
     const {
       deps: app,
       caller,
@@ -195,7 +195,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await announced()).toBe(1);
   });
 
-  test("whoever goes away while it waits leaves it to be announced", async () => {
+  test("if the waiter leaves, the result is announced", async () => {
     const leaving = new AbortController();
     const {
       deps: app,
@@ -210,7 +210,7 @@ describe("what a spawn over ACP answers", () => {
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
-  test("a wait that would close a circle is none", async () => {
+  test("a wait that would cause a deadlock is not entered", async () => {
     const { deps: app, caller, real } = await world((act, run) => act.link(run));
     const from = await caller({}, { whileWaiting: async (cycle) => ({ entered: false, cycle }) });
     const result = await spawnChild(app, from, acpWish());

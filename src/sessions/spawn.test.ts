@@ -220,7 +220,7 @@ describe("context fork", () => {
     expect(other?.leafId).toBe(second);
   });
 
-  test("[FAM16] whose process died before its run was accepted goes on", async () => {
+  test("[FAM16] whose process died before its run was accepted is completed", async () => {
     const ground = spawnGround(folder);
     await talk(ground);
     const request = wish({ context: "fork", label: "mine" });
@@ -284,7 +284,7 @@ describe("in the foreground", () => {
     expect(await spawnChild(deps, await caller({}, { run: running() }), request)).toEqual(result);
   });
 
-  test("[FAM15] a wait that would close a circle is not entered, and it is announced instead", async () => {
+  test("[FAM15] a wait that would cause a deadlock is not entered, and the result is announced instead", async () => {
     const { deps, books, caller } = spawnGround(folder);
     const whileWaiting = async () => ({ entered: false as const, cycle: ["a"] });
     const result = await spawnChild(deps, await caller({}, { run: running(), whileWaiting }), request);

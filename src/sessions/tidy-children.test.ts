@@ -32,7 +32,7 @@ async function spawned(mountPath?: string) {
   return { ...ground, children };
 }
 
-describe("children whose time is over", () => {
+describe("children that have expired", () => {
   test("[FAM29] are removed or archived, with their attachments, and then noted; again changes nothing", async () => {
     const { deps, books, store, children } = await spawned();
     const [first, second] = children as [Child, Child];

@@ -70,7 +70,7 @@ const truncate = async (store: Store, options = {}) =>
     ...options,
   });
 
-/** What a model sees of messages, without what a copy has of its own. */
+/** What a model sees of messages, without fields that only a copy has. */
 function seen(messages: readonly ContextMessage[]): unknown[] {
   return messages.map((message) => {
     const { timestamp: _time, usage: _usage, ...rest } = message as ContextMessage & { usage?: object };
@@ -84,7 +84,7 @@ const cut = (messages: readonly ContextMessage[]) =>
     return content === null ? message : { ...message, content };
   }) as ContextMessage[];
 
-/** A session with something of everything. */
+/** A session with every kind of entry. */
 const rich: Readonly<Record<string, EntryDraft>> = {
   a: said("Find out"),
   b: { type: "model_change", provider: "p", modelId: "early" },
@@ -252,7 +252,7 @@ describe.each(stores)("results cut for good, %s", (_, open) => {
   });
 });
 
-/** A session that other programs wrote, with what we do not write. */
+/** A session by another program, with entries that Skein does not write. */
 async function adopted(lines: readonly object[]): Promise<Store> {
   const store = createMemoryStore();
   const header = {

@@ -23,7 +23,7 @@ test("[RCH2] whoever comes to the key by going up its lineage is in the tree, an
       const isReached = reachFilter({ treeOf, descendants, agentIds }, sessions);
       for (const session of sessions) {
         const line: (string | undefined)[] = [session.key];
-        // Nobody has more ancestors than there are sessions; a circle has fewer.
+        // No session has more ancestors than there are sessions; a cycle has fewer.
         for (let steps = 0; descendants && steps <= sessions.length; steps++) {
           line.push(sessions.find(({ key }) => key === line.at(-1))?.meta.spawnedBy);
         }

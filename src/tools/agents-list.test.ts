@@ -43,7 +43,7 @@ describe("agents_list", () => {
     expect(await short()).toEqual(["main true true", "helper true false", "research true false"]);
   });
 
-  test("[OTH12] a leaf, and whoever is at the depth limit, spawns nothing", async () => {
+  test("[OTH12] a leaf, and a session at the depth limit, spawns nothing", async () => {
     may(["*"]);
     const lineage = { spawnedBy: "agent:main:main", spawnDepth: 1 };
     for (const role of ["leaf", "orchestrator"]) {
@@ -52,7 +52,7 @@ describe("agents_list", () => {
     }
   });
 
-  test("ACP agents that may be spawned stand behind, for whoever may spawn them", async () => {
+  test("ACP agents that may be spawned are listed last, for callers that may spawn them", async () => {
     world.acpNames = ["codex", "pi"];
     expect((await shown()).agents.slice(1)).toEqual(
       ["codex", "pi"].map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false })),
@@ -88,7 +88,7 @@ describe("agents_list", () => {
     expect(await short(true)).toEqual(["main true true", "research true false"]);
   });
 
-  test("[OTH12] an agent that nobody has defined may spawn and message nobody else", async () => {
+  test("[OTH12] an undefined agent may not spawn or message any other", async () => {
     world.agents.delete("main");
     expect((await shown()).agents).toEqual([]);
   });

@@ -190,7 +190,7 @@ describe("arguments", () => {
     expect(read({ task, prompt: null })).toEqual({ task });
   });
 
-  test("a mistake is told by the name that was used", () => {
+  test("a mistake is reported by the name that was used", () => {
     expect(mistakeOf({ task, timeout: "soon" })).toMatchObject({
       path: "timeout",
       message: 'timeout must be a number, got "soon"',

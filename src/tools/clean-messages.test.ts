@@ -193,7 +193,7 @@ describe("a message as a tool shows it", () => {
         const { type: _type, ...others } = fields;
         const { message } = clean({ ...others, id: "e", role: "user" });
         const json = stringifyJson(message);
-        // A type is shown as it is: it is no text of anybody's.
+        // A type is shown unchanged, because it is not user text.
         expect(json.replaceAll(/"type":"[^"]*"/g, "")).not.toContain(secret);
         expect(json).not.toContain("x".repeat(4001));
       }),

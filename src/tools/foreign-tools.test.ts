@@ -43,7 +43,7 @@ const script = () =>
 
 const stopWhen = stepCountIs(3);
 
-describe("session tools in somebody else's loop", () => {
+describe("session tools in an external loop", () => {
   test("generateText of the AI SDK calls them, whatever the arguments", async () => {
     const { made, offered } = setUp();
     const model = script();
@@ -64,7 +64,7 @@ describe("session tools in somebody else's loop", () => {
     ]);
   });
 
-  test("the model is told their parameters", async () => {
+  test("the model gets their parameters", async () => {
     const { offered } = setUp();
     const model = script();
     await generateText({ model, tools: offered, prompt: "list the sessions", stopWhen });

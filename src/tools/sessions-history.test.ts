@@ -68,7 +68,7 @@ describe("sessions_history", () => {
           const wanted = entries.filter(
             (entry) => entry.type === "message" && (includeTools || !isOfTools(entry.message)),
           );
-          // A stand-in has no id: it stands where the message would.
+          // A placeholder has no ID and takes the place of the message.
           expect(back.map(({ id }) => id ?? "large")).toEqual(
             wanted.map((entry) => (isHuge(entry) ? "large" : entry.id)),
           );

@@ -44,7 +44,7 @@ describe("sessions_list", () => {
     expect(keysOf(await world.ask(sessionsList, { label: "trip" }))).toEqual(["session:kyoto"]);
     expect(keysOf(await world.ask(sessionsList, { archived: true }))).toEqual(["session:osaka"]);
     expect(keysOf(await world.ask(sessionsList, { agentId: "Research" }))).toEqual(["agent:research:main"]);
-    // A change of metadata is no activity.
+    // A change of metadata does not count as activity.
     expect(keysOf(await world.ask(sessionsList, { activeMinutes: 5 }))).toEqual(["agent:research:main"]);
   });
 
@@ -231,7 +231,7 @@ describe("sessions_list", () => {
       const results = [];
       for (const args of answers) results.push(await world.ask(sessionsList, args));
       const json = JSON.stringify(results);
-      // The ids that a store makes differ from world to world.
+      // IDs that a store generates differ between the two worlds.
       return json.replaceAll(/"id":"[^"]*"/g, "").replaceAll(/("nextCursor":"\d+)[^"]*/g, "$1");
     };
     const alone = await given([]);

@@ -20,7 +20,7 @@ beforeEach(async () => {
 const yieldWith = (args: Record<string, unknown> = {}, by: Run | null = run) =>
   sessionsYield.execute(args, world.caller(parent, by), world.deps);
 
-/** Ends the run that is claimed next, with word of it to the parent. */
+/** Ends the run that is claimed next, and announces it to the parent. */
 async function finishNext(): Promise<Run> {
   const claim = await world.books.claim();
   const provenance = { kind: "inter_session", sourceSessionKey: claim.run.session.key };
@@ -59,7 +59,7 @@ describe("sessions_yield", () => {
     expect(slept).toBe("queued");
   });
 
-  test("[FAM22] with nothing to wait for it is refused, and the turn goes on", async () => {
+  test("[FAM22] with nothing to wait for it is refused, and the turn continues", async () => {
     const { result, sleep } = await yieldWith();
     expect(result).toEqual({
       status: "error",

@@ -123,7 +123,7 @@ describe("a session tool in a turn", () => {
     expect(await first?.whileWaiting([], async () => 1)).toEqual({ entered: false, cycle: ["r"] });
   });
 
-  test("a session that is gone is none", async () => {
+  test("a session that is gone is not found", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     await made.execute({}, { ...context, about: { ...context.about, userId: "bob" } });
     expect(calls[0]?.call.session).toBeNull();

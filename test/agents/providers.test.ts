@@ -180,7 +180,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     }
   });
 
-  test("[OVF4] a key that is refused is told with what to set, and nothing is asked again", async () => {
+  test("[OVF4] a rejected key is reported with the setting, and nothing is retried", async () => {
     const it = await begin([keyRefused(provider)]);
     const error = await it.run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "model_auth" });
@@ -201,7 +201,7 @@ describe.each(providers)("the loop with $api", (provider) => {
     await golden(it, "aborted");
   });
 
-  test("when the last attempt fails too, its words and the provider's are written, and the session goes on", async () => {
+  test("when the last attempt fails too, its text and the provider's error are written, and the session continues", async () => {
     const cut: Scripted = { fault: "status", status: 529, message: "Overloaded" };
     const it = await begin([cut, cut, cut, cut, done]);
     await expect(it.run()).rejects.toMatchObject({ code: "model_failed" });

@@ -39,7 +39,7 @@ describe("the kit", () => {
     expect(() => storeConformance({ ...harness, declines: [{ rule: "XX9", because: "?" }] })).toThrow("XX9");
   });
 
-  test("[KIT2] a harness that promises what it does not give is told so", async () => {
+  test("[KIT2] a harness that declares a capability without providing it fails", async () => {
     const [first] = storeConformance({
       create: async () => ({ store: await createStore({ memory: true }) }),
       capabilities: { reopen: true, powerCut: false },

@@ -55,7 +55,7 @@ describe("a disk that fails", () => {
     },
   );
 
-  test("[FS2] a short write that goes on is no failure", async () => {
+  test("[FS2] a short write that continues is not a failure", async () => {
     const { sim, store, failing } = await prepared();
     failing("write", { take: 7 });
     await append(store, alice, "s", "c");
@@ -63,7 +63,7 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
-  test("[FS3] a failed sync takes back what was not acknowledged, all of it, and the session goes on", async () => {
+  test("[FS3] a failed sync rolls back everything that was not acknowledged, and the session continues", async () => {
     const { sim, store, failing, healed } = await prepared();
     const before = sim.disk.textOf(log);
     failing("sync", { error: "EIO" });
@@ -116,7 +116,7 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
-  test("[FS4] a log that ends in the middle of a line, at every byte, opens with all whole lines and goes on", async () => {
+  test("[FS4] a log that ends in the middle of a line, at every byte, opens with all complete lines and can be continued", async () => {
     const { sim, store } = await prepared();
     await append(store, alice, "s", "世界");
     await store.close();

@@ -275,7 +275,7 @@ describe("sessions that go while others work for them", () => {
     await allEnded(family);
   });
 
-  test("[ATK14] where nobody is left, it is a dead letter of the child", async () => {
+  test("[ATK14] without any target it becomes a dead letter of the child", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -347,7 +347,7 @@ describe("users", () => {
 });
 
 describe("agents that are not here", () => {
-  test("[ATK19] a message to their sessions waits for a process that has them, and holds nobody up", async () => {
+  test("[ATK19] a message to their sessions waits for a process that has them, and blocks no other session", async () => {
     const dir = newFolder();
     const settings = { tools: { agentToAgent: { enabled: true } } };
     const parts = { "To far": [{ text: "Here I am." }], Hello: [{ text: "Hi." }] };

@@ -45,7 +45,7 @@ describe("files that are damaged while sessions are looked at", () => {
     return family;
   };
 
-  test("[ATK16] a log that is deleted or cut among a hundred costs its own row at the most", async () => {
+  test("[ATK16] a deleted or truncated log among a hundred affects at most its own row", async () => {
     const dir = newFolder();
     const family = await filled(dir, 100);
     const [gone, cut, empty] = await Promise.all([7, 8, 9].map((at) => family.at(key(at))));

@@ -127,7 +127,7 @@ describe("what is done for good, cut off anywhere", () => {
     );
   });
 
-  test("[ST17] an append that waits while its session goes into the trash is told that it is gone", async () => {
+  test("[ST17] an append that waits while its session is moved to the trash fails with not_found", async () => {
     const sim = new SimStore();
     const store = await sim.open();
     await create(store, alice, "s");

@@ -48,7 +48,7 @@ async function expectAllHeard(): Promise<void> {
 }
 
 describe("a gateway that stops while clients talk", () => {
-  test("[GKL1] SIGTERM is told to every client as going away; what it has taken is answered after the next start", async () => {
+  test("[GKL1] SIGTERM closes every client with 'going away'; accepted input is answered after the next start", async () => {
     const codes: number[] = [];
     class Heard extends WebSocket {
       /** On a busy machine a client may give up a connection by itself. */

@@ -90,7 +90,7 @@ describe("what a log says of itself", () => {
     },
   );
 
-  test("[ADM1] a file name that is no session id, and a trash folder or an agent that is none, are not taken in", async () => {
+  test("[ADM1] a file whose name is not a session ID, and an invalid trash folder or agent, are not adopted", async () => {
     const root = folder();
     const sessions = sessionsOf(root);
     const uid = createIdSource()();

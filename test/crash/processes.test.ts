@@ -107,7 +107,7 @@ describe("processes that die", () => {
 });
 
 describe("processes that share a session", () => {
-  test("[FS10] eight writers: nothing is lost, and nobody forks who did not ask to", async () => {
+  test("[FS10] eight writers: nothing is lost, and there are no unintended forks", async () => {
     const shared = folder();
     const store = await createStore({ dir: shared, lockTimeoutMs: 120_000 });
     await create(store, scope, "shared");
@@ -138,7 +138,7 @@ describe("processes that share a session", () => {
     await store.close();
   });
 
-  test("[FS12] a writer stopped in the middle of a write keeps its lock, and its write is whole when it goes on", async () => {
+  test("[FS12] a writer paused in the middle of a write keeps its lock, and its write is complete when it continues", async () => {
     const shared = folder();
     const store = await createStore({ dir: shared, lockTimeoutMs: 300 });
     await create(store, scope, "shared");

@@ -21,7 +21,7 @@ function file(text: string): string {
 }
 
 describe("repair", () => {
-  test("[SFL12] damaged lines go, the others stay to the letter, the original is beside", async () => {
+  test("[SFL12] damaged lines are removed, the others are unchanged, and the original is kept", async () => {
     const big =
       '{"type":"custom","customType":"x","id":"n","parentId":"a","timestamp":"t","data":12345678901234567890,"odd":1e400}';
     const text = sessionText(
@@ -55,7 +55,7 @@ describe("repair", () => {
     expect(readdirSync(folder).filter((name) => /\.(lock|tmp|wait)/.test(name))).toEqual([]);
   });
 
-  test("[SFL12] a lost header is made anew from the file's name and its first entry", async () => {
+  test("[SFL12] a lost header is rebuilt from the file name and the first entry", async () => {
     const path = file(`${JSON.stringify(userLine("a", null))}\n`);
     expect(await repairSessionFile(path)).toMatchObject({ headerRebuilt: true, damaged: [], kept: 1 });
     const [first] = readFileSync(path, "utf8").split("\n");

@@ -154,7 +154,7 @@ describe("log and working set", () => {
     ["behind", (sim: SimStore) => sim.disk.open(working).truncate((sim.disk.stat(working)?.size ?? 0) - 20)],
     ["damaged", (sim: SimStore) => void sim.disk.open(working).append(Buffer.from("\0\0\0\0"))],
     ["empty", (sim: SimStore) => sim.disk.open(working).truncate(0)],
-  ])("[FS7] a working set that is %s is made anew from the log", async (_, spoil) => {
+  ])("[FS7] a working set that is %s is rebuilt from the log", async (_, spoil) => {
     const { sim, store } = await compacted();
     await store.close();
     spoil(sim);
@@ -185,7 +185,7 @@ describe("log and working set", () => {
     await sim.dispose();
   });
 
-  test("[FS8] if ours went on meanwhile, theirs becomes a branch beside it", async () => {
+  test("[FS8] if ours continued meanwhile, theirs becomes a separate branch", async () => {
     const { sim, store } = await compacted();
     sim.disk.open(working).append(theirs("pi1", "e"));
     await store.sessions.append(alice, "s", [{ draft: said("f"), id: "f" }]);

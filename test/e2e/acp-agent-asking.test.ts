@@ -105,7 +105,7 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(editor.of("tool_call_update").at(-1)).toMatchObject({ status: "failed" });
   });
 
-  test("[AJN4] is asked of nobody in the modes allow and deny", async () => {
+  test("[AJN4] asks no one in the modes allow and deny", async () => {
     const id = await editor.create(folder.path);
     await editor.agent.request(session.setMode, { sessionId: id, modeId: "allow" });
     await editor.prompt(id, pay);

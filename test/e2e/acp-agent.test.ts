@@ -51,7 +51,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     return (JSON.parse(listed.out) as { runs: unknown[] }).runs.length;
   }
 
-  test("[AAG1] says what it is and can, and is told its sessions and commands", async () => {
+  test("[AAG1] reports its identity and capabilities, and lists its sessions and commands", async () => {
     const { agent, until } = await editing();
     const told = await agent.request(methods.agent.initialize, { protocolVersion: 1 });
     expect(told).toMatchObject({
@@ -121,7 +121,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(resumed.texts()).toContain("once more");
   });
 
-  test("[AAG5] a fork goes on by itself; what is closed or deleted takes no prompt", async () => {
+  test("[AAG5] a fork continues independently; a closed or deleted session accepts no prompt", async () => {
     const editor = await editing();
     const { agent } = editor;
     const id = await editor.create(place);
@@ -145,7 +145,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     });
   });
 
-  test("[AAG13] cancel ends the turn, which says so, and the session goes on", async () => {
+  test("[AAG13] cancel ends the turn, which says so, and the session continues", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     const slow = editor.prompt(id, "be slow for 60 seconds");
@@ -260,7 +260,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(back.configOptions.map((each) => each.currentValue)).toEqual(["default", "default"]);
   });
 
-  test("[AAG2] [AAG6] what cannot be taken is refused, and what is not done is told", async () => {
+  test("[AAG2] [AAG6] unsupported content is refused, and ignored requests are reported", async () => {
     const { agent, until, prompt } = await editing();
     const server = { name: "x", command: "/bin/true", args: [], env: [] };
     const made: NewSessionResponse = await agent.request(session.new, { cwd: place, mcpServers: [server] });

@@ -92,7 +92,7 @@ async function asked(): Promise<string> {
 }
 
 describe("an ACP agent behind a gateway", () => {
-  test("[AJN9] what it asks is answered by its user, with whichever token, and by nobody else", async () => {
+  test("[AJN9] its requests are answered by its user, with any token, and by no one else", async () => {
     const [ann, other, bob] = [
       await tokenOf("ann", "ann"),
       await tokenOf("ann's other", "ann"),

@@ -67,7 +67,7 @@ describe.each(["on the folder itself", "through a gateway"])("what tools.ask nam
     }
   });
 
-  test("[AJN4] is answered by skein runs approve and deny beside the editor", async () => {
+  test("[AJN4] can be answered with skein runs approve and deny next to the editor", async () => {
     const { editor } = one;
     const id = await editor.create(folder.path);
     editor.permit = () => new Promise(() => undefined);

@@ -40,7 +40,7 @@ describe("an agent that does not come to its session", () => {
   });
 });
 
-test("[ARU7] a key of an agent's session that nobody has spawned is refused, and nothing is started", async () => {
+test("[ARU7] a key of an agent session that was never spawned is refused, and nothing is started", async () => {
   const acp = await skeinWith();
   const key = "agent:twin:acp:0123456789abcdef";
   await expect(acp.say({ key, sessionId: "" }, "Hello")).rejects.toMatchObject({ code: "not_found" });

@@ -47,7 +47,7 @@ async function opened(script: AgentScript) {
 }
 
 describe("a run whose owner was lost", () => {
-  test("[ARU3] its open calls are closed, and the agent is told to look at what is done", async () => {
+  test("[ARU3] its open calls are closed, and the agent is asked to check what was done", async () => {
     const { runtime, turnOf, say, lines } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));
@@ -92,7 +92,7 @@ describe("a run whose owner was lost", () => {
     expect(await runtime.run(await turnOf("recovered"))).toMatchObject({ reply: "[Go]" });
   });
 
-  test("[ARU3] an agent that can neither load nor resume cannot go on", async () => {
+  test("[ARU3] an agent that can neither load nor resume cannot continue", async () => {
     const { runtime, turnOf, say } = await opened({ can: { load: false, resume: false } });
     await say({ role: "user", content: "Go" });
     await runtime.run(await turnOf("new"));

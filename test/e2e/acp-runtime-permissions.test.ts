@@ -75,7 +75,7 @@ describe("permissions", () => {
     },
   );
 
-  test("[ARU30] a question that is taken back is over before the next prompt of its session", async () => {
+  test("[ARU30] a withdrawn question has ended before the next prompt of its session", async () => {
     const acp = await skeinWith({
       script: ({ cwd }) => ({
         turns: [[{ permission, isLeft: true }, { until: join(cwd, "go") }], [{ permission }]],

@@ -57,7 +57,7 @@ describe("what an agent answers", () => {
 });
 
 describe("the process of an agent", () => {
-  test("[ARU2] one that ends with its answer goes on with its session in another", async () => {
+  test("[ARU2] a process that ends with its answer is replaced by another that continues the session", async () => {
     const acp = await answering({}, true);
     const session = await acp.session();
     const first = await acp.say(session, "One");

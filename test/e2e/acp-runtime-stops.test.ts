@@ -19,7 +19,7 @@ const ended: SessionUpdate = {
 };
 
 describe("a run that is stopped", () => {
-  test("[ARU9] the agent is told to cancel; what it had said is written, and its process stays for the session", async () => {
+  test("[ARU9] the agent is asked to cancel; what it had sent is written, and its process is kept for the session", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ say: "I begin." }, { wait: "cancel" }], [{ tell: "pid" }]] },
     });
@@ -76,7 +76,7 @@ describe("a run that is stopped", () => {
     expect(outcome?.state).toBe("timeout");
   });
 
-  test("[ARU9] a permission that somebody is asked for is taken back", async () => {
+  test("[ARU9] a pending permission request is withdrawn", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ permission: { id: "c1", title: "Delete" } }]] },
       acp: { permissions: "ask" },
@@ -91,7 +91,7 @@ describe("a run that is stopped", () => {
 });
 
 describe("a Skein that is closed", () => {
-  test("[ARU10] ends every agent; the run is gone on with by whoever opens it next", async () => {
+  test("[ARU10] ends every agent; the next process that opens the folder continues the run", async () => {
     const script = {
       ignoreSigterm: true,
       turns: [[{ fork: true }, { say: "I begin." }, { wait: "for_ever" }], [{ echo: true }]],

@@ -52,7 +52,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     });
   });
 
-  test("[ARU16] the run says what a person denied, and the session goes on", async () => {
+  test("[ARU16] the run says what a person denied, and the session continues", async () => {
     const acp = await skeinWith({
       script: { turns: [...turns, [{ say: "Well then." }]] },
       acp: { permissions: "ask" },
@@ -75,7 +75,7 @@ describe("an agent that ends its turn because it was denied something", () => {
 describe("the system prompt of a run", () => {
   const options = { extraSystemPrompt: "Be brief." };
 
-  test("[ARU17] is told in the prompt, once until it is another, and taken back", async () => {
+  test("[ARU17] is sent in the prompt, again only when it changes, and can be withdrawn", async () => {
     const acp = await skeinWith({ script: { turns: [[{ echo: true }]] } });
     const session = await acp.session();
     const reply = async (text: string, extra: object) => (await acp.say(session, text, extra)).outcome?.reply;

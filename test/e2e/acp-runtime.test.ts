@@ -90,7 +90,7 @@ describe("a turn of an ACP agent", () => {
     expect(acp.alive).toEqual([Number(first.outcome?.reply)]);
   });
 
-  test("[ARU2] a session that is reset ends its process, and begins the agent's session anew", async () => {
+  test("[ARU2] a reset session ends its process and starts a new agent session", async () => {
     const acp = await skeinWith();
     const session = await acp.session();
     await acp.say(session, "Hello");

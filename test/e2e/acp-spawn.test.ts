@@ -30,8 +30,8 @@ async function family(options: AcpSkeinOptions = {}) {
   return { acp, call, spawn, ofParent };
 }
 
-describe("somebody else's agent as a child", () => {
-  test("[ASP14] its session is told, its result announced once, and its words stand in our session", async () => {
+describe("an external agent as a child", () => {
+  test("[ASP14] its session ID is reported, its result is announced once, and its messages are in our session", async () => {
     const { acp, spawn, ofParent } = await family({
       script: { turns: [[{ echo: true }, { say: " Ten." }]] },
     });

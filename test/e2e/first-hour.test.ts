@@ -15,7 +15,7 @@ async function subscriptions(): Promise<number> {
 }
 
 describe("what somebody tries first on a gateway", () => {
-  test("[NWU1] a reader of /events that goes away is forgotten, and the gateway goes on", async () => {
+  test("[NWU1] a reader of /events that disconnects is removed, and the gateway continues", async () => {
     const leaving = new AbortController();
     const headers = { authorization: `Bearer ${gateway.admin}` };
     const stream = await fetch(`${gateway.url}/events?events=run.*`, { headers, signal: leaving.signal });

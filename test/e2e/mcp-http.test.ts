@@ -92,7 +92,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     );
   });
 
-  test("a call that is cancelled stops waiting, and the run goes on", async () => {
+  test("a cancelled call stops waiting, and the run continues", async () => {
     const skein = await rehearsedSkein();
     const client = await connected(await startMcp(skein), revision);
     const leaving = new AbortController();

@@ -62,7 +62,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     ).not.toBeNull();
   });
 
-  test("where a file lies is told to admins alone", async () => {
+  test("only admins see where a file is", async () => {
     const { skein, connectWith } = await open();
     await skein.session({ sessionKey: "agent:main:main" }).send("repeat one").result;
     const listed = async (scopes: Rights["scopes"]) => {

@@ -65,7 +65,7 @@ describe("a one-shot process", () => {
     expect(globSync(join(dir, "trash/*/*.log.jsonl"))).toHaveLength(1);
   });
 
-  test("[CRS6] spawn in the foreground: its result is printed, and told to nobody else", async () => {
+  test("[CRS6] spawn in the foreground: its result is printed, and not announced", async () => {
     const spawned = await cli("spawn", "repeat good morning");
     expect(spawned.out).toContain("good morning");
     expect(runs()).toEqual(["spawn ok agent:main:subagent"]);

@@ -76,7 +76,7 @@ describe("the skein command", () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 
-  test("[CLI3] an output that cannot be written is told in one line", () => {
+  test("[CLI3] an output that cannot be written is reported in one line", () => {
     const command = `"${process.execPath}" "${bin}" context "${sample}" > /dev/full`;
     const { status, stderr } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
     expect(stderr).toMatch(/^error: The output cannot be written: .+\n$/);

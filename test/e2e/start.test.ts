@@ -149,7 +149,7 @@ describe("skein start, as a process", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("[GST6] one that npm did not start outlives whoever did", async () => {
+  test("[GST6] a gateway that npm did not start outlives its parent", async () => {
     const parent = start([script("npm-like"), "", gateway, dir]);
     await parent.until(/Ctrl-C stops it/);
     const { pid, url } = await running();

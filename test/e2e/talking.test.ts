@@ -104,7 +104,7 @@ describe("approvals, from another process", () => {
 });
 
 describe("chat, in processes", () => {
-  test("[CLI44] Ctrl-C aborts the turn and the chat goes on; with nothing to abort it leaves", async () => {
+  test("[CLI44] Ctrl-C aborts the turn and the chat continues; with nothing to abort it quits", async () => {
     const chat = cli("chat");
     chat.write("be slow for 300 seconds\n");
     await untilRunning();

@@ -318,7 +318,7 @@ describe("the configuration of a run", () => {
     expect(reported.map(String).join()).not.toContain('"one"');
   });
 
-  test("[LIB23] an entry of allow that fits no tool is told of once", async () => {
+  test("[LIB23] an entry of allow that matches no tool is reported once", async () => {
     const dir = newFolder();
     const config = {
       agents: { main: { model: "rehearsal/script", tools: { allow: ["ehco", "one__say"] } } },
@@ -351,7 +351,7 @@ describe("the configuration of a run", () => {
 });
 
 describe("watching a run", () => {
-  test.each([{}, { dir: true }])("[LIB26] a session is told of as archived once: %j", async ({ dir }) => {
+  test.each([{}, { dir: true }])("[LIB26] a session is reported as archived once: %j", async ({ dir }) => {
     const { skein, events } = await withScript(answering(), {}, dir === true ? { dir: newFolder() } : {});
     await skein.session({ sessionId: "a" }).send("Hello").result;
     const { sessions } = skein.store;
@@ -362,7 +362,7 @@ describe("watching a run", () => {
     expect(told.map(({ type }) => type)).toEqual(["session.archived", "session.updated", "session.updated"]);
   });
 
-  test("[LIB25] metrics are there for whoever asks for them", async () => {
+  test("[LIB25] metrics are available on request", async () => {
     const { skein, until } = await withScript(answering(), {}, { metrics: true });
     await skein.session({ sessionId: "a" }).send("Hello").result;
     await until("run.ended");

@@ -31,7 +31,7 @@ describe("hooks of children", () => {
     ]);
   });
 
-  test("[SPN18] a hook may say no: nothing is made, and the caller is told why", async () => {
+  test("[SPN18] a hook may refuse: nothing is created, and the caller gets the reason", async () => {
     const hooks = new HookRegistry();
     hooks.on("subagent_spawning", () => ({ block: "not today" }));
     const { skein } = await withScript(answering(), {}, { hooks });

@@ -159,7 +159,7 @@ describe("hooks around a compaction", () => {
     }
   });
 
-  test("[CMP18] [CMP21] one may give the summary, and is told what came of it", async () => {
+  test("[CMP18] [CMP21] a hook may supply the summary, and is notified of the result", async () => {
     const hooks = new HookRegistry();
     const events: unknown[] = [];
     hooks.on("before_compaction", ({ messages, ...event }) => {
@@ -329,7 +329,7 @@ describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
     return { store, ids, compact, onceDone };
   }
 
-  test("[CMP17] what is said meanwhile stays, behind what is kept", async () => {
+  test("[CMP17] messages written meanwhile are kept, after the kept part", async () => {
     const { store, ids, compact, onceDone } = await opened();
     const outcome = await compact(
       onceDone(() => store.sessions.append(scope, "s", [{ id: "new", draft: said("and now?") }])),

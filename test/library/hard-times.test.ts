@@ -31,7 +31,7 @@ test("[LIB13] a question that may wait longer than a timer takes is not answered
   expect(await lines("s")).toContain("result: removed");
 });
 
-test("[LIB3] a run that somebody purges meanwhile rejects, and is not waited for for ever", async () => {
+test("[LIB3] a run that is purged meanwhile rejects, and the wait ends", async () => {
   const dir = newFolder();
   const { skein, until } = await withScript([{ text: "One two", stall: true }], {}, { dir });
   const other = await withScript([], {}, { dir, workers: false });

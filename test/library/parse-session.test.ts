@@ -106,7 +106,7 @@ describe("reading a session", () => {
     expect(lines).toHaveLength(1);
   });
 
-  test("[ENT7] [ENT3] null in a field that nobody knows stays", () => {
+  test("[ENT7] [ENT3] null in an unknown field is preserved", () => {
     const odd = {
       ...userLine("a", null),
       future: null,

@@ -26,7 +26,7 @@ describe("the scripted model", () => {
     expect(text).toBe("Bye.");
   });
 
-  test("[REH12] a script that is over says so; a function has no end", async () => {
+  test("[REH12] a script that has ended says so; a function has no end", async () => {
     const model = scriptedModel([{ text: "Once." }]);
     await told(model, hello);
     await expect(told(model, hello)).rejects.toMatchObject({

@@ -66,7 +66,7 @@ describe("a message that is waited for", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test("[FAM3] is not answered by what the target is saying to somebody else", async () => {
+  test("[FAM3] is not answered by the target's reply to another session", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -86,7 +86,7 @@ describe("a message that is waited for", () => {
     expect(results(family.asked("Ask B")[1])).toMatchObject([{ status: "ok", reply: "Twelve." }]);
   });
 
-  test("[FAM4] is told of later, once, when the time is over first", async () => {
+  test("[FAM4] is announced later, once, after a timeout", async () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
@@ -149,7 +149,7 @@ describe("a message that is waited for", () => {
     expect((await family.skein.runs.list()).every(({ state }) => state === "ok")).toBe(true);
   });
 
-  test("[FAM7] goes on being waited for while the target sleeps for its children", async () => {
+  test("[FAM7] keeps waiting while the target sleeps for its children", async () => {
     const { tool, open } = gate();
     const spawned = calls(["sessions_spawn", { task: "Count the geese" }], ["sessions_yield", {}]);
     const family = await withParts(
@@ -274,7 +274,7 @@ describe("a note", () => {
     expect(family.model.requests).toHaveLength(0);
   });
 
-  test("[FAM12] is written behind the turn that goes on", async () => {
+  test("[FAM12] is written after the current turn", async () => {
     const { tool, open } = gate();
     const parts = { Work: [call("gate"), { text: "Done." }] };
     const family = await withParts(parts, { agent: { tools: [tool] } });
@@ -344,7 +344,7 @@ describe("an exchange", () => {
     { most: 0, asker: 1, target: 1 },
     { most: 1, asker: 1, target: 1 },
     { most: 5, asker: 3, target: 3 },
-  ])("[FAM8] has $most turns at the most, the asker first", async ({ most, asker, target }) => {
+  ])("[FAM8] has at most $most turns, the asker first", async ({ most, asker, target }) => {
     const family = await withParts(
       { "Ask B": [send(), { text: "Asked." }, ...turns(9)], "To B": turns(9) },
       { settings: { session: { agentToAgent: { maxPingPongTurns: most } } } },

@@ -48,13 +48,13 @@ describe.each(places)("an end of a child is announced once ($where)", ({ dir }) 
     expect(told).toContain("One, two");
   });
 
-  test("[FAM28] where somebody aborts its run", async () => {
+  test("[FAM28] when its run is aborted", async () => {
     const { family, runId, child } = await stalled(dir());
     await family.skein.runs.abort(child.runId);
     expect(await toldOnce(family, runId)).toContain("Status: aborted");
   });
 
-  test("[FAM28] where its time is over", async () => {
+  test("[FAM28] when it times out", async () => {
     // Its second may be over before it has said a word.
     const Geese = [{ text: "One, two", stall: true }];
     const family = await withParts({ Plan: plan({ runTimeoutSeconds: 1 }), Geese }, dir());
@@ -124,7 +124,7 @@ describe("the end of a child after a restart", () => {
   });
 });
 
-describe("a child that is over", () => {
+describe("a child that has ended", () => {
   test.each(places)(
     "[FAM29] and is to be deleted goes when its announcement stands: $where",
     async ({ dir }) => {
@@ -178,7 +178,7 @@ describe("children and channels", () => {
   const settings = { channels: { desk: { users: { ann: null } } } };
   const inbound = { channel: "desk", accountId: "acc", peer: "ann" };
 
-  test("[FAM31] a thread is opened for a child, and what is said in it reaches the child", async () => {
+  test("[FAM31] a thread is opened for a child, and messages in it reach the child", async () => {
     const opened: string[] = [];
     const { channel, told } = desk("desk", async (_, title) => {
       opened.push(title);

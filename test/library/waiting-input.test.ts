@@ -91,7 +91,7 @@ describe("input while a turn runs", () => {
     expect((await lines("a")).slice(3)).toEqual(["user: No, this", "assistant: Instead."]);
   });
 
-  test("[LIB11] [LIB30] an abort keeps what was said so far, and the session goes on", async () => {
+  test("[LIB11] [LIB30] an abort keeps the text so far, and the session continues", async () => {
     const { skein, lines, until } = await withScript((_, index) =>
       index === 0 ? { text: "I begin to", stall: true } : { text: "Fine." },
     );

@@ -57,13 +57,13 @@ describe("a run that yields", () => {
     expect((await runsAt(main)).map(({ state }) => state)).toEqual(["ok", "merged", "ok"]);
   });
 
-  test("[FAM22] goes on where there is nothing to wait for", async () => {
+  test("[FAM22] continues if there is nothing to wait for", async () => {
     const { skein, asked } = await withParts({ Wait: [call("sessions_yield"), { text: "Well." }] });
     expect((await skein.session().send("Wait").result).reply).toBe("Well.");
     expect(results(asked("Wait")[1])).toMatchObject([{ status: "error", code: "nothing_to_wait_for" }]);
   });
 
-  test("[FAM23] sleeps on through a restart, and is told once", async () => {
+  test("[FAM23] sleeps through a restart, and is woken once", async () => {
     const dir = newFolder();
     const parts = { Count: [calls(spawn("Geese"), yielded), { text: "Twelve." }] };
     const first = await withParts({ ...parts, Geese: [{ text: "One, two", stall: true }] }, { dir });

@@ -318,7 +318,7 @@ describe("damaged tokens in work.db", () => {
     other.exec(`PRAGMA user_version = ${number("PRAGMA user_version", "user_version")}`);
   }
 
-  test("[ATF18] /readyz still tells admins why it is not ready, and nobody else", async () => {
+  test("[ATF18] /readyz still tells admins why it is not ready, and no one else", async () => {
     const gateway = await start();
     const create = (scopes: ("admin" | "read")[]) => gateway.call("tokens.create", { scopes, label: "a" });
     const [revoked, reader] = [await create(["admin"]), await create(["read"])];
@@ -414,7 +414,7 @@ describe("the attachments of a spawn", () => {
   );
 });
 
-describe("doctor beside a running gateway", () => {
+describe("doctor next to a running gateway", () => {
   test("[ATF9] [HLT7] --fix is refused, and a damaged work.db is never called a bug", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");

@@ -298,7 +298,7 @@ describe("permanent deletion", () => {
     [["sessions", "rm", "old-trip", "--purge"]],
     [["sessions", "redact", "trip", wish]],
     [["users", "rm", "alice"]],
-  ])("[CLI21] where nobody can be asked, %j needs --yes", async (args) => {
+  ])("[CLI21] without a terminal, %j needs --yes", async (args) => {
     const { err, exit } = await change(args);
     expect(exit).not.toBe(0);
     expect(err).toContain("--yes");

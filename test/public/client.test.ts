@@ -138,7 +138,7 @@ describe("following a session", () => {
     expect(ids).toEqual(all());
   });
 
-  test("[CLT11] what was written while nobody listened needs no event to be found", async () => {
+  test("[CLT11] entries written while the stream was closed are found without an event", async () => {
     write(1);
     const { ids } = following(await open());
     await soon(() => ids).toEqual(["e1"]);

@@ -42,7 +42,7 @@ const configure = (text: string) => writeFileSync(join(folder, "skein.yaml"), te
 const acpPart = (out: string) => /\nACP agents\n([\s\S]*?)\n\n/.exec(out)?.[1]?.replaceAll(folder, "~");
 
 describe("doctor and ACP agents", () => {
-  test("[ACF6] one that answers is told with what it is and can, and no process is left of it", async () => {
+  test("[ACF6] an agent that answers is listed with its identity and capabilities, and leaves no process", async () => {
     writeToy(folder, "gemini", "answers");
     configure("acp: { agents: { gemini: {} }, defaultAgent: gemini }");
     const { acp, findings, ok, exit } = await found();

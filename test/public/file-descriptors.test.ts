@@ -71,7 +71,7 @@ async function call(method: string, params: object): Promise<Readonly<Record<str
 }
 
 describe("a gateway with few file descriptors", () => {
-  test("[BDY10] [BDY11] [BDY12] answers every message that it accepted, beside many idle connections", async () => {
+  test("[BDY10] [BDY11] [BDY12] answers every accepted message despite many idle connections", async () => {
     const keys = Array.from({ length: sessionCount }, (_, index) => `agent:main:s${index}`);
     const runIds: string[] = [];
     for (const [index, sessionKey] of keys.entries()) {

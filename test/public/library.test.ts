@@ -551,7 +551,7 @@ describe("a gateway in a server of your own", () => {
     return { skein, gateway, url, token, rpc };
   }
 
-  test("[LBR16] answers HTTP, WebSocket and MCP beside the server's own paths", async () => {
+  test("[LBR16] answers HTTP, WebSocket and MCP next to the server's own paths", async () => {
     const { skein, url, token, rpc } = await mounted();
     expect(await (await fetch(`${url}/mine`)).text()).toBe("mine");
     const hello = { sessionKey: "main", message: "repeat hello", idempotencyKey: "one" };

@@ -354,7 +354,7 @@ describe("the byte budget", () => {
     ],
     ["three inline images", [user("Read the plan"), ...pictures]],
     ["a custom entry of 3 MB", [user("Read the plan"), answer([{ type: "text", text: "Done." }]), custom]],
-  ])("[HKP8] a session goes on after %s", async (_, drafts) => {
+  ])("[HKP8] a session continues after %s", async (_, drafts) => {
     const { append, send, body } = await openTwinSkein("anthropic-messages", {
       agent: { tools: [current] },
       replies: [says("Onward.")],
@@ -364,7 +364,7 @@ describe("the byte budget", () => {
     expect(JSON.stringify(body())).toContain("Read the plan");
   });
 
-  test("[HKP8] a session goes on after three inline images that sessions import brought in", async () => {
+  test("[HKP8] a session continues after three inline images from sessions import", async () => {
     const { skein, dir, body } = await openTwinSkein("anthropic-messages", { replies: [says("Onward.")] });
     const folder = dirname(dir);
     const timestamp = "2026-01-02T03:04:05.000Z";

@@ -243,7 +243,7 @@ describe("tools of MCP servers", () => {
     expect(invoked).toMatchObject({ isError: true, result: { status: "forbidden" } });
   });
 
-  test("[POL10] without mcpServers.<server>.approval nobody is asked", async () => {
+  test("[POL10] without mcpServers.<server>.approval no approval is requested", async () => {
     const { skein } = await openDoors(withServer(false));
     await skein.session({ sessionKey: main }).send("hello").result;
     const invoked = await skein.invokeTool("shop__echo", { say: "hello" }, { sessionKey: main });

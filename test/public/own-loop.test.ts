@@ -119,7 +119,7 @@ describe("runs of a session wait for a loop of your own", () => {
     expect(await there.reset()).toBeDefined();
   });
 
-  test("[NWC3] the turn of a process that closed, or has appended nothing for ten minutes, is over", async () => {
+  test("[NWC3] the turn of a process that closed, or has appended nothing for ten minutes, has ended", async () => {
     const dir = newFolder();
     const own = await withScript(answering(), {}, { dir, clock });
     await own.skein.session({ sessionId: "left" }).append([user("Go")]);

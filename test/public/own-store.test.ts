@@ -239,7 +239,7 @@ describe("createSkein({ store })", () => {
     expect(page?.entries.map(({ type }) => type)).toContain("compaction");
   });
 
-  test("[OST5] a turn that was killed goes on after a restart, and nothing is said twice", async () => {
+  test("[OST5] a killed turn continues after a restart, and nothing is written twice", async () => {
     const folder = newFolder();
     const script = fileURLToPath(new URL("../support/own-store-child.ts", import.meta.url));
     const quiet = { SKEIN_LOGGING__LEVEL: "silent" };
@@ -448,7 +448,7 @@ describe("a store whose answer is lost", () => {
     expect((await store.sessions.get({}, child.sessionId))?.uid).toBe(child.uid);
   });
 
-  test("[OST10] a session that nobody used is removed", async () => {
+  test("[OST10] an unused session is removed", async () => {
     const dir = newFolder();
     const { store, family, child } = await spawnWithLostAnswer(dir);
     await family.skein.close();

@@ -421,7 +421,7 @@ describe("openSession", () => {
     await expect(session.copyTo(copy.path)).rejects.toMatchObject({ code: "conflict" });
   });
 
-  test("[SFL17] lists lone files by their header and goes on with the most recent", async () => {
+  test("[SFL17] lists session files by their headers and continues the most recent", async () => {
     const sessions = join(folder.path, "sessions");
     mkdirSync(sessions);
     for (const id of ["first", "second"]) {

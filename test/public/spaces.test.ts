@@ -199,7 +199,7 @@ describe.each([
     expect((await family.skein.runs.get(runs[0] ?? ""))?.session).toMatchObject({ userId: "ann" });
   });
 
-  test("[OST14] a run that was queued in a namespace goes on there after a restart", async () => {
+  test("[OST14] a run that was queued in a namespace continues there after a restart", async () => {
     const place = open();
     const waiting = await withParts({}, { ...place, workers: false });
     const at = { userId: "ann", sessionId: "trip", namespace: acme };
@@ -278,7 +278,7 @@ describe("a run that an operator releases", () => {
 });
 
 describe("a store that is named for runs", () => {
-  test("[OST17] its runs go on after a restart that names it again", async () => {
+  test("[OST17] its runs continue after a restart that names it again", async () => {
     const dir = newFolder();
     const path = join(newFolder(), "archive.db");
     const at = { userId: "ann", sessionId: "trip" };

@@ -167,7 +167,7 @@ describe("a body in chunks of one byte", () => {
 });
 
 describe("a message in fragments of one byte", () => {
-  test("[BDY5] closes its socket with 1008, and the gateway goes on", async () => {
+  test("[BDY5] closes its socket with 1008, and the gateway continues", async () => {
     const ws = new WebSocket(new URL("/ws", url));
     await once(ws, "open");
     const params = { protocol: { min: 1, max: 1 }, auth: { token }, client: { name: "test" } };

@@ -32,7 +32,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
   });
 
-  test("goes on with a session of before", async (context) => {
+  test("continues an earlier session", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { model, spawn, ended } = await groundOf(agent, context);
     const first = await spawn(tasks.hello);

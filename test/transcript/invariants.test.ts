@@ -68,7 +68,7 @@ test("[TR2] a step that has nothing to do gives back the very same array, and no
   }
 });
 
-test("[TR2] every kind of damage is told of by step, kind, note and entry", async () => {
+test("[TR2] every kind of damage is reported by step, kind, note and entry", async () => {
   for (const name of damageNames) {
     let told = 0;
     for (let seed = 0; seed < 50; seed++) {

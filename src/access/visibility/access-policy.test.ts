@@ -154,7 +154,7 @@ describe("pairs of agents", () => {
     );
   });
 
-  test("[ACC9] what is no agent id reaches nobody, and nobody reaches it", () => {
+  test("[ACC9] an invalid agent ID reaches no agent and cannot be reached", () => {
     for (const none of ["", "a b", "*", "a -> b", "x".repeat(65), "\u212a"]) {
       expect(may([], none, "a") || may(["*"], "a", none) || may(["* -> *"], none, none)).toBe(false);
     }

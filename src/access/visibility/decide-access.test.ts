@@ -45,7 +45,7 @@ function policyOf({ visibility, sandboxed, pairing }: Situation): AccessPolicy {
   return resolveAccessPolicy({ tools, agents: {} }, { agentId: "main", sandboxed });
 }
 
-/** A session in that situation; another user's may have the very same key and lineage. */
+/** A session in that situation. Another user's session may have the same key and lineage. */
 function targetOf({ agent, user, relation }: Situation): AccessTarget | null {
   if (relation === "absent") return null;
   const agentId = agent === "same" ? "main" : "other";
@@ -63,7 +63,7 @@ const ports = { reference, isInTree: lineage };
 const ask = (situation: Situation, target = targetOf(situation)) =>
   explainAccess(asker, target, situation.action, policyOf(situation), ports);
 
-/** The rules a second time, without an order: when exactly each answer is given. */
+/** The rules again, without an order: exactly when each decision applies. */
 const statements: Readonly<Record<string, (situation: Situation) => boolean>> = {
   allowed: (s) => isThere(s) && (isOwn(s) || (isOpen(s) && mayReach(s))),
   self_visibility_restricted: (s) => s.visibility === "self" && !(isThere(s) && s.relation === "self"),
@@ -86,7 +86,7 @@ const mayReach = (s: Situation) =>
     ? s.visibility === "agent" || s.visibility === "all"
     : s.visibility === "all" && (s.pairing === "no list" || s.pairing === "allowed");
 
-/** Every one that can be: the asker's own session is of its own agent. */
+/** All possible situations: the asker's own session belongs to its own agent. */
 function everySituation(): Situation[] {
   return visibilities
     .flatMap((visibility) => [true, false].map((sandboxed) => ({ visibility, sandboxed })))
@@ -220,7 +220,7 @@ describe("what is told", () => {
     const { decision, steps } = await explainAccess(asker, stranger, "send", policy, { reference, isInTree });
     expect(decision).toMatchObject({ code: "lookup_failed", retryable: true });
     expect(steps.at(-1)).toMatchObject({ rule: "in_tree", outcome: "refuse" });
-    // What does not need the lineage is decided without it.
+    // Decisions that do not need the lineage are made without it.
     const own = targetOf({ ...open, relation: "self" });
     expect(await decideAccess(asker, own, "send", policy, { reference, isInTree })).toEqual({
       allowed: true,

@@ -9,13 +9,13 @@ import { RunStopped } from "../../runs/worker.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent, TurnWatch } from "./agent.ts";
 
-/** A turn on a real store with the real guard; only the agent is made up. */
+/** A turn on a real store with the real guard; only the agent is simulated. */
 
 interface Play {
-  /** What it sends, in order; then it ends its turn, where it does. */
+  /** What it sends, in order; then it ends its turn, unless it waits. */
   readonly updates?: readonly Loose[];
   readonly usage?: object;
-  /** In the place of an answer that fits. */
+  /** Replaces a valid answer. */
   readonly answer?: { readonly told: unknown };
   /** Waits until it is cancelled. */
   readonly waits?: boolean;
@@ -71,7 +71,7 @@ const dollars = (amount: number): Loose => ({
 });
 
 describe("a turn of an agent", () => {
-  test("[ARU1] hooks are told what it is asked, says and did", async () => {
+  test("[ARU1] hooks are notified of its prompts, messages and calls", async () => {
     const told: string[] = [];
     const hooks = {
       beforeToolCall: async () => expect.unreachable("its calls are not ours"),
@@ -98,7 +98,7 @@ describe("a turn of an agent", () => {
     expect(agent.cost).toBe(0.75);
   });
 
-  test("[ARU1] an answer that is over the budget is written, and ends the run", async () => {
+  test("[ARU1] an answer that exceeds the budget is written, and ends the run", async () => {
     const over = new SkeinError("budget_exceeded", {
       rootId: "r",
       limit: "maxTokens",
@@ -128,7 +128,7 @@ describe("a turn of an agent", () => {
     expect(await lines()).toEqual(["assistant stop: Done."]);
   });
 
-  test("[ARU9] whoever has lost the run writes nothing more, and gives the agent up", async () => {
+  test("[ARU9] a process that has lost the run writes nothing more, and drops the agent", async () => {
     const { acpTurn, abort, sent, lines, counts } = await opened([{ updates: [said("Half")], waits: true }]);
     const running = acpTurn.run().catch((error: unknown) => error);
     await sent;

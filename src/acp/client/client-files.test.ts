@@ -25,7 +25,7 @@ import { clientFiles, selectLines } from "./client-files.ts";
 
 let folder = "";
 let cwd = "";
-/** `cwd` with files, folders and links of every kind, and `outside` beside it. */
+/** `cwd` with files, folders and links of every kind, and `outside` next to it. */
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "client-files-")));
   cwd = join(folder, "cwd");
@@ -205,7 +205,7 @@ test.runIf(process.platform === "linux")(
   async () => {
     const outside = everything(join(folder, "outside"));
     const swapping = new AbortController();
-    // A write that finds no folder makes one, in the middle of this.
+    // A write that finds no folder creates one in the meantime.
     const instead = (put: () => void): void => {
       for (let isDone = false; !isDone; ) {
         rmSync(join(cwd, "deep"), { recursive: true, force: true });
@@ -257,7 +257,7 @@ test("[ARU6] whatever path is asked for, nothing outside is read or changed", as
   );
 });
 
-/** A sentence without the insides. */
+/** A sentence without internal details. */
 function isPlain(error: unknown): string {
   expect(error).toBeInstanceOf(Error);
   const { message } = error as Error;

@@ -29,7 +29,7 @@ test("[ARU7] a pipe that breaks off is an end, and no message that cannot be rea
   expect(broken).toEqual([]);
 });
 
-test("[ARU8] what cannot be read is told", async () => {
+test("[ARU8] unreadable output is reported", async () => {
   const { stdout, broken, readable } = streamOf();
   stdout.write("{broken\n");
   await readable.getReader().read();
@@ -39,7 +39,7 @@ test("[ARU8] what cannot be read is told", async () => {
 test("however much an agent has written, the event loop gets a turn after each reading", async () => {
   const line = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: {} })}\n`);
   const readings = 50;
-  // All of it is there at once.
+  // All of it arrives at once.
   const stdout = Readable.from(Array.from({ length: readings }, () => Buffer.concat(Array(20).fill(line))));
   let [turns, updates, isOver] = [0, 0, false];
   setImmediate(function turn() {
@@ -60,7 +60,7 @@ test("a long message is parsed in slices, and the one behind it comes after it",
   const line = (method: string, text: string) =>
     `${JSON.stringify({ jsonrpc: "2.0", method, params: { text } })}\n`;
   const long = line("session/update", '"\\'.repeat(2_000_000));
-  // Both are there at once.
+  // Both arrive at once.
   const stdout = Readable.from([Buffer.from(long + line("session/update", "short"))]);
   let [turns, isOver] = [0, false];
   setImmediate(function turn() {

@@ -181,7 +181,7 @@ describe("permission requests", () => {
     expect([asked.length, failures, permissions.refusal, permissions.isClosed]).toEqual([1, [], null, true]);
   });
 
-  test("[ARU30] says when it is closed that the turn cannot go on by itself", async () => {
+  test("[ARU30] says on close that the turn cannot continue by itself", async () => {
     const answer = Promise.withResolvers<Answer>();
     const { permissions, ask } = opened("ask", [answer.promise]);
     const open = ask();
@@ -284,7 +284,7 @@ describe("terminals", () => {
 
 const once: PermissionOption[] = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
 
-/** A person who allows the first and refuses all else. */
+/** A person who allows the first request and refuses all others. */
 function openPermissions(id = "d1") {
   const asked: ToolCallBlock[] = [];
   const permissions = new PermissionRequests({

@@ -28,7 +28,7 @@ async function probe(toy: keyof typeof toys, timeoutMs = patient) {
   return { found, started: pids.length, timeoutMs };
 }
 
-/** Of one that never answers: with as much patience as it takes until it has begun at all. */
+/** Probes an agent that never answers; waits as long as it takes until the agent has started. */
 async function probeSilent(toy: keyof typeof toys, pids: number) {
   let probed = await probe(toy, 500);
   while (probed.started < pids && probed.timeoutMs < patient) probed = await probe(toy, probed.timeoutMs * 2);

@@ -23,7 +23,7 @@ describe("an agent that cannot be started", () => {
     ["no such path", "./agent", 'the command "./agent" is not there, or may not be executed'],
     ["not executable", "./text", 'the command "./text" is not there, or may not be executed'],
     ["a folder", "./", 'the command "./" is not there, or may not be executed'],
-  ])("a command that is %s is told, with what to do", async (_, command, problem) => {
+  ])("a command that is %s is reported with a remedy", async (_, command, problem) => {
     writeFileSync(join(folder, "text"), "");
     await expect(start(command)).rejects.toMatchObject({
       code: "acp_unavailable",

@@ -128,7 +128,7 @@ describe("a change of a file", () => {
   });
 });
 
-/** What a change comes to, without any care for its length. */
+/** The diff of a change, without any length limit. */
 function byLines(oldText: string, newText: string): string {
   const [before, after] = [splitLines(oldText), splitLines(newText)];
   const start = count(before, after);

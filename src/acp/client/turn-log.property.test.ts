@@ -11,7 +11,7 @@ import type { AgentTurnEnd } from "./turn-outcome.ts";
 
 const scope = { userId: "ann", agentId: "crab" };
 
-/** The acts written by the real guard; what it refused, removed or made up is told. */
+/** Writes the acts with the real guard; returns what it refused, removed or added. */
 async function written(acts: readonly Act[]) {
   const store = createMemoryStore();
   const hooks = new HookRegistry((_, error) => {
@@ -43,7 +43,7 @@ function wordsOf(entries: readonly Entry[], kind: "text" | "thinking"): string {
     .join("");
 }
 
-/** Each call has one result, and nothing stands between a message and the results of its calls. */
+/** Each call has one result, and nothing is between a message and the results of its calls. */
 function pairing(entries: readonly Entry[]): { readonly calls: string[]; readonly problems: string[] } {
   const calls: string[] = [];
   const problems: string[] = [];

@@ -10,7 +10,7 @@ const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0
 
 type Answer = (params: Record<string, unknown>) => unknown;
 
-/** A Skein with one session, whose run ends when it is aborted or told to; `answers` come first. */
+/** A Skein with one session, whose run ends when it is aborted or the test ends it; `answers` come first. */
 class Scene {
   readonly called: string[] = [];
   readonly told: SessionUpdate[] = [];
@@ -120,11 +120,11 @@ class Scene {
   }
 }
 
-/** Of a session that is open once: its own events, and what its children ask. */
+/** The streams of one open session: its own events, and approval requests of its children. */
 const streamsOfOne = 2;
 
 describe("a session whose prompt is being answered", () => {
-  test("[AAG27] is not opened anew, and the prompt is answered", async () => {
+  test("[AAG27] is not opened again, and the prompt is answered", async () => {
     const scene = new Scene();
     await scene.load();
     const answer = scene.prompt("hello");
@@ -168,7 +168,7 @@ describe("a session whose prompt is being answered", () => {
 });
 
 describe("a slash command", () => {
-  test("[AAG13] is cancelled, and what the session is doing goes on", async () => {
+  test("[AAG13] is cancelled, and other work of the session continues", async () => {
     const scene = new Scene();
     await scene.load();
     const answer = scene.prompt("/compact");
@@ -190,7 +190,7 @@ describe("a slash command", () => {
     expect(await scene.prompt("/compact", request.signal)).toEqual({ stopReason: "cancelled" });
   });
 
-  test("[AAG13] goes on when the editor goes away", async () => {
+  test("[AAG13] continues when the editor disconnects", async () => {
     const scene = new Scene();
     await scene.load();
     const request = new AbortController();
@@ -241,7 +241,7 @@ describe("what is beside an answer", () => {
 describe("a session of another folder", () => {
   const texts = ({ told }: Scene) => JSON.stringify(told);
 
-  test("[AAG30] is told of, loaded, resumed or forked", async () => {
+  test("[AAG30] is reported when it is loaded, resumed or forked", async () => {
     const acts = {
       load: (scene: Scene) => scene.load("/else"),
       resume: (scene: Scene) => scene.agent.resume({ sessionId, cwd: "/else" }),

@@ -6,7 +6,7 @@ const never = new AbortController().signal;
 const call = { phase: "call", toolCallId: "c", toolName: "pay", arguments: {} };
 const result = { phase: "result", toolCallId: "c", toolName: "pay", isError: false, content: [] };
 
-/** An answer that calls a tool, as it is written. */
+/** Writes an answer that calls a tool. */
 function writeCall(fake: FakeSession, isLost = false): void {
   const content = [{ type: "toolCall", id: "c", name: "pay", arguments: {} }];
   const message = { role: "assistant", content, stopReason: "toolUse" };
@@ -25,12 +25,12 @@ async function opened(fake: FakeSession, isWhole = false) {
   return live;
 }
 
-/** As long as anything that is under way in this process may take. */
+/** Waits until everything in progress in this process is done. */
 async function idle(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
 }
 
-/** Once everything that was told of so far has been taken. */
+/** Resolves when all events so far have been processed. */
 async function settled(fake: FakeSession, mark: string): Promise<void> {
   fake.write("user", mark);
   await expect.poll(() => fake.text("user_message_chunk")).toContain(mark);

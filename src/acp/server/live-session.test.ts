@@ -76,7 +76,7 @@ describe("a session that is open in an editor", () => {
     },
   );
 
-  test("[AAG7] what was read before its deltas came by is not told a second time, nor called begun anew", async () => {
+  test("[AAG7] an entry that was read before its deltas arrive is not shown twice or marked as restarted", async () => {
     const fake = new FakeSession();
     fake.before = (method) => {
       if (method !== "sessions.resolve" || fake.log.length > 0) return;

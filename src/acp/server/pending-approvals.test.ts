@@ -28,7 +28,7 @@ async function opened(fake: FakeSession) {
   return live;
 }
 
-/** As long as anything that is under way in this process may take. */
+/** Waits until everything in progress in this process is done. */
 async function idle(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
 }
@@ -61,7 +61,7 @@ describe("questions of sessions that one in an editor spawned", () => {
     ["whose lineage goes round", { sessionKey: "agent:main:subagent:round" }],
     ["that is not there", { sessionKey: "agent:main:subagent:nobody" }],
     ["of another user, under the same key", { sessionKey: child, userId: "bob" }],
-  ])("[AAG14] of a session %s nothing is asked, told of or listed, in no mode", async (_, fields) => {
+  ])("[AAG14] of a session %s nothing is asked, reported or listed, in any mode", async (_, fields) => {
     const fake = family();
     fake.question("a0", fields, false);
     const live = await opened(fake);
@@ -108,7 +108,7 @@ describe("questions of sessions that one in an editor spawned", () => {
 
   test("[AAG42] what waits when the session is opened, or after a gap, is asked once, and the rest is taken back", async () => {
     const fake = family();
-    // A list names the user also to whoever is one.
+    // A list names the user even to a token of that user.
     fake.question("a1", { sessionKey: child, userId: "ann" }, false);
     const live = await opened(fake);
     await expect.poll(() => fake.asked.length).toBe(1);
@@ -185,7 +185,7 @@ describe("the title of such a question", () => {
   });
 });
 
-/** Streams that are given events by hand. */
+/** Streams with events that the test emits. */
 function sources() {
   const opened: { push(received: ReceivedEvent): void; end(error?: Error): void; isClosed: boolean }[] = [];
   const open = (): EventStream => {

@@ -24,7 +24,7 @@ interface Asked {
 
 const never = new AbortController().signal;
 
-/** The pages above, each for one call; `refuse` may throw instead. */
+/** Returns the pages above, one per call; `refuse` may throw instead. */
 function listing(refuse: (call: number) => void = () => undefined) {
   const asked: (readonly [string, Asked])[] = [];
   const call = async (method: string, params: Asked) => {
@@ -35,11 +35,11 @@ function listing(refuse: (call: number) => void = () => undefined) {
     return { sessions: pages[at], ...(nextCursor === undefined ? {} : { nextCursor }) };
   };
   const parts = { calls: { call }, scope: {}, cwd: "/here" } as unknown as ServerContext;
-  return { asked, parts: retryRateLimited(parts) }; // as an agent hands them on
+  return { asked, parts: retryRateLimited(parts) }; // as an agent passes them on
 }
 
 describe("the list of an editor", () => {
-  test("[AAG4] goes on behind each page, and passes by what was spawned", async () => {
+  test("[AAG4] continues after each page, and skips spawned sessions", async () => {
     const { parts } = listing();
     const first = await listSessions(parts, { cwd: null, cursor: null }, never);
     expect(first).toMatchObject({ sessions: [{ sessionId: "b", title: "the b" }], nextCursor: "1" });

@@ -156,7 +156,7 @@ describe("answers that come in pieces", () => {
     expect(shown(one.showEvent(answer({ type: "text", text: "good morning" })))).toEqual(["agent: morning"]);
   });
 
-  test("[AAG7] what was streamed of an answer that is begun anew is said not to count", () => {
+  test("[AAG7] the streamed part of an answer that is restarted is marked as discarded", () => {
     const one = view();
     expect(one.restartAnswer()).toEqual([]);
     const [first] = one.showDelta(delta("goo"));

@@ -53,7 +53,7 @@ describe("asking a model", () => {
     });
   });
 
-  test("what asking again cannot help is told at once, in the provider's words", async () => {
+  test("a permanent error is reported at once, in the provider's words", async () => {
     const it = await begin([apiError(400, "messages: roles must alternate"), says("never")]);
     await expect(it.run()).rejects.toThrow(/roles must alternate/);
     expect(it.model.asked).toHaveLength(1);
@@ -115,7 +115,7 @@ describe("asking a model", () => {
     await expect(large.run()).rejects.toMatchObject({ code: "context_overflow" });
   });
 
-  test("[OVF4] no key, an unknown model and an unknown provider are told with what to do", async () => {
+  test("[OVF4] a missing key, an unknown model and an unknown provider are reported with a remedy", async () => {
     const keyless = scriptedModel([]);
     vi.stubEnv("ANTHROPIC_API_KEY", undefined);
     const open = () => openModel(keyless.policy);

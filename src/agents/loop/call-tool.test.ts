@@ -63,7 +63,7 @@ describe("a tool call", () => {
       {},
       /failed: No\.$/,
     ],
-  ])("[KIL6] %s is a failed result, and the run goes on", async (_, options, input, line) => {
+  ])("[KIL6] %s is a failed result, and the run continues", async (_, options, input, line) => {
     const it = await begin([calling(input)], options);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
     const said = (await it.lines())[2] ?? "";
@@ -108,13 +108,13 @@ describe("a tool call", () => {
   test.each<[string, ToolOutput]>([
     ["no blocks", { content: [] }],
     ["a blank text", { content: [{ type: "text", text: " \n" }] }],
-  ])("[KIL6] %s is told as no output", async (_, output) => {
+  ])("[KIL6] %s is reported as no output", async (_, output) => {
     const it = await begin([calling()], { tools: [read(async () => output)] });
     await it.run();
     expect((await it.lines())[2]).toBe("result read: (no output)");
   });
 
-  test("[KIL6] details are kept beside the result, and the tool knows whose call it is", async () => {
+  test("[KIL6] details are kept with the result, and the tool gets the context of the call", async () => {
     const about: unknown[] = [];
     const it = await begin([calling()], {
       tools: [

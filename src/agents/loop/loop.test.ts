@@ -84,7 +84,7 @@ describe("the loop", () => {
   test("over the threshold room is made first, and not for ever", async () => {
     const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
     expect(await it.run()).toMatchObject({ kind: "answered" });
-    // The port makes room three times; then the request is sent as it is.
+    // The port makes room three times; then the request is sent unchanged.
     expect(it.rooms).toEqual(Array(4).fill("threshold"));
   });
 
@@ -153,7 +153,7 @@ describe("the loop", () => {
     expect(naps).toBe(2);
   });
 
-  test("[LIB31] of calls that a lost owner left open, safe ones are done again, the others are told of", async () => {
+  test("[LIB31] of the calls that a lost owner left open, safe ones are repeated and the others are reported", async () => {
     const done: string[] = [];
     const doing = (name: string, replay: Tool["replay"]) =>
       tool(
@@ -181,7 +181,7 @@ describe("the loop", () => {
     expect(gone).toMatch(/^result gone failed: The run was interrupted/);
   });
 
-  test("[LOP3] no more requests than allowed; what was done is kept, and the session goes on", async () => {
+  test("[LOP3] makes no more requests than allowed; completed work is kept, and the session continues", async () => {
     let count = 0;
     const it = await begin(
       Array.from({ length: 9 }, (_, index) => callsFor(call(`c${index}`, "read"))),

@@ -34,7 +34,7 @@ describe("structured output", () => {
     expect(await readOutput(text, outputSchema)).toEqual(expected);
   });
 
-  test("[LIB5] an answer that fits is the output; one that does not is told of, and asked for again", async () => {
+  test("[LIB5] a matching answer is the output; any other is reported to the model and requested again", async () => {
     const it = await begin(["Three days.", '{"days": 0}', '{"days": 3}']);
     expect(await it.run()).toMatchObject({ kind: "answered", reply: '{"days": 3}', output: { days: 3 } });
     const lines = await it.lines();

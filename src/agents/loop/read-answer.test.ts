@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { call, finish, said, says } from "../../../test/support/scripted-model.ts";
 import { PartCollector, readAnswer } from "./read-answer.ts";
 
-/** A stream that a test feeds by hand, and a time that it moves. */
+/** A stream that the test feeds manually, and a clock that it advances. */
 function begin() {
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
   const cancelled = vi.fn();

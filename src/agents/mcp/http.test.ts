@@ -37,7 +37,7 @@ describe("tools over HTTP", () => {
     );
   });
 
-  test("an abort is told to the server", async () => {
+  test("an abort is sent to the server", async () => {
     const aborting = new AbortController();
     const outcome = use("wait", {}, aborting.signal).catch((error: unknown) => error);
     const count = async () => {

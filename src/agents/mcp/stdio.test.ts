@@ -21,7 +21,7 @@ const command = (mode: string, more: Partial<McpCommand> = {}): McpCommand => ({
 });
 
 const open: McpTools[] = [];
-/** For what hangs, and not for a machine that is busy. */
+/** A timeout for hangs, long enough for a busy machine. */
 const startTimeoutMs = 120_000;
 afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()));
@@ -52,11 +52,11 @@ async function untilWaiting(servers: McpTools): Promise<void> {
   while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
 }
 
-/** Its mark, once it has left two processes behind, one of them out of its group. */
+/** Its mark, once it has left two processes behind, one of them outside its group. */
 async function leaving(servers: McpTools): Promise<string> {
   const { SKEIN_CHILD: mark } = JSON.parse(await textOf(servers, "env"));
   await textOf(servers, "leave");
-  // It, its warden, and two shells with what they wait for.
+  // The process, its warden, and two shells with the processes that they wait for.
   await soon(() => marked(mark).length).toBe(6);
   return mark;
 }
@@ -117,7 +117,7 @@ describe("tools of a child process", () => {
     expect(await textOf(servers, "pid")).toBe(pid);
   });
 
-  test("an abort is told to the server", async () => {
+  test("an abort is sent to the server", async () => {
     const servers = await serving("tools");
     const aborting = new AbortController();
     const pending = use(servers, "wait", {}, aborting.signal);
@@ -183,7 +183,7 @@ describe("a process that is no good", () => {
       "; it wrote a line that is not a message: Welcome!",
     ],
   ])("[LIB23] one that %s is left out after a while, and a diagnostic says why", async (_, config, said) => {
-    // With as much patience as it takes until it has begun at all.
+    // Waits as long as it takes until the process has started.
     let seconds = 1;
     let note = await noteOf(config, { startTimeoutMs: 1000 });
     while (!note.includes(said) && seconds < 30) {
@@ -201,7 +201,7 @@ describe("a process that is no good", () => {
     expect(tools.length).toBeGreaterThan(5);
   });
 
-  test("[LIB23] a name that is not configured is told", async () => {
+  test("[LIB23] a name that is not configured is reported", async () => {
     const { diagnostics } = await (await serving("tools")).tools(["other"]);
     expect(diagnostics).toMatchObject([
       { server: "other", note: expect.stringContaining("not in the configuration") },

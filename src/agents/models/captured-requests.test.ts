@@ -29,7 +29,7 @@ async function wireOf(context: readonly ContextMessage[], policy: TranscriptPoli
   return { messages, ...(await captureWire(options, policy)) };
 }
 
-/** Every text of a body, those inside texts that are JSON too. */
+/** Every text of a body, including those inside texts that are JSON. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return /^[{[]/.test(value) ? [value, ...textsIn(parsed(value))] : [value];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
@@ -43,7 +43,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What a transcript says, as words that must be found on the wire. */
+/** The words of a transcript that must occur on the wire. */
 function wordsOf(messages: readonly TranscriptMessage[], policy: TranscriptPolicy): string[] {
   return messages.flatMap((message) => {
     if (typeof message.content === "string") return [message.content];
@@ -69,7 +69,7 @@ function blockWords(block: TranscriptMessage["content"][number], { api }: Transc
   }
 }
 
-/** What a provider's package says of things that go out all the same. */
+/** Warnings of a provider's package about parts that are sent anyway. */
 const harmless = /^reasoning ["'].* mapped to |always uses adaptive|skip_thought_signature_validator/;
 
 describe.each(policies)("what goes over the wire to $provider/$model", (policy) => {
@@ -120,7 +120,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
     { role: "user", content: "And day 2?" },
   ];
 
-  /** The list of messages as text, without the marks that move on with the conversation. */
+  /** The list of messages as text, without the cache marks, which move with the conversation. */
   function listOf(body: unknown): string {
     const { messages, contents, input } = body as Record<string, unknown[] | undefined>;
     const list = messages ?? contents ?? input ?? [];
@@ -135,7 +135,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
     for (const [index, body] of bodies.entries()) {
       const next = bodies[index + 1];
       if (next === undefined) break;
-      // A list ends in `]`; what stands before it must be what the next one begins with.
+      // A list ends in `]`; the text before it must be a prefix of the next list.
       expect(listOf(next).startsWith(listOf(body).slice(0, -1))).toBe(true);
       const frame = (each: unknown) =>
         JSON.stringify({ ...(each as object), messages: 0, contents: 0, input: 0 });
@@ -223,7 +223,7 @@ describe("the wire", () => {
     });
   });
 
-  test("[TR15] a failure with an image is told in words", async () => {
+  test("[TR15] a failure with an image is stated as text", async () => {
     const image = { type: "image" as const, data: "AQI=", mimeType: "image/png" };
     const call = { type: "toolCall" as const, id: "toolu_1", name: "shot", arguments: {} };
     const transcript: TranscriptMessage[] = [

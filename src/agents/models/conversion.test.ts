@@ -9,13 +9,13 @@ import type { Change, TranscriptMessage } from "../../transcript/contract.ts";
 import { fromModelMessages } from "./from-model-messages.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 
-/** As it comes back from disk. */
+/** As read back from disk. */
 function written(message: MessageDraft): TranscriptMessage {
   const { entry } = sealEntry({ type: "message", message }, { id: "e", parentId: null, time: 1 });
   return (entry as unknown as { message: TranscriptMessage }).message;
 }
 
-/** What the SDK's messages have no place for: when, by whom, at what cost. */
+/** The message without fields that SDK messages lack: time, model and cost. */
 function said(message: TranscriptMessage): object {
   const fields = ["role", "content", "toolCallId", "toolName", "isError", "skein"];
   return Object.fromEntries(Object.entries(message).filter(([field]) => fields.includes(field)));

@@ -27,7 +27,7 @@ async function bodyOf(
   return (await captureWire(options, policy)).body as Record<string, unknown>;
 }
 
-/** The fields of a value that another one has; one that is not there is `undefined`. */
+/** The fields of a value that another value also has; a missing one is `undefined`. */
 function asIn(pattern: object, value: unknown): object {
   const fields = Object.entries(pattern).map(([key, inner]: [string, unknown]) => {
     const found: unknown = Reflect.get(Object(value), key);
@@ -209,7 +209,7 @@ describe("a request to a model", () => {
     expect(request(name, input).options.maxOutputTokens).toBe(limit);
   });
 
-  test("calls without known tools are told", () => {
+  test("calls without known tools are reported", () => {
     const calls: TranscriptMessage[] = [
       ...hello,
       { role: "assistant", content: [{ type: "toolCall", id: "toolu_1", name: "read", arguments: {} }] },

@@ -94,7 +94,7 @@ describe("models", () => {
     }
   });
 
-  test("a provider that nobody knows needs an address", async () => {
+  test("an unknown provider needs a base URL", async () => {
     await expect(openModel({ provider: "antropic", model: "claude-x" })).rejects.toMatchObject({
       code: "invalid_arguments",
       message: expect.stringMatching(/antropic.*Known are anthropic, openai, google, mistral/),

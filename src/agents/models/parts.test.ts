@@ -19,7 +19,7 @@ const written = (message: MessageDraft) =>
 const pdf = { type: "file" as const, mediaType: "application/pdf", filename: "a.pdf" };
 const bytes = { ...pdf, data: { type: "data" as const, data: "JVBERi0=" } };
 
-/** A request and what comes of it: the parts that go out, and what is told. */
+/** A request and its result: the parts that are sent, and the reported changes. */
 function sent(message: ModelMessage, api: Api) {
   const told: Change[] = [];
   const { messages } = fromModelMessages([message], { api });
@@ -158,7 +158,7 @@ describe("parts that the format has no block for", () => {
     ["openai-responses", ["custom", "text"], 5],
     ["openai-completions", ["text"], 6],
     ["mistral-conversations", ["text"], 6],
-  ])("%s gets back what it takes, and the rest is told", (api, types, untold) => {
+  ])("%s gets back what it accepts, and the rest is reported", (api, types, untold) => {
     const told: Change[] = [];
     const answer = written(assistantMessageOf(searched, facts, about));
     const [message] = toModelMessages([answer], { api, report: (change) => told.push(change) });

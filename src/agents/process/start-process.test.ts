@@ -29,7 +29,7 @@ async function start(command: string, args: readonly string[] = [], env: Record<
   return child;
 }
 const shell = (script: string, ...args: string[]) => start("sh", ["-c", script, "sh", ...args]);
-/** A program of ours; `say` tells the test something, `stay` keeps it alive. */
+/** A test program; `say` reports something to the test, `stay` keeps it alive. */
 const node = (script: string) =>
   start(process.execPath, [
     "-e",

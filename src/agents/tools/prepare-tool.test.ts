@@ -105,7 +105,7 @@ describe("the arguments", () => {
     });
   });
 
-  test("[TOL4] at most five mistakes are told, and long values are cut", async () => {
+  test("[TOL4] at most five mistakes are reported, and long values are cut", async () => {
     const names = ["a", "b", "c", "d", "e", "f", "g"];
     const many = Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
     expect(await (await prepared(many)).check({})).toEqual({

@@ -60,7 +60,7 @@ describe("selectTools", () => {
     );
   });
 
-  test("an entry of allow that fits nothing is told, with whose it is; one of deny is not", () => {
+  test("an unmatched entry of allow is reported with its owner; one of deny is not", () => {
     const { unmatched } = selectTools(tools, [
       { of: "agent main", allow: ["wether", "weather", "group:nope"], deny: ["gone"] },
       { of: "this run", allow: ["*"] },
@@ -105,7 +105,7 @@ describe("what a person is asked about", () => {
     expect(names(...rules)).toEqual(all);
   });
 
-  test("[AJN1] an entry that fits nothing is told, with whose it is", () => {
+  test("[AJN1] an entry that matches nothing is reported with its owner", () => {
     expect(selectTools(tools, [{ of: "agent main", ask: ["file__*", "weather"] }]).unmatched).toEqual([
       { of: "agent main", entry: "file__*", note: '"file__*" in what agent main asks about fits no tool.' },
     ]);

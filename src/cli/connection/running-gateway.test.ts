@@ -18,7 +18,7 @@ import { withCalls } from "./with-calls.ts";
 let peer: GatewayPeer;
 let folder: TemporaryFolder;
 let printed: { out: string; err: string };
-/** Of the form that a token has. */
+/** A text in the form of a token. */
 const fileToken = `skein_${"a".repeat(43)}`;
 
 beforeEach(async () => {
@@ -90,7 +90,7 @@ describe("the gateway that runs on a folder", () => {
     await expect(reach()).rejects.toMatchObject({ message: expect.stringContaining("Remove that file") });
   });
 
-  test("one that cannot be reached, or without a token, is told of", async () => {
+  test("one that cannot be reached, or without a token, is reported", async () => {
     const { url } = peer;
     running();
     expect(await reach()).toBeNull();
@@ -125,7 +125,7 @@ describe("the gateway that runs on a folder", () => {
       running();
       const path = runningPath(folder.path);
       const written = JSON.parse(readFileSync(path, "utf8"));
-      // Leads to the peer, and is no address that a machine has.
+      // Reaches the peer, but is not an address of any machine.
       writeFileSync(
         path,
         JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }),

@@ -20,7 +20,7 @@ test("a run whose time was over before the start: readers hear of its end", asyn
   );
   const { runId } = await before.session({ sessionKey: "agent:main:main" }).accept("hello");
   const { runs } = await inside.promise;
-  // Begun, and given back when that gateway stopped.
+  // Started, and released when that gateway stopped.
   const { run } = (await runs.claim("the one before")) ?? {};
   await runs.release({ runId, fence: run?.fence ?? 0 });
   await before.close();
@@ -57,7 +57,7 @@ test("who waits for calls has the shortest time that anybody gave them", async (
 
 const grace: Grace = { runsMs: 1000, callsMs: 500 };
 
-/** Closes when the test says so. */
+/** Closes when the test allows it. */
 function one(name: string) {
   const closed = Promise.withResolvers<void>();
   const asked: Grace[] = [];
@@ -97,7 +97,7 @@ describe("what serves now", () => {
       isClean = clean;
     });
     expect(third.asked).toEqual([{ runsMs: 2000, callsMs: 0 }]);
-    // They have no more time than it has.
+    // They get no more time than it has.
     expect([first.asked, second.asked]).toEqual([
       [grace, { runsMs: 2000, callsMs: 0 }],
       [grace, { runsMs: 2000, callsMs: 0 }],
@@ -111,7 +111,7 @@ describe("what serves now", () => {
     expect(isClean).toBe(true);
   });
 
-  test("one that cannot be closed is told, and holds up nobody", async () => {
+  test("one that cannot be closed is reported, and blocks nothing else", async () => {
     const told: unknown[] = [];
     const [first, second] = [one("1"), one("2")];
     const current = new CurrentGeneration(first, (error) => told.push(error));

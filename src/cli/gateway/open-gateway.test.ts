@@ -77,7 +77,7 @@ async function call(url: string, method: string, params: unknown = {}) {
 
 const admin: Principal = { tokenId: "a", name: "a", scopes: ["read", "write"], user: null, expiresAt: null };
 
-/** What `agents_list` gives over MCP. */
+/** The result of `agents_list` over MCP. */
 async function overMcp(handle: (request: Request) => Promise<Response>): Promise<unknown> {
   const client = newClient("2026-07-28");
   const fetch = (url: string | URL, init?: RequestInit) => handle(new Request(url, init));
@@ -165,7 +165,7 @@ describe("a start", () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
   });
 
-  test("a port that somebody else has is told with what to do, and nothing is left behind", async () => {
+  test("a port used by another program is reported with a remedy, and nothing is left behind", async () => {
     const other = createServer((socket) => socket.destroy());
     others.push(other);
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -174,7 +174,7 @@ describe("a start", () => {
       `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
-    // In the same words where all its parts are the real ones.
+    // The texts are the same if all parts are real.
     await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
       `Port ${port} at 127.0.0.1 is in use by another program. Stop it, or use another port: --port`,
     );
@@ -207,7 +207,7 @@ describe("a stop", () => {
     expect(existsSync(runningPath(dir))).toBe(false);
     await expect(fetch(gateway.url)).rejects.toThrow();
     expect(logged()).toContain("gateway stopped");
-    // What it had accepted is answered, by it or by the next one.
+    // Accepted input is answered, by this gateway or the next one.
     const next = await mine();
     const { skein } = pieces.opened.at(-1) ?? {};
     const states = async () => (await skein?.runs.list())?.map(({ state }) => state);
@@ -298,7 +298,7 @@ describe("a configuration that is written meanwhile", () => {
 describe("a reload", () => {
   const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
 
-  test("[GST7] a changed file is taken in, however it was written, and runs go on", async () => {
+  test("[GST7] a changed file is applied, however it was written, and runs continue", async () => {
     const { url } = await mine();
     writeFileSync(file, config("main: {}, second: {}"));
     await expect.poll(agents(url)).toEqual(["main", "second"]);
@@ -316,7 +316,7 @@ describe("a reload", () => {
     expect(new Set(pieces.opened.map(({ skein }) => skein)).size).toBe(3);
   });
 
-  test("[GST7] so is the .env beside it", async () => {
+  test("[GST7] so is the .env next to it", async () => {
     writeFileSync(file, config("main: {}, other: {}"));
     const { url } = await mine();
     writeFileSync(join(folder.path, ".env"), "SKEIN_AGENTS__OTHER__SYSTEM=be brief\n");
@@ -336,7 +336,7 @@ describe("a reload", () => {
     expect(await call(gateway.url, "agents.list")).toMatchObject({ payload: ["main", "second"] });
     held.resolve();
     expect(await answer).toMatchObject({ ok: true });
-    // With nothing under way any more, the old one is closed.
+    // With nothing in progress anymore, the old one is closed.
     await expect
       .poll(() => old?.skein.runs.list().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);
@@ -375,7 +375,7 @@ describe("a reload", () => {
     },
   );
 
-  test("[GST8] one with a mistake changes nothing, and is told with its file and line", async () => {
+  test("[GST8] a file with a mistake changes nothing, and is reported with file and line", async () => {
     const gateway = await mine();
     writeFileSync(file, config("main: {}, second: {}", "lanes: { fast: 1 }\n"));
     await expect.poll(logged).toContain(`${file}:4:10`);

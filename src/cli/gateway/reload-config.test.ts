@@ -71,7 +71,7 @@ describe("files that are watched", () => {
     await heard().toBe(1);
   });
 
-  test("a folder that is not there is told, and hinders nobody", async () => {
+  test("a missing folder is reported, and affects nothing else", async () => {
     writeFileSync(at("skein.yaml"), "a");
     watching.watch(snapshotFiles([at("gone/skein.yaml"), at("skein.yaml")]));
     expect(failures).toEqual([at("gone")]);

@@ -4,7 +4,7 @@ import { findNpmParents, isOrphaned } from "./stop-requests.ts";
 
 const npm = { npm_lifecycle_event: "start" };
 
-/** Processes by pid: who their parent is, and what they are. */
+/** Processes by pid, with their parents and commands. */
 function table(rows: Record<number, readonly [parent: number, command: string, started?: string]>): LookUp {
   return (pid) => {
     const row = rows[pid];
@@ -42,7 +42,7 @@ describe("who started the gateway", () => {
     expect(findNpmParents(npm, 5, table({ 5: [1, "bash\0"], 1: [0, "init\0"] }))).toBe(null);
   });
 
-  test("[GST6] where nobody can be looked up, the parent alone counts", () => {
+  test("[GST6] if no process can be looked up, only the parent counts", () => {
     const line = findNpmParents(npm, 40, () => null);
     expect(pids(line)).toEqual([40]);
     expect(isOrphaned(line ?? [], 40, () => null)).toBe(false);

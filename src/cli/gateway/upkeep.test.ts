@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 const day = 24 * 3_600_000;
 const decision = { key: "agent:main:main", sessionId: "a", action: "trash", rule: "pruneAfter", why: "old" };
 
-/** A gateway whose maintenance comes to this. */
+/** A gateway whose maintenance returns this report. */
 function parts(report: () => unknown) {
   const books = new TokenBooks();
   const lines: string[] = [];
@@ -57,7 +57,7 @@ describe("what a gateway does by itself", () => {
     expect(all.lines.at(-1)).toBe("info: maintenance changed 1 of 2 sessions");
   });
 
-  test("what fails is told, and tried again", async () => {
+  test("a failure is reported and retried", async () => {
     const all = parts(() => {
       throw new Error("the disk is full");
     });
@@ -91,7 +91,7 @@ describe("what a gateway does by itself", () => {
     await end();
   });
 
-  test("a gateway.json that was taken away is written anew, unless another gateway has come", () => {
+  test("a removed gateway.json is written again, unless another gateway has claimed the folder", () => {
     const made: string[] = [];
     const claim = (name: string, ...lives: boolean[]) => ({
       startedAt: 0,

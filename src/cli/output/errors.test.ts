@@ -17,7 +17,7 @@ describe("what the system refuses", () => {
     ["EROFS", "write_failed", /it can only be read .*--dir\.$/],
     ["ENOSPC", "write_failed", /the disk is full .*Free some space/],
     ["EMFILE", "unreadable_file", /too many files are open/],
-  ])("[ATF12] %s is told with what to do", (code, as, text) => {
+  ])("[ATF12] %s is reported with a remedy", (code, as, text) => {
     expect(fileSystemError(system(code, "/x/work.db"))).toMatchObject({
       code: as,
       message: expect.stringMatching(text),

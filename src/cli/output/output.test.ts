@@ -111,7 +111,7 @@ describe("tables", () => {
     const [title, first, second] = printed.out.split("\n");
     expect(title).toMatch(/^KEY +TEXT +AGE$/);
     expect(first).toBe(`${name}  ${text}   2d`);
-    // The long text moves nothing away but what stands behind it.
+    // The long text shifts only what follows it.
     expect(second).toBe(`${"main".padEnd(name.length)}  ${"short".padEnd(60)}   2d`);
   });
 
@@ -162,7 +162,7 @@ describe("asking", () => {
     ).resolves.toBeUndefined();
   });
 
-  test("[CLI21] only a yes goes on", async () => {
+  test("[CLI21] only a yes continues", async () => {
     const asked: string[] = [];
     const answering = (answer: string) =>
       fake({

@@ -3,7 +3,7 @@ import { silentTerminal } from "../../../test/support/cli.ts";
 import { TurnPrinter } from "./turn-printer.ts";
 
 describe("what happens in a turn", () => {
-  test("[CLI36] is one line each beside the answer, no wider than the terminal, and a child's state is told once", () => {
+  test("[CLI36] is one line each next to the answer, no wider than the terminal, and a child's state is shown once", () => {
     let out = "";
     let err = "";
     const terminal = {

@@ -14,7 +14,7 @@ function read(text: string) {
 }
 
 describe("the settings of the gateway", () => {
-  test("it listens on this machine alone unless it is told otherwise", () => {
+  test("it listens only on this machine unless it is configured otherwise", () => {
     expect(read("")).toEqual({
       value: { gateway: { host: "127.0.0.1", port: 18790, expose: false, allowedHosts: [], trustProxy: [] } },
       problems: 0,

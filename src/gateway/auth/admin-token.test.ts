@@ -78,7 +78,7 @@ describe("the first token", () => {
     expect(() => ensureAdminToken(root, other.tokens)).toThrow(/not known here. Remove the file/);
   });
 
-  test("[GST1] a file that cannot be used is told, and stays as it is", () => {
+  test("[GST1] an unusable file is reported and left unchanged", () => {
     const path = tokenPath(root);
     for (const held of ["", "not a token\n", `skein_${"a".repeat(42)}`]) {
       writeFileSync(path, held);
@@ -122,7 +122,7 @@ describe("a link code", () => {
     expect(books.tokens.current(by.tokenId)).not.toBe(null);
   });
 
-  test("is over after ten minutes, and with its maker", () => {
+  test("expires after ten minutes, and with its creator", () => {
     const by = maker();
     const [late, inTime] = [createLinkCode(books.tokens, by), createLinkCode(books.tokens, by)];
     books.now += 599_999;

@@ -83,7 +83,7 @@ function powersOf(rights: Rights): Set<string> {
           if (whose.allowed) powers.add(`${at} ${scope} ${needsAll} ${whose.userId}`);
         }
   }
-  // A token without an end outlives every one that has one.
+  // A token without an expiry outlives every token that has one.
   if (rights.expiresAt === null) powers.add("for ever");
   return powers;
 }
@@ -155,7 +155,7 @@ describe("minting", () => {
     ],
     ["a user without a name", { scopes: ["read"], user: "" }, "invalid_user_id"],
     ["half a character", { scopes: ["read"], user: "\ud800" }, "invalid_user_id"],
-  ])("[GSA3] %s is refused, whoever asks", (_, asked, code) => {
+  ])("[GSA3] %s is refused for every caller", (_, asked, code) => {
     expect(granted(asked, null)).toBe(code);
     expect(granted(asked, { scopes: [...tokenScopes], user: everyUser, expiresAt: null })).toBe(code);
   });

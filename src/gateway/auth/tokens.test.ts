@@ -47,13 +47,13 @@ describe("a token", () => {
     expect(bytes).not.toContain(secret.slice(6));
   });
 
-  test("[GBN6] is read once for as long as nobody changes anything, and follows every change", () => {
+  test("[GBN6] is read once while nothing changes, and follows every change", () => {
     const path = join(folder, "followed.db");
     const [one, two] = [new TokenBooks(path), new TokenBooks(path)];
     const { secret, token } = one.tokens.create(reader, null);
     const { tokenId } = token;
     const both = () => [two.tokens.verify(secret)?.scopes, two.tokens.current(tokenId)?.scopes];
-    // The first use is noted, which is a change.
+    // The first use is recorded, which is a change.
     for (let count = 0; count < 2; count += 1) expect(both()).toEqual([["read"], ["read"]]);
     const asked = vi.spyOn(two.db, "sql");
     expect([both(), both()]).toEqual([both(), both()]);
@@ -84,7 +84,7 @@ describe("a token", () => {
     ]);
   });
 
-  test("[GBN6] gives its principal, in another process too, until it is over", () => {
+  test("[GBN6] identifies its principal, in other processes too, until it expires", () => {
     const path = join(folder, "shared.db");
     const [one, two] = [new TokenBooks(path), new TokenBooks(path)];
     const { secret, token } = one.tokens.create({ ...reader, expiresAt: one.now + 10 }, null);
@@ -217,7 +217,7 @@ describe("the last use of a token", () => {
     expect(used()).toBe(first + 60_000);
   });
 
-  test("a disk that does not take it keeps nobody out", () => {
+  test("a disk that refuses the write locks no one out", () => {
     const { secret } = books.tokens.create(reader, null);
     const unsynced = () => {
       throw new Error("disk full");

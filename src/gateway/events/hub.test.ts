@@ -192,7 +192,7 @@ describe("who hears what", () => {
     });
   });
 
-  test("[GEV6] nobody subscribes beyond their token", () => {
+  test("[GEV6] no client subscribes beyond its token", () => {
     const { hub } = hubWorld();
     const forbidden = expect.objectContaining({ code: "forbidden" });
     for (const wanted of [want(), want(ofUser("bob")), want(ofUser(null))]) {

@@ -35,7 +35,7 @@ describe("slow readers", () => {
     expect(slow.said).toEqual(["gap 0-2 slow", "session.updated 3", "run.delta 4"]);
   });
 
-  test("[GEV17] a gap is told without another event once half of the backlog is read", () => {
+  test("[GEV17] a gap is sent without another event once half of the backlog is read", () => {
     const { hub, emit, tick } = hubWorld({ limits });
     const sink = new TestSink(false);
     hub.subscribe(adminOfAll, want(), sink);
@@ -104,7 +104,7 @@ interface Reader {
   readonly sink: TestSink;
   readonly subscription: Subscription;
   readonly after: number | null;
-  /** The numbers between which it was open. */
+  /** The sequence numbers between which it was open. */
   readonly from: number;
   to: number | null;
 }
@@ -151,7 +151,7 @@ function isTheirs(event: SkeinEvent, { keys: only, events, of, agentId }: EventS
   return isWanted(event.type, events) && (agentId === null || event.sessionKey.split(":")[1] === agentId);
 }
 
-/** The numbers of all events that a reader is to have; the first event has the number 1. */
+/** The numbers of all events that a reader must get; the first event has the number 1. */
 function expected(told: readonly SkeinEvent[], { wanted, after, from, to }: Reader): number[] {
   const begin = after === null || after > from ? from : after;
   return told

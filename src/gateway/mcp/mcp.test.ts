@@ -23,7 +23,7 @@ function event<T extends SkeinEventType>(type: T, fields: object = {}): SkeinEve
   return { type, ...at, ...fields } as SkeinEvent;
 }
 
-/** Parts with tools that answer as they are told, and events that are told by hand. */
+/** Dependencies with scripted tool results, and events that the test emits. */
 function world(answer: (name: string, args: unknown) => object | Promise<object>) {
   const listeners = new Set<(event: SkeinEvent) => void>();
   const reported: unknown[] = [];
@@ -117,7 +117,7 @@ describe("progress", () => {
 describe("calls", () => {
   const request = { name: "sessions_list", args: {}, signal: new AbortController().signal };
 
-  test("what nobody foresaw is reported, and told without its insides", async () => {
+  test("an unexpected error is reported, and shown without internal details", async () => {
     const { app, reported } = world(() => {
       throw new Error("disk of /home/ann is full");
     });
@@ -137,7 +137,7 @@ describe("calls", () => {
 describe("notices", () => {
   const rows = (...ids: readonly string[]) => ({ sessions: ids.map((sessionId) => ({ sessionId })) });
 
-  /** What an asker hears where it may read and list these. */
+  /** The notices of an asker that may read and list these sessions. */
   function listening(seen: { reads: readonly string[]; lists: string[] }) {
     const asked: string[] = [];
     const made = world(async (name, args) => {
@@ -156,7 +156,7 @@ describe("notices", () => {
     return { ...made, notices, heard, asked, settled, seen };
   }
 
-  test("a session that the asker may not read is not told of", async () => {
+  test("a session that the asker may not read causes no notice", async () => {
     const { emit, heard, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
     emit(event("entry.appended"));
     emit(event("entry.appended", { sessionKey: "agent:main:session:hidden" }));

@@ -10,7 +10,7 @@ afterEach(closeFolderCalls);
 
 const day = 86_400_000;
 
-/** The methods as they are so long after the last word in the folder. */
+/** The methods, called this long after the last write in the folder. */
 async function laterThan(ms: number, { deps, store }: FolderCalls) {
   const { sessions } = await store.sessions.list({}, { limit: 1000 });
   const now = Math.max(...sessions.map(({ updatedAt }) => updatedAt)) + ms;
@@ -52,7 +52,7 @@ describe("maintenance.run", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).toBe(null);
   });
 
-  test("nobody waits for it any more: it leaves off, and nothing is done", async () => {
+  test("it stops when no caller waits anymore, and nothing is done", async () => {
     const folder = await openFolderCalls(rules("enforce"));
     const before = await folder.everything(null, "alice");
     const calls = await laterThan(31 * day, folder);
@@ -102,7 +102,7 @@ describe("users.remove", () => {
     expect(await folder.as().call("users.remove", { userId: "alice" })).toMatchObject({ sessions: 0 });
   });
 
-  test("[ERZ7] tokens end first: a removal that fails lets nobody in", async () => {
+  test("[ERZ7] tokens are revoked first: a removal that fails lets no one in", async () => {
     const folder = await openFolderCalls();
     const { secret } = folder.tokens.create({ name: "x", scopes: ["read"], user: "alice" }, null);
     const store = {

@@ -196,7 +196,7 @@ describe("waiting for a run", () => {
     expect(await as(ann).call("agent.wait", { runId, timeoutMs: 0 })).toEqual(await end);
   });
 
-  test("whoever leaves is not waited for", async () => {
+  test("a client that disconnects is not waited for", async () => {
     const { gate, as } = await held();
     const { runId } = await as(ann).call("chat.send", {
       sessionKey: trip,

@@ -22,7 +22,7 @@ const sessionKey = "agent:main:session:a";
 const said = (text: string) => ({ type: "message", message: { role: "user", content: text } }) as const;
 const changer = fileURLToPath(new URL("../../../test/support/history-changer.ts", import.meta.url));
 
-/** A session with two messages, how often a page of it was read, and what is there when nothing is remembered. */
+/** A session with two messages, how often a page of it was read, and the result without a cache. */
 async function watched(content = "Kyoto") {
   let reads = 0;
   const made = await readingFolder({
@@ -54,7 +54,7 @@ describe("a page of history that is asked for again", () => {
     expect(reads()).toBe(1);
     expect((await admin("chat.history", { sessionKey, limit: 1 })).messages).toHaveLength(1);
     expect(reads()).toBe(2);
-    // Whoever may see less is never given what another one was.
+    // A caller with fewer rights never gets what was cached for another caller.
     expect(JSON.stringify(first)).toContain(secret);
     expect(JSON.stringify(await reader("chat.history", { sessionKey }))).not.toContain(secret);
     await expect(as("ben", "read", "admin")("chat.history", { sessionKey })).rejects.toThrow(

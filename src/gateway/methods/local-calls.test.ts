@@ -43,7 +43,7 @@ const hubDeps = fakeApp({
   config: { session: { scope: "per-sender" } },
 });
 
-/** Where a hub on the same bus sends what was asked for. */
+/** The sinks of a hub on the same bus with the same filters. */
 async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {
   const hub = createEventHub({
     numbers: countFrom(1),
@@ -124,10 +124,10 @@ describe("events in this process", () => {
       bus.emit(delta("a"));
       bus.emit(delta("b", trip, "ann"));
       bus.emit(delta("c", "agent:research:main"));
-      // Another agent answers in the session of this one: it is that session's.
+      // An entry of another agent in this session belongs to the session.
       bus.emit({ ...delta("d"), type: "run.started", agentId: "research" } as SkeinEvent);
     };
-    // Once before it is known what is wanted, and once behind that.
+    // Once before the selection is resolved, and once after.
     emit();
     await Promise.all(streams.map((stream) => stream.ready));
     emit();

@@ -15,7 +15,7 @@ let image = "";
 const scope = {};
 const key = "agent:main:session:s";
 const cwd = "/srv/nobodys-business";
-/** Longer than any text that is shown, with a secret where it is cut. */
+/** Longer than any displayed text, with a secret at the cut. */
 const straddling = (at: number) => `${"x ".repeat(at / 2 - 8)}${secret} ${"y ".repeat(at)}`;
 
 beforeAll(async () => {
@@ -82,7 +82,7 @@ const asked: readonly (readonly [ReadMethod, object])[] = [
   ["chat.history", { sessionKey: key }],
 ];
 
-describe("whoever is no admin", () => {
+describe("clients without the scope admin", () => {
   test.each(asked)("[WLK7] %s %j: no secret, no half of one, no path", async (method, params) => {
     const shown = JSON.stringify(await folder.reader(method, params as never));
     for (const told of [secret, secret.slice(0, 8), "opensesame", cwd, folder.dir])
@@ -100,7 +100,7 @@ describe("whoever is no admin", () => {
     expect(pending).toMatchObject([{ runId: "r1", content: maskOfSecret }]);
   });
 
-  test("[WLK7] an admin is told of paths", async () => {
+  test("[WLK7] an admin sees paths", async () => {
     const { sessions, path } = await folder.admin("sessions.list", {});
     expect([path, sessions[0]?.transcriptPath?.startsWith(folder.dir)]).toEqual([folder.dir, true]);
     expect((await folder.admin("sessions.get", { key })).cwd).toBe(cwd);

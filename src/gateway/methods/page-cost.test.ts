@@ -25,7 +25,7 @@ test("a list of many asks no more of the databases than one of two", async () =>
     const { sessions } = await admin("sessions.list", { limit, includeDetails: true });
     return { sessions, asked: asked.mock.calls.length };
   };
-  // Once nothing is behind, that is not asked again.
+  // Once the index is up to date, it is not queried again.
   await questions(1);
   const [few, many] = [await questions(2), await questions(40)];
   expect([few.sessions.length, many.sessions.length]).toEqual([2, 40]);

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const trip = "agent:main:session:trip";
 
-/** A run of ann's that asks whether it may pay. */
+/** A run of ann that requests an approval to pay. */
 async function asking() {
   const pay = defineTool({
     name: "pay",
@@ -146,12 +146,12 @@ describe("runs and approvals", () => {
     expect((await him.call("approvals.list", { runId, open: false })).count).toBe(0);
     expect(await skein.runs.get(runId)).toMatchObject({ state: "waiting" });
     expect((await as(ann).call("approvals.list", {})).count).toBe(1);
-    // A user who names herself in a call is believed only where her token is for everybody.
+    // A call may name its user only with a token for all users.
     expect(await codeOf(him.call("runs.get", { runId, userId: "ann" }))).toBe("forbidden");
     expect(await as().call("runs.get", { runId, userId: "ann" })).toMatchObject({ run: { runId } });
   });
 
-  test("[WLK7] whoever is no admin gets what was said, asked and answered without its secrets", async () => {
+  test("[WLK7] without the scope admin, messages, requests and answers are shown without secrets", async () => {
     const { as, runId } = await asking();
     const [asked] = (await as(ann).call("approvals.list", {})).approvals;
     await as(ann).call("approvals.resolve", { approvalId: asked?.approvalId ?? "", answer: "approved" });
@@ -253,7 +253,7 @@ describe("the outbox", () => {
     expect(await as(ann).call("outbox.retry", { outboxId })).toMatchObject({ outboxId, attempts: 0 });
   });
 
-  test("[WLK7] what a channel said is told without its secrets", async () => {
+  test("[WLK7] the answer of a channel is shown without its secrets", async () => {
     const { as, outboxId } = await closed();
     const error = async (who: typeof ann) => (await as(who).call("outbox.list", {})).messages[0]?.lastError;
     expect(await error(ann)).toContain("closed for");

@@ -44,7 +44,7 @@ describe("tokens.create", () => {
     expect(JSON.stringify(listed)).not.toContain(token.slice(6));
   });
 
-  test("[GSA3] without a user it is the unnamed user's, and for everybody only where that is said", async () => {
+  test("[GSA3] without a user it is for the unnamed user, and for all users only if requested", async () => {
     const here = folder.as();
     const plain = await here.call("tokens.create", { scopes: ["read"] });
     expect(plain).toMatchObject({ label: "token", allUsers: false });

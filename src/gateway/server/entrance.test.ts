@@ -14,7 +14,7 @@ const codeOf = async (response: Response) => {
 };
 const wrong = `skein_${"A".repeat(43)}`;
 
-/** The first line of an answer to headers that fetch would not send. */
+/** The first line of the response to headers that fetch would not send. */
 async function ask(gateway: TestGateway, target: string, ...headers: readonly string[]): Promise<string> {
   const lines = [`GET ${target} HTTP/1.1`, ...headers, "Connection: close", "", ""];
   const { text } = await gateway.raw(lines.join("\r\n"));
@@ -90,7 +90,7 @@ describe("who is let in", () => {
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
   });
 
-  test("[GSA14] whoever offers another protocol is answered in this one", async () => {
+  test("[GSA14] a client that offers another protocol is answered in this one", async () => {
     const gateway = await start();
     const offer = [
       "Host: localhost",
@@ -140,7 +140,7 @@ describe("who is let in", () => {
     },
   );
 
-  test("[GSV9] a token that was revoked or is over is none with the very next request", async () => {
+  test("[GSV9] a revoked or expired token is rejected with the next request", async () => {
     const gateway = await start({ handlers });
     const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
     expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(200);
@@ -228,7 +228,7 @@ describe("who is let in", () => {
     expect(await codeOf(await held)).toEqual([401, "unauthorized"]);
   });
 
-  test("a port that is taken is told, and other machines are let in only where that was said", async () => {
+  test("a port that is in use is reported, and other machines are admitted only if configured", async () => {
     const gateway = await start();
     const taken = {
       host: "127.0.0.1",

@@ -105,7 +105,7 @@ describe("HTTP", () => {
     expect((await gateway.get("/healthz", null, { method: "HEAD" })).status).toBe(404);
   });
 
-  test("[GSV3] what nobody foresaw is internal, with an id that the log has and nothing else", async () => {
+  test("[GSV3] an unexpected error is internal, with only an ID that is in the log", async () => {
     const secret = "/srv/private";
     const failing = async () => {
       throw new Error(secret);
@@ -188,7 +188,7 @@ describe("HTTP", () => {
     expect((await gateway.get("/healthz", null)).status).toBe(200);
   });
 
-  test("a long answer that nobody reads is given up", async () => {
+  test("a long response that the client does not read is abandoned", async () => {
     const asked = Promise.withResolvers<void>();
     const answer = async () => {
       asked.resolve();

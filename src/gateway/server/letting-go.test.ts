@@ -10,7 +10,7 @@ const mebi = 1024 * 1024;
 const ask = (path: string, token: string, method = "GET") =>
   `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;
 
-/** A stream of events of the real hub, with more on its way than its reader has read. */
+/** An event stream of the real hub with unread data in flight. */
 async function unreadStream() {
   const { hub, emit } = hubWorld();
   const gateway = await start({ parts: { hub } });
@@ -27,7 +27,7 @@ async function unreadStream() {
   return { gateway, hub, emit, socket, tokenId: token.tokenId };
 }
 
-describe("streams of events that nobody reads", () => {
+describe("event streams that are not read", () => {
   test("the token of a stalled reader ends: nothing is written behind the end, and it is let go", async () => {
     const { gateway, hub, emit, tokenId } = await unreadStream();
     const broken = vi.fn();
@@ -112,7 +112,7 @@ describe("the end of a request", () => {
 describe("connections", () => {
   const isClosed = ({ destroyed, readableEnded }: Socket) => destroyed || readableEnded;
 
-  /** One that was answered, and is kept open. */
+  /** A connection whose request was answered, kept open. */
   async function idleConnection(gateway: Awaited<ReturnType<typeof start>>): Promise<Socket> {
     const { socket } = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await once(socket, "data");
@@ -180,7 +180,7 @@ describe("bodies that are under way", () => {
     };
     let socket = await flood();
     await eventually(async () => {
-      // It was refused: a message that came before all of it had the room.
+      // It was refused, because an earlier message used all the memory.
       if (socket.bytesRead > 0) socket = await flood();
       return (await send(200_000)).status;
     }).toBe(429);
@@ -220,7 +220,7 @@ describe("bodies that are under way", () => {
     expect((await send("/mcp", gateway.admin)).status).toBe(200);
   });
 
-  test("whoever sends too much is told so, in the middle of sending", async () => {
+  test("a client that sends too much gets an error while it is still sending", async () => {
     const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
     const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: mebi } });
     const { socket, text } = await gateway.raw(

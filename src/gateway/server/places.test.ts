@@ -5,7 +5,7 @@ const start = gatewayStarter();
 const reader = { name: "r", scopes: ["read"], user: null } as const;
 const adminOfOne = { name: "a", scopes: ["read", "admin"], user: "ann" } as const;
 
-/** What a stream says until a text has come. */
+/** What a stream sends until a text arrives. */
 async function readUntil(response: Response, wanted: string): Promise<string> {
   const stream = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -20,7 +20,7 @@ async function readUntil(response: Response, wanted: string): Promise<string> {
 }
 
 describe("the places beside the methods", () => {
-  test("the OpenAPI document is there for whoever has a token", async () => {
+  test("the OpenAPI document is available with any token", async () => {
     const gateway = await start();
     const document = (await (await gateway.get("/openapi.json", gateway.token(reader))).json()) as object;
     expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
@@ -167,7 +167,7 @@ describe("what is answered by other parts", () => {
   });
 });
 
-/** A figure once it goes up no more. */
+/** A figure, once it no longer increases. */
 async function settled(figure: () => number): Promise<number> {
   let last = -1;
   const isSame = () => {

@@ -15,7 +15,7 @@ const wrong = `skein_${"A".repeat(43)}`;
 /** The start of a masked text message of 20 MiB, in one frame. */
 const longFrame = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0]);
 
-/** Writes bytes that are no whole frame. */
+/** Writes bytes that are not a complete frame. */
 function writeRaw(ws: unknown, ...parts: readonly Buffer[]): void {
   (ws as { _socket: NodeJS.WritableStream })._socket.write(Buffer.concat(parts));
 }
@@ -119,7 +119,7 @@ describe("the first frame of a socket", () => {
   test("a stranger's megabytes are not waited for", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
-    // The beginning of a frame of 20 MiB, whose end never comes.
+    // The beginning of a frame of 20 MiB, whose end never arrives.
     const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0]);
     const raw = (socket.ws as unknown as { _socket: NodeJS.WritableStream })._socket;
     raw.write(Buffer.concat([head, Buffer.alloc(100_000, 120)]));
@@ -171,7 +171,7 @@ describe("the first frame of a socket", () => {
 });
 
 describe("requests of a socket", () => {
-  test("run beside each other, and each has its one answer", async () => {
+  test("run concurrently, and each has one response", async () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
@@ -280,7 +280,7 @@ describe("requests of a socket", () => {
     expect(await socket.request("sessions.resolve", { key: "small" })).toMatchObject({ ok: true });
   });
 
-  test("whoever reads nothing of what it asks for is let go", async () => {
+  test("a client that does not read its responses is disconnected", async () => {
     const answer = async () => ({ key: "x".repeat(900_000), sessionId: "s", uid: "u" });
     const tuning = { heldBytes: 1_000_000, socketsPerToken: 1 };
     const gateway = await start({ handlers: { "sessions.resolve": answer }, tuning });
@@ -290,7 +290,7 @@ describe("requests of a socket", () => {
       req(`x${index}`, "sessions.resolve", { key: "main" }),
     );
     for (const frame of frames) socket.ws.send(frame);
-    // Its place is free again though it has read nothing.
+    // Its slot is free again although it has read nothing.
     const connects = async () =>
       (await (await gateway.socket()).request("connect", connectParams(gateway.admin))).ok;
     await eventually(connects).toBe(true);

@@ -7,7 +7,7 @@ import { urlOf } from "./create-server.ts";
 
 const start = gatewayStarter();
 
-/** A request that ends when the test says so, one that never ends by itself, and one that waits. */
+/** A request that the test ends, one that never ends, and one that waits. */
 function world() {
   const gate = Promise.withResolvers<void>();
   let begun = 0;
@@ -71,7 +71,7 @@ describe("a server that stops", () => {
     const answered = await overHttp;
     expect([answered.status, answered.headers.get("connection")]).toEqual([200, "close"]);
     await drained;
-    expect(gateway.timers.count(30_000)).toBe(1); // that of the sockets' signs of life
+    expect(gateway.timers.count(30_000)).toBe(1); // the heartbeat timer of the sockets
     expect(gateway.log).toEqual([]);
   });
 

@@ -135,7 +135,7 @@ describe("accepting input", () => {
     await tight.accept("c");
   });
 
-  test("[FAM13] a pair of sessions that goes on and on is refused, whichever way round", async () => {
+  test("[FAM13] a pair of sessions beyond its limit is refused, in either direction", async () => {
     const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 2 } });
     const { runId: rootId } = await tight.accept("a");
     const root = { rootId, hops: 1 };

@@ -47,7 +47,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.fence).toBe(1);
   });
 
-  test("[NWC34] the deadline counts from the first claim, and 0 is none", async () => {
+  test("[NWC34] the deadline counts from the first claim, and 0 means no deadline", async () => {
     const claim = await books.running("s", { options: { runTimeoutSeconds: 60 } });
     expect(claim.run.deadline).toBe(books.now + 60_000);
     books.now += 1000;
@@ -56,7 +56,7 @@ describe("claiming", () => {
     expect((await books.running("t", { options: { runTimeoutSeconds: 0 } })).run.deadline).toBe(null);
   });
 
-  test("[NWC34] a claimed run whose time is over while it is queued times out; one never claimed does not", async () => {
+  test("[NWC34] a claimed run whose time limit passes while it is queued times out; one never claimed does not", async () => {
     const claim = await books.running("s");
     await books.runs.release(claim.held);
     const waiting = await books.accept("t");
@@ -211,7 +211,7 @@ describe("claiming", () => {
     expect(await books.stateOf(retry?.run.runId ?? "")).toBe("queued");
   });
 
-  test("[ANS5] a retry goes on with the lost turn under a fresh count, and is the same when asked again", async () => {
+  test("[ANS5] a retry continues the lost turn with a fresh count, and repeating it returns the same retry", async () => {
     const options = { deliverTo: { channel: "desk", to: "ann" } };
     const claim = await books.running("s", { options });
     await books.runs.markWritten(claim.held);
@@ -299,7 +299,7 @@ describe("claiming", () => {
     expect((await books.claim()).run.session.uid).toBe("bad");
   });
 
-  test("[LIB11] a run that somebody wants ended does not go on when its owner is lost", async () => {
+  test("[LIB11] an aborted run does not continue when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");
     expect(books.runs.isHeld(claim.held)).toBe(true);
@@ -309,7 +309,7 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("[LIB11] abort ends what nobody owns at once, and knows what is not there", async () => {
+  test("[LIB11] abort ends a run without an owner at once, and reports an unknown run", async () => {
     const run = await books.accept("s");
     books.told();
     expect(await books.runs.abort(run.runId)).toBe("aborted");
@@ -328,7 +328,7 @@ describe("claiming", () => {
     await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
-    // What has ended stays as it is, and so does who went on since.
+    // Ended runs stay unchanged, and so do runs that continued since.
     const next = await books.running("s");
     expect(await books.runs.abort(more.runId)).toBe("merged");
     expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);
@@ -389,7 +389,7 @@ describe("claiming", () => {
           .all(...nulls)
           .map(({ detail }) => `${detail} | ${text}`);
       })
-      // A list that the question itself brings along is no table.
+      // A list that is part of the query itself is not a table.
       .filter(
         (step) => step.startsWith("SCAN") && !/^SCAN (CONSTANT ROW|json_each|page VIRTUAL TABLE)/.test(step),
       )

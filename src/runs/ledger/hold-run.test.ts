@@ -22,7 +22,7 @@ describe("steering", () => {
     await books.runs.mergeInput(claim.held, more.runId);
     expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", mergedInto: claim.run.runId });
     expect((await books.runs.get(claim.run.runId))?.root.hops).toBe(4);
-    // Back in the queue and on again, they stay merged.
+    // Requeued and claimed again, they stay merged.
     await books.runs.release(claim.held);
     const again = await books.claim();
     expect(again.run.runId).toBe(claim.run.runId);

@@ -42,7 +42,7 @@ function besides(uid: string, which: number): string {
 
 let files = 0;
 
-/** Two processes on one file, and the model beside them. */
+/** Two processes on one file, and the model to compare them with. */
 class Both {
   readonly path = join(folder, `${++files}.db`);
   readonly model = new RunModel(cap);
@@ -166,7 +166,7 @@ class Both {
     this.model.end(run, run.isAsked ? "aborted" : "ok");
   }
 
-  /** What either process sees is what the model says. */
+  /** Both processes see the state that the model predicts. */
   async check(): Promise<void> {
     const expected = this.model.runs.map(({ runId, state, keptFor, mergedInto, lost, outcome }) => ({
       runId,

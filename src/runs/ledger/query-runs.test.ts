@@ -13,7 +13,7 @@ beforeEach(() => {
 
 const workIn = async (uid = "s"): Promise<SessionWork | undefined> => (await books.runs.work([uid])).get(uid);
 
-describe("what goes on in a session", () => {
+describe("work in a session", () => {
   test("from nothing over queued, running and asleep to its end", async () => {
     const began = books.now;
     expect(await workIn()).toEqual({

@@ -14,7 +14,7 @@ beforeEach(async () => {
 const byRun = (): Awaiting => ({ by: { runId: waiter.run.runId }, until: books.now + 1000 });
 const byOwner = (): Awaiting => ({ by: { owner: "them" }, until: books.now + 1000 });
 
-/** A child of the waiter's that has begun. */
+/** A child of the waiter that has started. */
 async function awaited(awaitedBy: Awaiting): Promise<Claim> {
   return books.running("c", { ...spawnedBy(waiter.run), awaitedBy });
 }
@@ -23,7 +23,7 @@ const endIt = (claim: Claim) => books.runs.end(claim.held, { state: "ok", reply:
 const stands = async ({ run }: Claim) => (await books.runs.replyWait(run.runId))?.state;
 const announced = async () => (await books.runs.list({})).filter(({ kind }) => kind === "announce").length;
 
-describe("a reply that somebody waits for", () => {
+describe("a reply that a caller waits for", () => {
   test.each([
     ["a run", byRun],
     ["a process", byOwner],
@@ -79,7 +79,7 @@ describe("a reply that somebody waits for", () => {
     expect(await announced()).toBe(3);
   });
 
-  test("a waiter whose process was lost still waits: its run goes on", async () => {
+  test("a waiter whose process was lost still waits, because its run continues", async () => {
     const child = await awaited(byRun());
     await books.runs.lose(waiter.held);
     await endIt(child);
@@ -123,7 +123,7 @@ const steps = fc.array(
   { minLength: 5, maxLength: 50 },
 );
 
-/** Children of one waiter, and what may happen to them in any order. */
+/** Children of one waiter, and the events that may happen to them in any order. */
 class Story {
   readonly books = new RunBooks({ lanes: { main: 9, subagent: 2, cron: 1, nested: 9 } });
   readonly runs: Run[] = [];
@@ -154,7 +154,7 @@ class Story {
     else if (run === undefined) return;
     else if (kind === "stop") {
       const answer = await books.runs.stopAwaiting(run.runId);
-      // What was once said stands.
+      // The first result is final.
       expect(answer).toBe(this.said.get(run.runId) ?? answer);
       this.said.set(run.runId, answer);
     } else if (kind === "abort") await books.runs.abort(run.runId);

@@ -25,7 +25,7 @@ async function inFiles(): Promise<Store & { work: StoreWork }> {
   return openFilesStore({ root, index: "in place", durability: "os" });
 }
 
-/** A store whose sessions are worked on. */
+/** A store on which runs execute. */
 class Working {
   readonly events: SkeinEvent[] = [];
   readonly store: Store & { work: StoreWork };

@@ -16,7 +16,7 @@ async function parentOf(...children: string[]): Promise<{ parent: Claim; started
   return { parent, started };
 }
 
-/** The child's end, as its executor tells it. */
+/** Ends the child as its executor does. */
 async function finish(child: Run, claimed?: Claim): Promise<void> {
   const claim = claimed ?? (await books.claim());
   expect(claim.run.runId).toBe(child.runId);
@@ -56,7 +56,7 @@ describe("sleeping", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
-  test("a sleeper blocks nobody: other input of its session runs", async () => {
+  test("a sleeping run does not block other input of its session", async () => {
     const { parent } = await parentOf("a");
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     const other = await books.accept("parent");
@@ -82,7 +82,7 @@ describe("sleeping", () => {
     expect(await books.runs.sleep(woken.held, { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
   });
 
-  test("[FAM24] at the wake time it goes on with what is there, and is told what is still open", async () => {
+  test("[FAM24] at the wake time it continues with what has arrived, and learns what is still open", async () => {
     const { parent, started } = await parentOf("a", "b");
     const [a, b] = started as [Run, Run];
     await books.runs.sleep(parent.held, { wakeAt: books.now + 1000 });
@@ -91,12 +91,12 @@ describe("sleeping", () => {
     expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
     books.now += 1000;
     await books.runs.sweep();
-    // What comes before it goes on is taken along.
+    // Input that arrives before it continues joins its turn.
     await finish(b, running);
     const woken = await books.claim();
     expect(woken).toMatchObject({ how: "woken", stillOpen: [] });
     expect(woken.arrivals.length).toBe(2);
-    // Lost before it wrote: the same again.
+    // Lost before it wrote: the claim is the same again.
     await books.runs.lose(woken.held);
     const again = await books.claim();
     expect(again.how).toBe("woken");

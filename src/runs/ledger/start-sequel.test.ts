@@ -18,7 +18,7 @@ const told = async (uid = "p") =>
     ({ message }) => "content" in message && message.content,
   );
 
-describe("whoever ends a run", () => {
+describe("ending a run", () => {
   test("[FAM28] its owner: what follows is there with its end, and once", async () => {
     const run = await spawn("c");
     const claim = await books.claim();
@@ -144,7 +144,7 @@ describe("whoever ends a run", () => {
     },
   );
 
-  test("[FAM28] what others are told of is on the disk before they hear of it", async () => {
+  test("[FAM28] an outcome is on disk before others are notified", async () => {
     const syncs: boolean[] = [];
     const { db } = books;
     let isUnsynced = false;
@@ -217,7 +217,7 @@ describe("where it goes", () => {
     expect(await told("p")).toContain("c: ok r");
   });
 
-  test("[ATK14] where nobody is left it is a letter of the run's own session", async () => {
+  test("[ATK14] without any target it becomes a letter of the run's own session", async () => {
     const run = await endOf("agent:main:session:nobody");
     const [letter, ...more] = await books.runs.outbox.list({});
     expect(more).toEqual([]);

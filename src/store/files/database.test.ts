@@ -7,7 +7,7 @@ import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts"
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { Database } from "./database.ts";
 
-/** Full at so many pages, as a disk is. */
+/** Full after this many pages, like a disk. */
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA max_page_count = 20";
 const large = "x".repeat(400_000);
 let folder: TemporaryFolder;
@@ -58,7 +58,7 @@ describe("a database on a disk that is full", () => {
     expect(texts()).toEqual([]);
   });
 
-  test("[ATF20] what is wrong otherwise is told as it is, and takes back its part alone", () => {
+  test("[ATF20] any other error is reported unchanged, and rolls back only its own part", () => {
     const wrong = new Error("wrong");
     const part = () =>
       db.exclusively(() => {
@@ -78,7 +78,7 @@ describe("a database on a disk that is full", () => {
   });
 });
 
-/** Begins to write to a new file, says so, and stops a moment after the test thread has begun to open it. */
+/** Begins to write to a new file, reports that, and stops a moment after the test thread has begun to open it. */
 const writer = `
   const { DatabaseSync } = require("node:sqlite");
   const { parentPort, workerData } = require("node:worker_threads");

@@ -113,7 +113,7 @@ test("[SR1] the index knows how often a term occurs in an entry and how long the
   );
   for (const [at, [count = 0, length = 0]] of entries.entries())
     say(index, "root", at, repeated(count, length));
-  // As a whole word, and as the beginning of one.
+  // As a whole word, and as a prefix.
   for (const text of ["kyoto", "kyo"]) {
     const terms = {
       any: [{ words: [text], prefix: text === "kyo" }],

@@ -24,7 +24,7 @@ async function open(options: { salvage?: typeof rules } = {}): Promise<Recovery[
   return found;
 }
 
-/** Makes `work.db` fail its integrity check, and takes the fact out of it that says that it was in use. */
+/** Makes `work.db` fail its integrity check, and removes the fact that says that it was in use. */
 function damageWork(): void {
   const db = new DatabaseSync(join(folder.path, "work.db"), { defensive: false });
   db.exec("DELETE FROM facts WHERE name = 'begun'; PRAGMA writable_schema = ON;");

@@ -7,13 +7,13 @@ import { cutWorkingSet } from "./working-set.ts";
 
 const step = fc.record({
   do: fc.constantFrom("say", "say", "name", "no name", "label", "no label", "compact", "leaf"),
-  /** Which entry it hangs on, or is about; mostly the last one. */
+  /** The entry that it is attached to or refers to; mostly the last one. */
   on: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(8)),
   at: fc.nat(4),
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** A log in which entries hang on whatever they like, as other programs write them. */
+/** A log whose entries are attached to arbitrary entries, as other programs write them. */
 function treeOf(steps: readonly Step[]): SessionTree {
   const lines: object[] = [{ type: "session", version: 3, id: "s", timestamp: "", cwd: "/" }];
   const entries: { id: string; parentId: string | null }[] = [];

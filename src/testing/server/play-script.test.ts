@@ -25,7 +25,7 @@ const requests: readonly (readonly [TwinApi, TwinRequest])[] = [
 ];
 const reply: ScriptedReply = { content: [{ type: "text", text: "京都で三日。Three days. 🍵" }] };
 
-/** Without what differs from answer to answer. */
+/** Removes everything that differs between answers. */
 const bare = (stream: string) =>
   stream.replaceAll(
     /"(?:id|responseId|item_id|message_id|created|created_at|completed_at|p)":\s*("[^"]*"|\d+)/g,

@@ -117,7 +117,7 @@ describe("start twin", () => {
       expect(twin.requests.at(-1)?.refusal?.rule).toBe("not_utf8");
     });
 
-    test("a body beyond every bound is refused, and the twin goes on", async () => {
+    test("a body beyond every limit is refused, and the twin continues", async () => {
       const twin = await begin({ api });
       const body = "a".repeat(150 * 1024 * 1024);
       const response = await send(twin, { ...good(api), body });
@@ -163,7 +163,7 @@ describe("start twin", () => {
       await expect(startTwin({ api, replies: [says("x"), scripted] })).rejects.toMatchObject(refusal);
       const twin = await begin({ api });
       expect(() => twin.enqueue(says("first"), scripted)).toThrow(expect.objectContaining(refusal));
-      // Nothing of a refused list is queued.
+      // A refused list queues nothing.
       expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain("nothing to add");
     });
 
@@ -208,7 +208,7 @@ describe("start twin", () => {
       },
     );
 
-    test("close cuts every connection, and nothing listens any more", async () => {
+    test("close ends every connection, and nothing listens anymore", async () => {
       const stalled: Scripted = { fault: "stall", reply: says("far too long"), afterEvents: 1 };
       const twin = await startTwin({ api, replies: [stalled] });
       const idle = connect(Number(new URL(twin.url).port), "127.0.0.1");
@@ -246,7 +246,7 @@ describe("start twin", () => {
     });
   });
 
-  test("a wire format that has no twin is told", async () => {
+  test("a wire format without a twin is reported", async () => {
     const api = "smoke-signals" as TwinApi;
     await expect(startTwin({ api })).rejects.toThrow(SkeinError);
     expect(() => checkRequest(api, messagesRequest())).toThrow(
@@ -259,7 +259,7 @@ describe("start twin", () => {
     readonly error: unknown;
   }
 
-  /** All events, and what went wrong. `afterFirst` is called once one is there. */
+  /** All events, and the error if there was one. `afterFirst` is called after the first event. */
   async function listen(response: Response, afterFirst?: () => void): Promise<Heard> {
     const decoder = new TextDecoder();
     let text = "";

@@ -408,7 +408,7 @@ describe("pairing", () => {
 });
 
 describe("values of other types", () => {
-  /** Every place of a request with a value of another type, or with none. */
+  /** A request in which each field in turn has a value of another type, or is missing. */
 
   const part = (value: unknown) => ask(user([value]));
   const called = (more: object) => ask(user(), { ...call("a"), ...more }, output("a"));

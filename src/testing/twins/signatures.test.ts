@@ -69,7 +69,7 @@ describe("encrypted content", () => {
     fc.assert(
       fc.property(fc.nat(sealed.length - 1), fc.constantFrom(..."AbZ09_-="), (at, character) => {
         const forged = `${sealed.slice(0, at)}${character}${sealed.slice(at + 1)}`;
-        // The first bytes say only what it is.
+        // The first bytes only identify the type.
         if (forged !== sealed && at > 6) expect(openReasoning("gpt-5", forged)).toBeNull();
         expect(openReasoning("gpt-5", sealed.slice(0, at))).toBeNull();
       }),

@@ -72,7 +72,7 @@ describe("what is looked for in a summary", () => {
     ]);
   });
 
-  test("what is wrong is told by name", () => {
+  test("problems are named", () => {
     const check = checkSummary("## Goal\n\n## Decisions\nx", {
       ...options,
       ask: "rename everything everywhere now",

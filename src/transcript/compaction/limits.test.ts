@@ -37,7 +37,7 @@ describe("the limits of a window", () => {
     expect(keeps).toEqual([20_000, 10_000, 5_000]);
   });
 
-  test("[CMP1] a window that is none gives limits all the same", () => {
+  test("[CMP1] an invalid window still yields limits", () => {
     expect(shouldCompact({ tokens: 1e9, contextWindow: Number.POSITIVE_INFINITY })).toBe(false);
     expect(shouldCompact({ tokens: 1, contextWindow: Number.NaN })).toBe(false);
     expect(compactionLimits(-5)).toMatchObject({ threshold: 0, keep: 0, summaryTokens: 0 });

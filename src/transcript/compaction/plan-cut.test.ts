@@ -14,7 +14,7 @@ import { compactionLimits } from "./limits.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens, planCut } from "./plan-cut.ts";
 
-// Keeps about 4,000 tokens, at the most 4,000 whole; due above 7,500.
+// Keeps about 4,000 tokens, a last turn of up to 4,000 whole; due above 7,500.
 const contextWindow = 10_000;
 // Keeps about 20,000, a last turn of up to 90,000 whole.
 const largeWindow = 200_000;
@@ -119,7 +119,7 @@ describe("where a context is cut", () => {
     ["what is recent", [summary("x"), ...turn(1000)], { nothing: "all_recent" }],
     ["one message", [user(textOfTokens(9000))], { nothing: "one_turn" }],
     ["one group", [user("go"), ...group("a", 9000)], { nothing: "one_turn" }],
-  ])("%s cannot be cut, and it is said why", (_, messages, expected) => {
+  ])("%s cannot be cut, and the reason is given", (_, messages, expected) => {
     expect(planCut(contextOf(messages), { contextWindow })).toEqual(expected);
   });
 
@@ -147,7 +147,7 @@ describe("where a context is cut", () => {
   });
 });
 
-/** Where the result of each call is, found the plain way. */
+/** Where the result of each call is, found by a simple search. */
 function pairs(messages: readonly ContextMessage[]): [number, number][] {
   return messages.flatMap((message, at): [number, number][] => {
     if (message.role !== "toolResult") return [];

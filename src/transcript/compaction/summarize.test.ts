@@ -29,7 +29,7 @@ function planOf(messages: readonly ContextMessage[], cut: string | null = null):
   return plan;
 }
 
-/** Answers in turn, the last answer again and again; keeps what it was asked. */
+/** Returns the answers in order, then repeats the last one. Records its requests. */
 function fake(...answers: readonly (string | (() => Promise<string>))[]) {
   const requests: SummaryRequest[] = [];
   const summarize = async (request: SummaryRequest) => {
@@ -119,7 +119,7 @@ describe("making a summary", () => {
     expect(await run(small, { summarize, mode: "default" })).toMatchObject(expected);
   });
 
-  test("[CMP11] one that hangs is left when the signal comes, and its late failure harms nobody", async () => {
+  test("[CMP11] a summarizer that hangs is abandoned on abort, and its late failure is harmless", async () => {
     const abort = new AbortController();
     const late = Promise.withResolvers<string>();
     const asked = Promise.withResolvers<void>();

@@ -28,7 +28,7 @@ test("[SIZ1] the last user turns are kept, a group of user messages being one", 
   }
 });
 
-test("[SIZ1] what is left out is told in one change, with its figures", () => {
+test("[SIZ1] everything left out is reported as one change, with figures", () => {
   const talk = [answer("hi"), user("a"), answer("A"), user("b"), answer("B"), user("c")];
   expect(limited(talk, 1).changes).toEqual([
     {

@@ -40,7 +40,7 @@ const answer = (said = "yes"): TranscriptMessage => ({ role: "assistant", conten
 const result = (id: string, ...content: Block[]) =>
   ({ role: "toolResult", toolCallId: id, toolName: "look", content }) satisfies TranscriptMessage;
 
-/** What the two steps make of it, the second once all results are in their places. */
+/** The result of the two steps; the second runs once all results are in place. */
 function moved({ messages, changes }: StepResult, policy: TranscriptPolicy): StepResult {
   const after = moveResultImages(messages, { policy, record });
   return { messages: after.messages, changes: [...changes, ...after.changes] };
@@ -153,7 +153,7 @@ describe("the bytes decide", () => {
     ["image/jpeg", jpegOf(3, 4)],
     ["image/gif", gifOf(3, 4)],
     ["image/webp", webpOf(3, 4)],
-  ])("%s under another name is put right", (mimeType, bytes) => {
+  ])("%s under another name is corrected", (mimeType, bytes) => {
     const wrong = mimeType === "image/png" ? "image/jpeg" : "image/png";
     const done = atOnce([user(image(bytes, wrong))]);
     expect(blocksOf(done)).toEqual([image(bytes, mimeType)]);
@@ -166,7 +166,7 @@ describe("the bytes decide", () => {
     ["broken lines", (data) => data.replace(/.{20}/g, "$&\r\n")],
     ["the alphabet of URLs", (data) => data.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")],
     ["bits behind the end", (data) => data.replace(/A(=*)$/, "B$1")],
-  ])("base64 as %s is put right", (_, spoil) => {
+  ])("base64 as %s is repaired", (_, spoil) => {
     const whole = image(Buffer.concat([pngOf(3, 4, 80), Buffer.from([0xfb, 0xff, 0xfe, 0, 0])]));
     const spoilt = { ...whole, data: spoil(whole.data) };
     expect(spoilt.data).not.toBe(whole.data);

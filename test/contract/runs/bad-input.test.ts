@@ -114,7 +114,7 @@ describe("what cannot go well", () => {
     await expectUsable(open);
   });
 
-  test("[KIL6] a hook that throws is told of, and does not cost the turn", async () => {
+  test("[KIL6] a hook that throws is reported, and does not end the turn", async () => {
     const told: unknown[] = [];
     for (const name of [
       "session_start",

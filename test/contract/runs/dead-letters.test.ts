@@ -14,7 +14,7 @@ async function noteOf({ skein }: RunSkein): Promise<string> {
 }
 
 describe("dead letters", () => {
-  test("[LIB19] what a channel will never take is told to its session, and no model is asked", async () => {
+  test("[LIB19] a permanently rejected message is reported to its session without a model call", async () => {
     const refusal = deliveryError("c", "it answered 410", { permanent: true });
     const channel = { id: "c", deliver: () => Promise.reject(refusal) };
     const open = await openRuns({ script: [{ text: "For you." }, { text: "Here." }], channels: [channel] });

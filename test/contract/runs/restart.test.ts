@@ -39,7 +39,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
 }
 
 describe("a process that is closed in good order", () => {
-  test("[LIB27] while the model speaks: no abort, the model is asked anew, and its words are kept for people", async () => {
+  test("[LIB27] while the model answers: no abort, the model is asked again, and its text is kept for people", async () => {
     const step = { text: "Half an answer", stall: true };
     const { said, entries } = await restarted(step, (event) => JSON.stringify(event).includes("swer"));
     expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
@@ -47,7 +47,7 @@ describe("a process that is closed in good order", () => {
     expect(kept).toMatchObject({ data: { text: "Half an answer" } });
   });
 
-  test("[LIB27] in a tool: its call is told of as interrupted", async () => {
+  test("[LIB27] in a tool: its call is reported as interrupted", async () => {
     const { said } = await restarted({ calls: [{ name: "never" }] }, ({ type }) => type === "tool_call");
     expect(said[2]).toMatch(/interrupted/);
     expect(said).toHaveLength(4);

@@ -5,7 +5,7 @@ import { closeAfterEach, skeinWith } from "../../support/acp/opened.ts";
 closeAfterEach();
 
 describe("an agent that idles", () => {
-  test("[ARU3] is not asked any more where another process has gone on with its session", async () => {
+  test("[ARU3] is no longer prompted if another process has continued its session", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ say: "One." }], [{ say: "Two." }], [{ say: "Three." }]] },
     });

@@ -53,7 +53,7 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     ["streaming", null],
     ["tool", "act the first\n"],
     ["approval", "ask the second\n"],
-  ])("[KIL2] %s: another one ends the run, and the first writes nothing any more", async (mode, done) => {
+  ])("[KIL2] %s: another process ends the run, and the first writes nothing more", async (mode, done) => {
     const folder = mkdtempSync(join(base, `${mode}-`));
     const { running, said, ended } = await stoppedAtGate(folder, mode);
     writeFileSync(join(folder, "open"), "");

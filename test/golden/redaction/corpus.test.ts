@@ -86,7 +86,7 @@ describe("the corpus", () => {
   });
 });
 
-/** Made here, so that no scanner takes this file for a leak. */
+/** Built here, so that no scanner mistakes this file for a leak. */
 const long = "a1B2c3D4e5".repeat(4);
 
 test.each([
