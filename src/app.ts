@@ -96,7 +96,10 @@ export interface SkeinOptions {
   /** How long a silent owner of runs counts as alive, in milliseconds; by default 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The start of the search for a configuration, of relative paths, and of sessions without their own folder. */
+  /**
+   * Where the search for a configuration starts, the base of relative paths, and the folder of sessions without their
+   * own.
+   */
   readonly cwd?: string;
   readonly clock?: Clock;
   readonly newId?: IdSource;
@@ -124,9 +127,9 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
   newId: true,
 };
 
-/** For tools of our own; not for users. */
+/** For internal use. */
 export interface OpenOptions extends SkeinOptions {
-  /** The configuration, where it was read already: it is not read again, and `dir` and `config` say nothing. */
+  /** A configuration that was already loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
   /** Whose sessions work in `cwd` when no folder is configured; by default everyone's. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
@@ -191,14 +194,14 @@ export async function openSkein(
     if (options.workers !== false) start();
     return new Skein(app);
   } catch (error) {
-    // Nothing that was opened by then stays open.
+    // Closes everything that was opened so far.
     await store?.close().catch(report);
     await stopTelemetry().catch(report);
     throw error;
   }
 }
 
-/** The members that `openSkein` makes before anything that needs the others. */
+/** The members that `openSkein` creates first, because they need no others. */
 type OpenedMembers = Pick<
   App,
   | "config"
@@ -330,7 +333,10 @@ async function wire(
 
 const defaultLeaseMs = 30_000;
 
-/** Finishes what earlier processes left half done, and reports stores that runs wait for. A store that is down is asked again. */
+/**
+ * Completes changes that earlier processes left unfinished, and reports stores that runs wait for. A store that is down
+ * is retried.
+ */
 async function settleStores({ spaces, store, runs, report }: App): Promise<void> {
   await store.work.settle().catch(report);
   const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
@@ -374,7 +380,7 @@ function openHooks(
   return { hooks: shown, endHooks };
 }
 
-/** The gateways that this app has opened for servers of others. They close before it does. */
+/** The gateways that this app has mounted in other servers. They close before it does. */
 class Mounts {
   readonly #app: App;
   /** `null`: in memory. */
@@ -421,7 +427,7 @@ function wasClosed(): SkeinError {
   });
 }
 
-/** Acts once; later calls get the same promise. */
+/** Calls `act` once; later calls get the same promise. */
 function once<Argument>(act: (argument: Argument) => Promise<void>): (argument: Argument) => Promise<void> {
   let result: Promise<void> | null = null;
   return (argument) => {

@@ -10,7 +10,7 @@ if (running !== undefined && Number(running.split(".")[0]) < needed) {
   const error = new Error(
     `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer one from https://nodejs.org.`,
   );
-  // Without a stack, Node prints the sentence alone.
+  // Without a stack, Node prints only the sentence.
   error.stack = `Error: ${error.message}`;
   throw error;
 }

@@ -1,7 +1,7 @@
 import type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 
 /**
- * Opens one session file, whoever wrote it, without a store around it.
+ * Opens one session file of any program, without a store.
  *
  * @example
  * ```ts
@@ -16,7 +16,7 @@ export async function openSession(file: string, options: OpenSessionOptions = {}
 }
 
 /**
- * Lists the session files of a folder by their headers, the most recently written first. Other files are passed over.
+ * Lists the session files of a folder by their headers, the most recently written first. Other files are skipped.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ export async function listSessionFiles(folder: string): Promise<readonly Session
 }
 
 /**
- * Opens the session file of a folder that was written last; where there is none, begins one.
+ * Opens the most recently written session file of a folder, or creates one if there is none.
  *
  * @example
  * ```ts

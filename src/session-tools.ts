@@ -4,10 +4,10 @@ import type { Skein } from "./sessions/skein.ts";
 import type { ForeignTool } from "./tools/tool-adapters.ts";
 
 /**
- * The session tools that the rules of a session allow, for an agent loop of your own: what the AI SDK takes as `tools`.
- * Calls are made on behalf of that session, under the hooks and rules of its agent. This Skein runs what a call sets off; replies
- * and the results of helpers go to the session, which is created if it does not exist. With `runId`, as a tool has it in its
- * context, calls count toward the budget of that run.
+ * The session tools that the rules of a session allow, for your own agent loop, in the form of the AI SDK's `tools`.
+ * Calls are made on behalf of that session, under the hooks and rules of its agent. This Skein runs what a call starts;
+ * replies and the results of helpers go to the session, which is created if it does not exist. With `runId`, as a tool
+ * has it in its context, calls count toward the budget of that run.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export async function sessionTools(
   const { foreignTools } = await import("./tools/tool-adapters.ts");
   await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
-    // Ids of calls are the loop's own, and may come again: they name nothing here.
+    // Call IDs come from the loop and may repeat, so they identify nothing here.
     (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;
   return foreignTools(call, await skein.tools(session));
 }

@@ -153,7 +153,7 @@ function messageIdIn(text: string): { messageId?: string } {
   }
 }
 
-/** The header holds seconds or a date. */
+/** The header contains seconds or a date. */
 function parseRetryAfter(header: string | null, now: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;

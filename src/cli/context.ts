@@ -88,7 +88,7 @@ function contextOfSession(cli: Invocation<ContextCommandOptions>, name: string):
   });
 }
 
-/** A file alone has no blobs and no agent. */
+/** A single file has no blobs and no agent. */
 async function contextOfFile(cli: Invocation<ContextCommandOptions>, name: string): Promise<ContextPayload> {
   const context = (await readSessionFile(pathFrom(cli.terminal, name))).context();
   const { config } = await loadSettings(cli);

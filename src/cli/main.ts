@@ -174,7 +174,7 @@ const commands: readonly LazyCommand[] = [
   },
 ];
 
-/** `isQuiet`: usage errors are reported by the caller alone. */
+/** `isQuiet`: only the caller reports usage errors. */
 function createProgram(context: CommandContext, isQuiet = false): Command {
   const { terminal, version } = context;
   const program = new Command("skein")

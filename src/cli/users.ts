@@ -18,7 +18,7 @@ export function registerUsers(users: Command, context: CommandContext): void {
   users.addHelpText("after", examples("skein users ls", "skein users rm alice --yes"));
   users
     .command("ls")
-    .description("List users by ID, with what they have and when they were last active.")
+    .description("List users by ID, with their totals and last activity.")
     .option("--limit <number>", "at most this many users, up to 500 (default: 100)", upTo(500))
     .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .addHelpText("after", examples("skein users ls", "skein users ls --limit 10 --json"))

@@ -116,7 +116,7 @@ export class Client implements SkeinClient {
   }
 
   get hello(): HelloPayload {
-    if (this.#hello === null) throw new Error("The gateway has not said hello yet.");
+    if (this.#hello === null) throw new Error("The gateway has not sent its hello yet.");
     return this.#hello;
   }
 

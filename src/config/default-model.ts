@@ -6,7 +6,7 @@ import type { Environment } from "./variables.ts";
 /** A provider whose API keys are available to everyone. */
 export interface KeyedProvider {
   readonly provider: string;
-  /** The variables that may hold its key, in order. */
+  /** The variables that may contain its key, in order. */
   readonly variables: readonly string[];
   /** The model of an agent without a configured one. */
   readonly model: string;
@@ -27,7 +27,7 @@ export const keyedProviders: readonly KeyedProvider[] = [
 /** The model that needs no key. */
 export const rehearsalModel = "rehearsal/basic";
 
-/** The variable that holds the API key of a provider; `null`: none does. A blank value does not count. */
+/** The variable that contains the API key of a provider; `null`: there is none. A blank value does not count. */
 export function keyVariable({ variables }: KeyedProvider, env: Environment): string | null {
   return variables.find((name) => isKey(env(name))) ?? null;
 }

@@ -50,7 +50,7 @@ export function scalarOf(text: string): Written | undefined {
   return asWritten(document.contents.value);
 }
 
-/** The text of a configuration file with another `store`, everything else untouched; `null`: it sets none. */
+/** The text of a configuration file with another `store`, everything else untouched; `null`: it does not set one. */
 export function replaceStore(text: string, address: string): string | null {
   const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
   const written = isMap(document.contents) ? document.contents.get("store", true) : null;

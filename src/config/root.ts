@@ -10,9 +10,9 @@ import type { Source } from "./tree.ts";
 export interface LoadOptions {
   /** The folder where the search for a file begins, and the base of relative paths. */
   readonly cwd: string;
-  /** The root folder, as `--dir` gives it. */
+  /** The root folder from `--dir`. */
   readonly root?: string;
-  /** A configuration file that must exist, as `--config` gives it. */
+  /** A configuration file that must exist, from `--config`. */
   readonly file?: string;
   /** The configuration itself, instead of a file. */
   readonly values?: object;

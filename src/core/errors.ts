@@ -210,7 +210,7 @@ export const errorCatalogue = {
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",
-    remedy: "This is a bug; please report it with what you did.",
+    remedy: "This is a bug; please report it with the steps that led to it.",
   },
 } as const satisfies Record<string, { status: number; text: string; remedy: string }>;
 

@@ -1,4 +1,4 @@
-/** The smallest buffer, so that the first few bytes do not each need a larger one. */
+/** The smallest buffer, so that the buffer does not grow with each of the first bytes. */
 const minCapacity = 1024;
 const lineFeed = 0x0a;
 
@@ -27,7 +27,7 @@ export class ByteGatherer {
     return this.#length;
   }
 
-  /** The size of the buffer, which is what this gatherer costs. */
+  /** The size of the buffer, which is the memory that this gatherer uses. */
   get capacity(): number {
     return this.#buffer.length;
   }
@@ -42,7 +42,7 @@ export class ByteGatherer {
     return true;
   }
 
-  /** What was gathered so far. */
+  /** The bytes gathered so far. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -73,7 +73,7 @@ export class ByteGatherer {
 
 interface LineOptions {
   readonly maxBytes: number;
-  /** Makes the error that a longer line throws. */
+  /** Creates the error that is thrown for a longer line. */
   tooLong(): Error;
 }
 

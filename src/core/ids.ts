@@ -22,8 +22,8 @@ const systemRandom: RandomBytes = (bytes) => {
 const counterLimit = 0x1000;
 
 /**
- * IDs are ordered by time and always increase: if the clock stands still or runs backwards, a 12-bit counter increases, and
- * after that the time field.
+ * IDs are ordered by time and always increase: if the clock does not advance or runs backwards, a 12-bit counter
+ * increases, and after that the time field.
  */
 export function createIdSource(clock: Clock = systemClock, random: RandomBytes = systemRandom): IdSource {
   const bytes = new Uint8Array(16);

@@ -78,7 +78,7 @@ function jpeg(bytes: Uint8Array): ImageHeader | null {
   return null;
 }
 
-/** Start of frame, without the three markers of tables. */
+/** Start of frame, except the three markers for tables. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

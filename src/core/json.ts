@@ -9,7 +9,7 @@ const rawJson = JSON as unknown as {
   parse(text: string, revive: (key: string, value: unknown, at: { source?: string }) => unknown): unknown;
 };
 
-/** Only such numbers can exceed a double. A match inside a string only costs a second parse. */
+/** Only such numbers can exceed a double. A match inside a string only causes a second parse. */
 const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
 
@@ -75,7 +75,7 @@ export function stringifyJson(value: unknown): string {
 
 export function stringifyDeep(value: unknown): string {
   const parts: string[] = [];
-  /** Texts to write unchanged, and values to take apart; the next one is last. */
+  /** Texts to write unchanged, and values to expand; the next one is last. */
   const waiting: ({ text: string } | { value: unknown })[] = [{ value }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if ("text" in next) parts.push(next.text);

@@ -14,8 +14,8 @@ export interface RawLine {
 const lineFeed = 0x0a;
 
 /**
- * The lines of a file without blank ones. Bytes are decoded line by line, because a file may exceed the longest string and one
- * bad byte should affect one line only. A byte order mark and CRLF are not part of a line.
+ * The lines of a file without blank ones. Bytes are decoded line by line, because a file may exceed the longest string
+ * and one bad byte should affect only one line. A byte order mark and CRLF are not part of a line.
  */
 export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
   const decode = typeof source === "string" ? null : createDecoder();

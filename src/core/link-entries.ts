@@ -26,11 +26,11 @@ export interface Linked {
 
 /**
  * Links entries to their parents, in linear time and without recursion.
- * - Of entries with the same ID, the first counts.
+ * - Of entries with the same ID, the first is used.
  * - If a parent is missing and a damaged line precedes the entry, that line was the parent: the entry is linked to the entry
  *   before the damaged line. Without a damaged line, the entry becomes a root.
  * - The first entry of a cycle becomes a root.
- * `base` is the parent that a working set leaves out on purpose.
+ * `base` is the parent that a working set deliberately leaves out.
  */
 export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
   return atOnce(linkingEntries(lines, base));

@@ -91,7 +91,7 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
-    // The last part of a log: the session may have been named before it.
+    // If this is only the end of a log, the session may have been named earlier.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
   }

@@ -50,7 +50,7 @@ export type PathRefusal =
   | "unresolvable";
 
 export interface FileBoundaryOptions {
-  /** The folders that hold Skein's own data. Empty: everything is in memory. */
+  /** The folders with Skein's own data. Empty: everything is in memory. */
   readonly rootFolders: readonly string[];
   /** The folder of a user's agent inside the root folder; `null`: there is no root folder. */
   agentFolder(userId: string | null, agentId: string): string | null;

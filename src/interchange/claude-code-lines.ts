@@ -121,7 +121,7 @@ function findSummaries(
   return summaries;
 }
 
-/** The field that holds a title, by the type of its line; the best kind first. */
+/** The field that contains a title, by the type of its line; the best kind first. */
 const titleFields = new Map([
   ["custom-title", "customTitle"],
   ["ai-title", "aiTitle"],
@@ -147,6 +147,6 @@ export function findTitle(file: ClaudeFile, losses: Losses): string | null {
   }
   const name = [...titleFields.keys()].flatMap((type) => lastByType.get(type) ?? [])[0] ?? null;
   const unused = count - (name === null ? 0 : 1);
-  if (unused > 0) losses.add("A title that another one replaced was left out.", undefined, unused);
+  if (unused > 0) losses.add("A title that was replaced later was left out.", undefined, unused);
   return name;
 }

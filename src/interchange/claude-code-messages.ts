@@ -10,7 +10,7 @@ import { countField, objectField, textField } from "./json-lines.ts";
 
 /** Converts Claude Code's messages, which are Anthropic's, into drafts of entries. */
 
-/** A user line holds tool results, a prompt, or both; the results come first. */
+/** A user line contains tool results, a prompt, or both; the results come first. */
 export function userDrafts(
   line: ClaudeLine,
   toolName: (callId: string) => string,
@@ -54,7 +54,7 @@ function promptDraft(line: ClaudeLine, source: unknown, losses: Losses): EntryDr
 /** The model that Claude Code names on messages of its own, such as provider errors. */
 const syntheticModel = "<synthetic>";
 
-/** `model` is used where the line names none. */
+/** `model` is used if the line does not name one. */
 export function answerDraft(line: ClaudeLine, model: string | null, losses: Losses): AnswerDraft {
   const { value } = line;
   const message = objectField(value, "message") ?? {};
@@ -69,7 +69,7 @@ export function answerDraft(line: ClaudeLine, model: string | null, losses: Loss
       content,
       api: "anthropic-messages",
       provider: "anthropic",
-      // An empty model means unknown; the context then names none.
+      // An empty model means that it is unknown; the context then has no model.
       model: (named === syntheticModel ? model : named) ?? "",
       usage: toUsage(objectField(message, "usage") ?? {}, countField(value, "costUSD")),
       stopReason: isError ? "error" : toStopReason(message.stop_reason, content),

@@ -31,7 +31,7 @@ export class ClaudeReader {
   #mainLine = 0;
   readonly #file: ClaudeFile;
   readonly #losses: Losses;
-  /** A sub-agent's own file holds only a sidechain, which is then the main conversation. */
+  /** A sub-agent's own file contains only a sidechain, which is then the main conversation. */
   readonly #isAllSidechain: boolean;
   readonly #sidechainIds = new Set<string>();
   readonly #toolNames = new Map<string, string>();

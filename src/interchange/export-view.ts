@@ -239,7 +239,7 @@ export interface Branches {
 
 /**
  * The active branch, then what the others add, in file order; each entry is in one branch. At a fork a branch follows
- * its latest child. Branches that only hold bookkeeping are left out.
+ * its latest child. Branches that only contain bookkeeping are left out.
  */
 export function listBranches(tree: SessionTree): Branches {
   const covered = new Set<string>();

@@ -117,7 +117,7 @@ class CodexReader {
     } else this.#lose(line, `A line of type "${shortType(line.type)}" holds no message and was left out.`);
   }
 
-  /** A forked rollout also holds the headers of its ancestors. */
+  /** A forked rollout also contains the headers of its ancestors. */
   #readMeta(line: CodexLine): void {
     if (Object.keys(this.meta).length > 0) {
       this.#lose(line, "The header of another session in the file was skipped.");
@@ -193,7 +193,7 @@ class CodexReader {
       content: [],
       api: "openai-responses",
       provider: this.#provider,
-      // An empty model means unknown; the context then names none.
+      // An empty model means that it is unknown; the context then has no model.
       model: this.#model ?? "",
       usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: noCost },
       stopReason: "stop",

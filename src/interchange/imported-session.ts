@@ -26,7 +26,7 @@ export interface ImportLoss {
 /** A session of another program. The same bytes always give the same session, ids included. */
 export interface ImportedSession {
   readonly source: Source;
-  /** The source's id; `tree.header.id` is the same where that is a valid session id. */
+  /** The source's id; `tree.header.id` is the same if that is a valid session id. */
   readonly sessionId: string;
   readonly cwd: string;
   /** In milliseconds since 1970; 0 when the source does not say. */
@@ -77,7 +77,7 @@ export class UnusedFields {
   report(losses: Losses): void {
     if (this.#count === 0) return;
     const names = cutText([...this.#names].toSorted().join(", "), 300);
-    losses.add("Fields that session entries cannot hold were left out.", names, this.#count);
+    losses.add("Fields that session entries cannot represent were left out.", names, this.#count);
   }
 }
 
@@ -177,7 +177,7 @@ export class EntryCollector {
   }
 }
 
-/** The source's session id where it is valid here, else a hash of it. */
+/** The source's session id if it is valid here, otherwise a hash of it. */
 export function toSessionId(sessionId: string): string {
   if (sessionIdProblem(sessionId) === null) return sessionId;
   return standInId(sessionId);

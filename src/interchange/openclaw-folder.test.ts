@@ -127,7 +127,7 @@ describe("metadata", () => {
     expect(session?.updatedAt).toBe(1_770_000_000_000);
     expect(session?.notKept).toEqual([
       {
-        what: "Fields that session metadata cannot hold were left out.",
+        what: "Fields that session metadata cannot represent were left out.",
         count: 2,
         example: "skillsSnapshot, totalTokens",
       },

@@ -186,7 +186,11 @@ const usedFields = new Set(
 function toMeta(row: JsonObject, losses: Losses): SessionMeta {
   const unused = Object.keys(row).filter((field) => !usedFields.has(field));
   if (unused.length > 0)
-    losses.add("Fields that session metadata cannot hold were left out.", joinNames(unused), unused.length);
+    losses.add(
+      "Fields that session metadata cannot represent were left out.",
+      joinNames(unused),
+      unused.length,
+    );
   const unusable: string[] = [];
   const text = (field: string): string | null => {
     const value = row[field];
@@ -222,7 +226,7 @@ function toMeta(row: JsonObject, losses: Losses): SessionMeta {
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
 }
 
-/** Older rows hold the delivery target in four fields instead of one object. */
+/** Older rows have the delivery target in four fields instead of one object. */
 function toDelivery(row: JsonObject): SessionMeta["delivery"] | null {
   const { lastChannel, lastTo, lastAccountId, lastThreadId } = row;
   const target: JsonObject = objectField(row, "deliveryContext") ?? {

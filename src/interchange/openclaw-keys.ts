@@ -4,9 +4,9 @@ import { formatKey } from "../core/keys.ts";
 import { readAgentId } from "../core/names.ts";
 
 export interface OpenclawKeyContext {
-  /** The agent of keys that name none. */
+  /** The agent for keys that do not name one. */
   readonly agentId: string;
-  /** The row's channel, for old keys that name none. */
+  /** The row's channel, for old keys that do not name one. */
   readonly channel: string | null;
   readonly parentSessionId: string | null;
 }

@@ -53,7 +53,7 @@ export const AgentListSchema = s.closed({
       id: s.string(),
       /** `false` if it has sessions but is no longer defined. */
       configured: s.boolean(),
-      /** The agent that answers if a request names none. */
+      /** The agent that answers if a request does not name one. */
       isDefault: s.boolean(),
       model: optionalText,
       thinking: optionalText,

@@ -13,7 +13,7 @@ export interface Method<Params = unknown, Result = unknown> {
   readonly result: Schema<Result>;
   /** Only with a token for all users. */
   readonly needsAll?: true;
-  /** Params that only a token with the scope `admin` may give. */
+  /** Params that only a token with the scope `admin` may use. */
   readonly adminOnly?: readonly string[];
   /** Repeating the call has no further effect. */
   readonly isIdempotent?: true;

@@ -21,7 +21,7 @@ export const UserListSchema = s.closed({
       openRuns: s.integer(),
       /** Used in its sessions. */
       totalTokens: s.integer(),
-      /** Valid tokens of the gateway for this user alone. */
+      /** Valid tokens of the gateway for only this user. */
       accessTokens: s.integer(),
       /** The size of the logs of its sessions. */
       bytes: s.integer(),

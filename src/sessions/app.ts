@@ -121,7 +121,7 @@ export interface Models {
 export interface AcpAgents {
   /** Agents that may be spawned. */
   readonly names: readonly string[];
-  /** The agent of a spawn that names none; `null`: there is no default. */
+  /** The agent for spawns that do not name one; `null`: there is no default. */
   readonly defaultAgent: string | null;
   /**
    * The agent's own ID for the session of this run, once the agent reports it; `null` if the run ends or the agent times out

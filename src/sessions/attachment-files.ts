@@ -85,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // The session's own folder can only hold files of an attempt that was interrupted.
+    // The session's own folder can only contain files of an interrupted attempt.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);

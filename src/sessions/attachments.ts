@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isRecord } from "../core/is-record.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 
-/** A file for a new session, as the caller gave it. */
+/** A file for a new session, as passed by the caller. */
 export interface GivenAttachment {
   readonly name: string;
   readonly content: string;

@@ -19,7 +19,7 @@ import type { ImportSettings, ImportWish, SessionImporter } from "./import.ts";
 
 /** A transcript to import. */
 export interface Source {
-  /** Its name in reports: a path, or a name that the caller gave. */
+  /** Its name in reports: a path, or a name from the caller. */
   readonly file: string;
   readonly wish: ImportWish;
   /** The user named this file, as opposed to one found in a folder. */

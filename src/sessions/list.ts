@@ -36,7 +36,7 @@ export interface ListPlace {
 /** The largest page of a store. */
 const pageLimit = 1000;
 
-/** A page of `sessions.list`, from the index alone. Its sessions may belong to several users. */
+/** A page of `sessions.list`, read only from the index. Its sessions may belong to several users. */
 export async function listPayload(
   sessions: SessionStore,
   page: SessionPage,

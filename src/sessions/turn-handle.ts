@@ -200,7 +200,7 @@ type EventSession = Pick<SkeinEvent, "userId" | "sessionKey">;
 type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
 type Approvals = Map<string, Asked>;
 
-/** The turn event for an event of a run; `null`: none. `approvals` holds the pending questions. */
+/** The turn event for an event of a run; `null`: none. `approvals` contains the pending requests. */
 export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map()): TurnEvent | null {
   switch (event.type) {
     case "run.delta":

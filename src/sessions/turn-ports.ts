@@ -245,7 +245,10 @@ function called({ id, name, arguments: args }: ToolCallBlock) {
   return { toolCallId: id, toolName: name, arguments: args };
 }
 
-/** The runs that the yields at the end of a branch wait for. If a yield names none, everything that the run started. */
+/**
+ * The runs that the yields at the end of a branch wait for. If a yield does not name any, everything that the run
+ * started.
+ */
 export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   const named = lastResults(tail)
     .filter(({ toolName, isError }) => toolName === "sessions_yield" && isError !== true)

@@ -190,7 +190,7 @@ function placeOf(change: ExternalChange): { readonly userId: string | null; read
   return change.act === "purge_user" ? { userId: change.userId, sessionId: "" } : change.session;
 }
 
-/** Whether `work.db` only holds runs of an external store. */
+/** Whether `work.db` only contains runs of an external store. */
 export function isOfExternalStore(ledger: Ledger): boolean {
   return ledger.sql("SELECT 1 FROM facts WHERE name = 'external'").get() !== undefined;
 }

@@ -45,7 +45,7 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 /**
  * A store that does not know about runs, combined with a ledger for the runs of its sessions. The two cannot change in
  * one transaction. A change that concerns both is therefore recorded in the ledger, made in the store, and then applied
- * to the runs. If the process dies or the answer is lost, the record is settled by looking at the store.
+ * to the runs. If the process dies or the answer is lost, the record is settled by checking the store.
  */
 export class ExternalStore implements Store {
   readonly sessions: SessionStore;

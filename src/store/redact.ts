@@ -91,7 +91,7 @@ export function* findRedacted(bytes: Uint8Array, entryIds: ReadonlySet<string>):
   return yield* withPartials(bytes, { ids, lines, texts: removedTexts(lines) });
 }
 
-/** Adds streamed text that a run saved before its process died, where it repeats the final text. */
+/** Adds streamed text that a run saved before its process died, if it repeats the final text. */
 function* withPartials(bytes: Uint8Array, { ids, lines, texts }: RedactionTarget): Steps<RedactionTarget> {
   const partials: Line[] = [];
   for (const { text, length } of splitLines(bytes)) {

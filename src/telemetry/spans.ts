@@ -329,7 +329,7 @@ function end(open: OpenSpan, at: number): void {
   open.span.end(timeOf(Math.max(open.from, at)));
 }
 
-/** Seconds and nanoseconds. The API takes a plain number below the process start for a time since that start. */
+/** Seconds and nanoseconds. The API interprets a plain number below the process start as a time since that start. */
 function timeOf(at: number): [number, number] {
   const seconds = Math.floor(at / second);
   return [seconds, Math.round((at - seconds * second) * 1e6)];

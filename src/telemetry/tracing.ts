@@ -73,7 +73,7 @@ export async function setUpTracing(
   };
 }
 
-/** Looks where the API stores the provider, so that the API need not be loaded. */
+/** Checks the place where the API stores the provider, so that the API need not be loaded. */
 function isProviderRegistered(): boolean {
   const api: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
   return typeof api === "object" && api !== null && Reflect.get(api, "trace") !== undefined;

@@ -21,7 +21,7 @@ const schema = s.closed({
     s.string({
       minLength: 1,
       maxLength: 64,
-      description: "The agent that the label belongs to. Alone: the main session of this agent.",
+      description: "The agent that the label belongs to. Without a label: the main session of this agent.",
     }),
   ),
   message: s.string({ description: "What is said." }),

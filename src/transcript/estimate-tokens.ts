@@ -78,7 +78,7 @@ interface ContextTokensOptions {
   readonly vocabulary?: Vocabulary;
 }
 
-/** The size of a context: the provider's count where it has one, an estimate for the messages after it. */
+/** The size of a context: the provider's count if there is one, and an estimate for the messages after it. */
 export function contextTokens(
   messages: readonly TranscriptMessage[],
   { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},

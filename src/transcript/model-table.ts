@@ -135,7 +135,7 @@ function findRow(provider: string, model: string): Row | undefined {
 export interface ModelRef {
   readonly provider: string;
   readonly model: string;
-  /** The wire format, where it differs from the provider's default. */
+  /** The wire format, if it differs from the provider's default. */
   readonly api?: string;
 }
 

@@ -32,7 +32,7 @@ export class ToolNames {
     }
   }
 
-  /** The name that the provider gets, also for a tool that is not offered now. */
+  /** The name that the provider gets, even for a tool that is not offered now. */
   sent(name: string): string {
     return this.#sent.get(name) ?? fitName(name, this.#api);
   }
@@ -47,7 +47,7 @@ export class ToolNames {
   }
 }
 
-/** A valid name is unchanged, so fitting twice is the same as fitting once. */
+/** A valid name is unchanged, so applying this twice has no further effect. */
 function fitName(name: string, api: Api): string {
   const isTaken = common.test(name) && !isInherited(name);
   const fitting = isTaken ? name : appendHash(name.replace(/[^A-Za-z0-9_-]/g, "_"), name);

@@ -53,7 +53,7 @@ function commandText(message: BashExecutionMessage): string {
 
 const names = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
 
-/** Characters that may stand between the bracket and the name of a look-alike tag. */
+/** Characters that may occur between the bracket and the name of a look-alike tag. */
 const between = "[\\s/\\\\\\p{Cf}\\p{Cc}]*";
 
 function tagPattern(names: readonly string[]): RegExp {

@@ -3,7 +3,7 @@ type Container = Record<string, unknown> | unknown[];
 
 /**
  * Copies a JSON value with every string changed, field names included. `change` receives the name of the field that
- * holds the string. Works at any nesting depth.
+ * contains the string. Works at any nesting depth.
  */
 export function mapStrings(value: unknown, change: Change): unknown {
   const root: unknown[] = [];

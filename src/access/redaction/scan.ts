@@ -193,7 +193,7 @@ const alnum = setBitOf("alnum");
 const digit = setBitOf("digit");
 const url = setIndexOf("url");
 
-/** The password in `scheme://user:password@host`, or the user where that is a token. `at` is the scheme's colon. */
+/** The password in `scheme://user:password@host`, or the user if that is a token. `at` is the scheme's colon. */
 function findUserInfo({ text, isWhole }: ScanPage, at: number): Match {
   if (at === 0 || !isInSet(alnum, text.charCodeAt(at - 1))) return null;
   const from = at + 3;

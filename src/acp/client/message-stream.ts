@@ -89,7 +89,7 @@ function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
   return isId && typeof method === "string" ? "request" : null;
 }
 
-/** The exit status of the process explains an error of the pipe itself better. */
+/** The exit status of the process explains a pipe error better. */
 function isPipeError(error: Error): boolean {
   return "code" in error;
 }

@@ -15,7 +15,7 @@ import { AnswerTooLong, maxAnswerBytes } from "../models/open-model.ts";
 import { StreamFailure } from "./failure.ts";
 import type { LoopServices } from "./services.ts";
 
-/** How long reading may hold the event loop. */
+/** How long reading may block the event loop. */
 const maxBusyMs = 50;
 
 interface ReadOptions {

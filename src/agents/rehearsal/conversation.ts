@@ -99,7 +99,7 @@ function readResult({ toolName: name, output }: LanguageModelV4ToolResultPart): 
     output.type === "content"
       ? output.value.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n")
       : output.value;
-  // The transcript puts this before a failed result where a provider has no field for it.
+  // The transcript puts this before a failed result if a provider has no field for it.
   const json = text.replace(/^The tool failed: /, "");
   return { name, text, value: /^\s{0,64}[[{]/.test(json) ? parseJson(json) : undefined, isError };
 }

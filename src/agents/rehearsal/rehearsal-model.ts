@@ -143,7 +143,7 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
   return callTools({ name: tool.name, arguments: (fitSchema(tool.inputSchema) ?? {}) as JSONObject });
 }
 
-/** The system prompt says that the agent is a sub-agent, not that it can have some. */
+/** The system prompt says that the agent is a sub-agent, rather than that it can have sub-agents. */
 const childSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
 
 /** A helper does any task; a message of another session is noted. */

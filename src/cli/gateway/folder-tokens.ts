@@ -106,7 +106,7 @@ export async function openFolderTokens(
   }
 }
 
-/** On a full disk no code can be stored; then the link is the address alone. */
+/** On a full disk no code can be stored; then the link is only the address. */
 function linkTo(url: string, tokens: Tokens, tokenId: string): string {
   try {
     return `${url}/#code=${createLinkCode(tokens, { tokenId })}`;

@@ -17,7 +17,7 @@ export interface Generation extends Configured {
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease, so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Reasons not to give it work now. */
+  /** Reasons why it should not get work now. */
   health(): ReturnType<FilesStore["upkeep"]["health"]>;
   /** Throws `unavailable` once the root folder was moved or deleted. */
   checkInPlace(): void;

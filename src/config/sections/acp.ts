@@ -50,7 +50,7 @@ const allowedAgents = list(
   agentName,
 );
 const defaultAgent = setting(
-  "The agent for spawns that name none; null: a spawn must name one.",
+  "The agent for spawns that do not name one; null: a spawn must name one.",
   orNone(agentName, "a spawn has to name one"),
   null,
 );

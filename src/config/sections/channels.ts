@@ -49,7 +49,7 @@ const channel = group("A channel.", {
     "no messages to it",
   ),
   user: optional(
-    "The user of all its messages; null: the user in users, and every other peer is a separate user.",
+    "The user of all its messages; null: each peer has the user named in users, or is a separate user.",
     text,
     "each peer's own",
   ),

@@ -45,7 +45,7 @@ export const policy = group(
 export type ProviderType = "openai-compatible" | "anthropic" | "openai" | "google" | "mistral";
 
 const type = optional(
-  "The provider's API; null: determined by its name, where an unknown name is openai-compatible.",
+  "The provider's API; null: determined by its name; an unknown name means openai-compatible.",
   choice<ProviderType>("openai-compatible", "anthropic", "openai", "google", "mistral"),
   "what its name says",
 );

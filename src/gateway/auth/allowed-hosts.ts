@@ -11,7 +11,7 @@ export interface HostRules {
   readonly port: number;
   /** The names and addresses of the gateway: as configured, and of this connection. */
   readonly bound: readonly string[];
-  /** From `gateway.allowedHosts`: `name`, or `name:port` for that port alone. */
+  /** From `gateway.allowedHosts`: `name`, or `name:port` for only that port. */
   readonly allowedHosts: readonly string[];
 }
 

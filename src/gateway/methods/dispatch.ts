@@ -16,8 +16,8 @@ import { HeavyCalls, heavyQueueOf } from "./heavy-calls.ts";
 export interface Call {
   readonly principal: Principal;
   /**
-   * Whose sessions the call is about, as the token says; `null` is the unnamed user. A user named in the params has
-   * been checked.
+   * Whose sessions the call is about, as determined by the token; `null` is the unnamed user. A user named in the
+   * params has been checked.
    */
   readonly userId: string | null;
   /** Has the scope `admin`: sees secrets and file paths. */

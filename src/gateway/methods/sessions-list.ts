@@ -37,7 +37,7 @@ const minute = 60_000;
 /** Cached lists. */
 const mostLists = 64;
 
-/** Lists, from the index alone. */
+/** Lists, read only from the index. */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });

@@ -66,7 +66,7 @@ export const indexSteps = [
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
   "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
-  // Descendants, answered from indexes alone.
+  // Descendants, answered only from indexes.
   `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);

@@ -68,7 +68,7 @@ export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery
   return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
 
-/** The condition of a list, without its position. */
+/** The SQL condition of a list, without the cursor. */
 function listed(
   scope: ListScope,
   query: SessionQuery,

@@ -159,7 +159,7 @@ export class SessionCatalog {
     this.#open.drop(row.uid);
   }
 
-  /** Writes changes to logs that were committed in `work.db` before a crash. */
+  /** Writes changes to the logs that were committed only in `work.db` before a crash. */
   async finishTodos(): Promise<void> {
     for (const row of this.work.withTodo()) {
       // A locked or lost session must not prevent the others from opening.

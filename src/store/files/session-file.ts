@@ -203,7 +203,7 @@ export class SessionFile {
     return this.#view.size;
   }
 
-  /** A consistent summary, with one look at the file. */
+  /** A consistent summary, with one check of the file. */
   get latest(): LogSummary {
     this.#refresh();
     const { tree, meta, saidAt } = this.#view;

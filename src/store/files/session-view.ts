@@ -37,7 +37,7 @@ export interface ViewSettings {
   readonly tailBytes: number;
 }
 
-/** Read in addition to a budget, so that the tail exceeds it. */
+/** Read in addition to a byte budget, so that the tail is larger than the budget. */
 const roomBytes = 64 * 1024;
 /** Growth factor when the tail did not fill the budget. */
 const tailGrowth = 4;

@@ -83,7 +83,7 @@ export class WriteLock {
     return this.#settings.disk.stat(this.#markPath) !== null;
   }
 
-  /** Releases the lock. A lock that is no longer ours is left alone. */
+  /** Releases the lock. A lock that is no longer ours is not touched. */
   release(): void {
     if (this.#token === null) return;
     if (this.#touching !== null) clearInterval(this.#touching);

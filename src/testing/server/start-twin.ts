@@ -199,7 +199,7 @@ interface ReceivedBody {
   readonly bytes: number;
 }
 
-/** Limits the bytes that all open requests hold together. */
+/** Limits the total size of all open requests. */
 class BodyReader {
   #held = 0;
 

@@ -128,7 +128,7 @@ function checkOrder({ model, thinking }: Fields, turns: readonly Turn[]): void {
   // Published refusal.
   if (turns[0]?.role !== "user")
     refuse("first_turn_not_user", 'messages: first message must use the "user" role');
-  // The server of today joins two turns of one role. A twin gives the refusal of 2024: we never intend to send two.
+  // The server of today joins two turns of one role. A twin returns the refusal of 2024: we never intend to send two.
   const repeated = turns.find(({ role }, index) => role === turns[index - 1]?.role);
   if (repeated !== undefined) {
     const found = `but found multiple "${repeated.role}" roles in a row`;

@@ -60,7 +60,7 @@ function encodeReply(reply: ScriptedReply, request: TwinRequest, newId: () => st
 
 /**
  * "Thought signatures" › How it works: thoughts are unsigned summaries. The first function call is signed, or the last
- * text where there is no call; from Gemini 3 on always, before that only after thinking.
+ * text if there is no call; from Gemini 3 on always, before that only after thinking.
  */
 function encodeParts(reply: ScriptedReply, model: string, newId: () => string): readonly Fields[] {
   const thoughts = reply.content.filter((block) => block.type === "thinking").map((block) => block.thinking);

@@ -21,7 +21,7 @@ function decodeAll(text: string, padding: number): Uint8Array | null {
 /** Type and size of an image, from its first bytes. */
 export interface ImageHead {
   readonly mimeType: string;
-  /** 0 where the format does not have it at its beginning. */
+  /** 0 if the format does not have it at its beginning. */
   readonly width: number;
   readonly height: number;
 }

@@ -194,7 +194,7 @@ function checkImage(url: string): void {
   const { mediaType, actual, isAnimated, bytes } = image;
   if (!imageTypes.includes(mediaType))
     refuse("image_type_unsupported", "file", `Image type ${mediaType} is not supported`);
-  // Stricter than the server where both types are supported.
+  // Stricter than the server if both types are supported.
   if (actual !== mediaType) refuse("image_type_mismatch", "file", `Image data is not of type ${mediaType}`);
   if (isAnimated) refuse("image_animated", "file", "Animated images are not supported");
   if (bytes > maxImageBytes)

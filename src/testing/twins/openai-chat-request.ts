@@ -45,7 +45,7 @@ const partTypes: Readonly<Record<string, readonly string[]>> = {
   assistant: ["text", "refusal"],
 };
 const partFields = nameSet("text image_url input_audio refusal audio file type prompt_cache_breakpoint");
-/** An assistant message needs no content where it has one of these. */
+/** An assistant message needs no content if it has one of these. */
 const contentSubstitutes = ["tool_calls", "function_call", "refusal", "audio"];
 const callFields = nameSet("id type function custom");
 const functionFields = nameSet("name arguments");

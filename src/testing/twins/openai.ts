@@ -43,7 +43,7 @@ export function refuseEmptyText(param: string, rule: string): never {
   refuse({ rule, message, param, code: "empty_string" });
 }
 
-/** What the API reference says of a text. */
+/** What the API reference says about a text. */
 export interface TextRule {
   /** The refusal of a text that is missing, not a string, or not as the other fields demand. */
   readonly rule: string;
@@ -221,7 +221,7 @@ function checkDataUrl({ url, param }: RequestImage): number {
       "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].";
     refuse({ rule, message, param, code: "invalid_image_format" });
   }
-  // Stricter than the server where both types are supported.
+  // Stricter than the server if both types are supported.
   if (image.actual !== image.mediaType) {
     const message =
       "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].";

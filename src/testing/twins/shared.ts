@@ -73,7 +73,7 @@ export function pathOf(path: string): string {
 export interface RequestSize {
   /** Approximately the bytes of its JSON. */
   readonly bytes: number;
-  /** The bytes of its texts and field names alone. */
+  /** The bytes of only its texts and field names. */
   readonly text: number;
   /** Whether no text has half a surrogate pair, which no server reads as JSON. */
   readonly isWellFormed: boolean;
@@ -174,7 +174,7 @@ export function alphanumericId(newId: () => string, length: number): string {
   return createHash("sha512").update(newId()).digest("hex").slice(0, length);
 }
 
-/** One server-sent event. The name is left out where the provider sends none. */
+/** One server-sent event. The name is left out if the provider sends none. */
 export function sseEvent(
   data: unknown,
   options: { readonly name?: string; readonly end?: string } = {},
@@ -195,7 +195,7 @@ export function splitInFewPieces(text: string): string[] {
   return splitText(text, Math.max(4, Math.ceil(text.length / 8)));
 }
 
-/** A piece is one unit longer where it would split a surrogate pair. */
+/** A piece is one unit longer if it would split a surrogate pair. */
 function splitText(text: string, length: number): string[] {
   const pieces: string[] = [];
   for (let start = 0; start < text.length; ) {

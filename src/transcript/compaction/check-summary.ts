@@ -12,7 +12,7 @@ export interface SummaryCheck {
 
 interface CheckOptions {
   readonly summaryTokens: number;
-  /** The user's latest request; `null` when there is none to look for. */
+  /** The user's latest request; `null` if there is none. */
   readonly ask: string | null;
 }
 
@@ -40,12 +40,12 @@ export function isComplete({ isBlank, isTooLong, missing, empty, lacksAsk }: Sum
   return !isBlank && !isTooLong && missing.length + empty.length === 0 && !lacksAsk;
 }
 
-/** Whether most sections are present, which is good enough to use. */
+/** Whether most sections are present, which is sufficient. */
 export function hasMostSections({ missing, empty }: SummaryCheck): boolean {
   return sections.length - missing.length - empty.length >= minSections;
 }
 
-/** Feedback for a summarizer that is asked again. */
+/** Feedback for a summarizer whose answer is requested again. */
 export function describeProblems(check: SummaryCheck, mostCharacters: number): string[] {
   const named = (ids: readonly SectionId[]) =>
     sections
@@ -61,7 +61,7 @@ export function describeProblems(check: SummaryCheck, mostCharacters: number): s
   ];
 }
 
-/** Whether enough terms of the request occur in the text. A request of very few terms counts as mentioned. */
+/** Whether enough terms of the request occur in the text. A request with very few terms counts as mentioned. */
 function mentionsAsk(text: string, ask: string): boolean {
   const terms = extractTerms(ask);
   if (terms.length < minTerms) return true;
@@ -129,7 +129,7 @@ export function readSections(text: string): ReadonlyMap<string, string> {
   return found;
 }
 
-/** The lower-case heading on a line, without the decoration that models like to add; `null` for other lines. */
+/** The lower-case heading on a line, without the decoration that models often add; `null` for other lines. */
 export function headingOf(line: string): string | null {
   if (line.length > 200) return null;
   const [, name] = /^ {0,3}#{1,6}[ \t]+(.*)$/.exec(line) ?? [];

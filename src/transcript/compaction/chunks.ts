@@ -23,8 +23,7 @@ export function chunkTokens(
   const { threshold, summaryTokens } = compactionLimits(contextWindow);
   const share = Math.min(maxHistoryShareLimit, Math.max(minHistoryShare, maxHistoryShare));
   const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
-  // The notes seldom use all of their share, so a small window still gives half of the rest to the
-  // conversation.
+  // The notes rarely use their whole share, so a small window still reserves half of the rest for the conversation.
   const half = (input - overheadTokens) / 2;
   const least = Math.max(minChunkTokens, Math.floor(Math.min(contextWindow * minChunkShare, half)));
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));

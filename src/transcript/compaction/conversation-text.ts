@@ -5,7 +5,7 @@ import { escapeToLine } from "../../core/text.ts";
 import { escapeTags, visibleMessage } from "../visible-message.ts";
 import { truncateText } from "./chunks.ts";
 
-/** The most characters of a result or of a call's arguments. Messages are included whole. */
+/** The maximum number of characters of a result or of a call's arguments. Messages are included whole. */
 export const maxQuotedCharacters = 2000;
 const maxNameCharacters = 80;
 

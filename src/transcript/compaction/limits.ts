@@ -46,7 +46,7 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
 }
 
 export interface ContextSize {
-  /** The size of the next request: the provider's count since the last compaction, else an estimate. */
+  /** The size of the next request: the provider's count since the last compaction, otherwise an estimate. */
   readonly tokens: number;
   readonly contextWindow: number;
   /** Where the byte budget ended. Older entries can only be summarized. */
@@ -57,7 +57,7 @@ export function shouldCompact({ tokens, contextWindow, cut = null }: ContextSize
   return cut !== null || tokens > compactionLimits(contextWindow).threshold;
 }
 
-/** The most bytes of entries that a context is built from. Older entries are read in pages. */
+/** The maximum size of the entries that a context is built from, in bytes. Older entries are read in pages. */
 export function byteBudgetFor(contextWindow: number): number | undefined {
   return Number.isFinite(contextWindow) && contextWindow > 0 ? Math.ceil(8 * contextWindow) : undefined;
 }

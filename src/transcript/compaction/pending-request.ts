@@ -8,8 +8,8 @@ import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 
 /**
- * A cut inside a turn removes the request that the turn works on. No summarizer is trusted with it: the summary
- * quotes it, and passes it on while the same turn is cut again.
+ * A cut inside a turn removes the request that the turn works on. The summarizer is not relied on to preserve it: the
+ * summary quotes it, and keeps the quote while the same turn is cut again.
  */
 
 const heading = "The request under way";
@@ -27,7 +27,7 @@ interface Ask {
 export interface Asks {
   /** From a person or another session. */
   readonly said: Ask | null;
-  /** From a hook or the system. It counts only when `said` is `null`. */
+  /** From a hook or the system. Used only if `said` is `null`. */
   readonly noted: Ask | null;
 }
 
@@ -51,7 +51,7 @@ export function addEarlierAsks(later: Asks, messages: readonly ContextMessage[])
 }
 
 /**
- * The quoted request of the turn that the plan splits: the latest one in the range, else the one in the previous
+ * The quoted request of the turn that the plan splits: the latest one in the range, otherwise the one in the previous
  * summary. `null` when no turn is split or the request is unknown.
  */
 export function findPendingRequest(

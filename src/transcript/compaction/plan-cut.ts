@@ -134,7 +134,7 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   }
   const chosen = turns[index] as number;
   if (sizeAt(chosen) >= limits.keep / 2) return extendToUserRun(body, places, chosen);
-  // Too little would be kept, so the turn before is included: whole if it is small enough, else in part.
+  // Too little would be kept, so the turn before is included: whole if it is small enough, otherwise in part.
   const before = turns[index - 1];
   if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
   if (sizeAt(before ?? from) <= limits.mostKept) return extendToUserRun(body, places, chosen);
@@ -142,7 +142,7 @@ function chooseCut(body: Body, places: CutPlaces): number | null {
   return within !== null && sizeAt(within) <= limits.keep ? within : extendToUserRun(body, places, chosen);
 }
 
-/** Keeps consecutive user messages together, such as a hook's text before a prompt, where that costs little. */
+/** Keeps consecutive user messages together, such as a hook's text before a prompt, if that costs little. */
 function extendToUserRun(
   { messages, from, sizes, limits, isCut }: Body,
   places: CutPlaces,
@@ -159,7 +159,7 @@ function extendToUserRun(
 
 const userRoles: ReadonlySet<string> = new Set(["user", "custom", "bashExecution", "branchSummary"]);
 
-/** Whether a message has a role that the model sees as the user's. */
+/** Whether a message has a role that the model sees as a user message. */
 function isUserTurn(message: ContextMessage | undefined): boolean {
   return message !== undefined && userRoles.has(message.role);
 }

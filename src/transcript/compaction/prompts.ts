@@ -21,7 +21,7 @@ export interface PromptParts {
   readonly splitTurn: boolean;
   readonly mostCharacters: number;
   readonly files?: TouchedFiles;
-  /** What the requester of the compaction wants to be emphasized. */
+  /** What the summary must emphasize. */
   readonly instructions?: string;
   /** Problems of the previous answer. */
   readonly problems?: readonly string[];
@@ -78,7 +78,7 @@ function sectionsTask(mostCharacters: number): string {
   ].join("\n");
 }
 
-/** Changed files come first: they matter more when there is no room for all. */
+/** Changed files come first: they matter more if there is no room for all files. */
 function knownFilesText(files: TouchedFiles | undefined): string[] {
   const named = (title: string, paths: readonly string[]) =>
     paths.slice(0, maxFilesNamed).map((path) => `${title} ${path}`);

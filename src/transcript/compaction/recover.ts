@@ -1,6 +1,6 @@
 import { maxCompactions } from "./limits.ts";
 
-/** What is done, in order, when a context does not fit. None of it removes entries from a session. */
+/** The measures, in order, against a context that does not fit. None of them removes entries from a session. */
 export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | "give_up";
 
 /** What a run has tried so far. */

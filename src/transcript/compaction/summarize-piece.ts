@@ -105,7 +105,7 @@ function checkAnswer(
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;
-  /** The most tokens of the answer. */
+  /** The maximum number of tokens of the answer. */
   readonly maxTokens: number;
   readonly signal?: AbortSignal;
 }
@@ -135,7 +135,7 @@ export interface SummaryFailure {
 
 const mostNoteCharacters = 300;
 
-/** Asks once. Never throws, and never waits beyond the signal. */
+/** Makes one request. Never throws, and never waits beyond the signal. */
 async function askSummarizer(
   summarize: Summarize,
   request: SummaryRequest,

@@ -55,7 +55,7 @@ export interface Summary {
   readonly olderTokens: number;
 }
 
-/** Summarizes the planned range, or says why that failed. Rejects only if `older` does. */
+/** Summarizes the planned range, or returns why that failed. Rejects only if `older` does. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new SummaryRange(plan, options);
   // An older request is not checked for, since the first pieces do not contain it.

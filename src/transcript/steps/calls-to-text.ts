@@ -4,7 +4,7 @@ import type { StepOptions } from "../derive.ts";
 import { derive, insertMessage } from "../derive.ts";
 
 /**
- * Sends earlier calls and results as text where a provider rejects calls in a request without tools. Results must
+ * Sends earlier calls and results as text if a provider rejects calls in a request without tools. Results must
  * directly follow their calls.
  */
 export function callsToText(

@@ -8,7 +8,7 @@ import { shortName } from "./settle-image.ts";
 const shownBelow = "[image: shown below]";
 
 /**
- * Moves images out of tool results that cannot hold them, and out of failed results, into a user turn after the
+ * Moves images out of tool results that cannot contain them, and out of failed results, into a user turn after the
  * whole group of results. Runs after every result is in its place.
  */
 export function moveResultImages(

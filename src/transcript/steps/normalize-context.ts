@@ -93,7 +93,7 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
   return changed ? derive(message, { content: kept } as Partial<M>) : message;
 }
 
-/** Files of other programs may hold a string, or nothing, instead of blocks. */
+/** Files of other programs may contain a string, or nothing, instead of blocks. */
 function anyBlocksOf(content: unknown): readonly Block[] {
   if (Array.isArray(content)) return content;
   return typeof content === "string" ? [{ type: "text", text: content }] : [];

@@ -45,7 +45,7 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Provider metadata holds signatures and item ids too, and two providers may share a name. */
+/** Provider metadata contains signatures and item ids too, and two providers may share a name. */
 function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;

@@ -228,7 +228,7 @@ function noteOf(characters: number): string {
   return `\n[… ${characters} characters of an old tool result left out …]\n`;
 }
 
-/** After a head of 1,500 characters, or one less where a surrogate pair would have been split. */
+/** After a head of 1,500 characters, or one less if a surrogate pair would have been split. */
 const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
 
 function imagesText(count: number): string {

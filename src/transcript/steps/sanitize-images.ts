@@ -169,7 +169,7 @@ function findFirstRecent(messages: readonly TranscriptMessage[]): number {
   return 0;
 }
 
-/** A user message, but not one that holds images of tool results: those belong to the turn before. */
+/** A user message, but not one that contains images of tool results: those belong to the turn before. */
 function isInput(message: TranscriptMessage | undefined): boolean {
   if (message?.role !== "user" || isInserted(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];

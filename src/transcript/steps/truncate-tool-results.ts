@@ -51,7 +51,7 @@ export function truncateContent(message: ToolResultMessage, limit: number): Cont
   const blocks = message.content.flatMap((block): Content => {
     if (block.type !== "text") return [block];
     const text = capped[place++] ?? "";
-    // Providers reject empty texts. A text that was empty before is left alone.
+    // Providers reject empty texts. A text that was empty before stays empty.
     if (text === block.text) return [block];
     return text.trim() === "" ? [] : [{ ...block, text }];
   });

@@ -46,7 +46,7 @@ function endWithUser(...[messages, tell]: Parameters<TurnRule>): ReturnType<Turn
 
 const openingText = "(The conversation goes on from here.)";
 
-/** Step 8: drops empty turns, and inserts a short user turn where a provider requires one at the start. */
+/** Step 8: drops empty turns, and inserts a short user turn if a provider requires one at the start. */
 export function fixFirstTurn(
   messages: readonly TranscriptMessage[],
   { policy, record }: Pick<StepOptions, "policy" | "record">,
