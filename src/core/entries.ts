@@ -82,11 +82,11 @@ const ContextEditSchema = entry("context_edit", {
 });
 export interface ContextEdit extends s.Static<typeof ContextEditSchema> {}
 const LeafSchema = entry("leaf", { targetId: s.nullable(s.string()) });
-interface LeafEntry extends s.Static<typeof LeafSchema> {}
+export interface LeafEntry extends s.Static<typeof LeafSchema> {}
 const ActiveToolsChangeSchema = entry("active_tools_change", {
   activeToolNames: s.array(s.string()),
 });
-interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSchema> {}
+export interface ActiveToolsChange extends s.Static<typeof ActiveToolsChangeSchema> {}
 
 /**
  * An entry of an unknown type, or one that does not match its type. It keeps its place in the tree, contributes nothing, and is

@@ -43,7 +43,7 @@ export interface Schema<T = unknown> extends JsonSchema {
   readonly [valueType]?: T;
 }
 
-interface OptionalSchema<T = unknown> extends Schema<T> {
+export interface OptionalSchema<T = unknown> extends Schema<T> {
   readonly [optionalMark]: true;
 }
 
@@ -51,7 +51,7 @@ export interface Fields {
   readonly [name: string]: Schema;
 }
 
-interface ObjectSchema<F extends Fields> extends Schema<ObjectOf<F>> {
+export interface ObjectSchema<F extends Fields> extends Schema<ObjectOf<F>> {
   readonly properties: F;
 }
 

@@ -13,9 +13,13 @@ export default class ListSkipped implements Reporter {
   }
 }
 
-/** A test that is skipped while it runs gives a note. The others have a `skipIf` or `runIf` that asks about the machine. */
+/**
+ * A test that is skipped while it runs gives a note. A test that should have run did not because the setup of its suite failed.
+ * The others have a `skipIf` or `runIf` that asks about the machine.
+ */
 function reasonOf(test: TestCase): string {
   const result = test.result();
   const note = result.state === "skipped" ? result.note : undefined;
+  if (note === undefined && test.options.mode !== "skip") return "the setup of their suite failed";
   return note ?? `not possible on this machine (${process.platform})`;
 }
